@@ -1,0 +1,89 @@
+/**
+ * The one table of failures: code, HTTP status, exit code and title. It knows nothing of who raises them;
+ * only a {@link CofferError} crosses a module border, and its text never holds a value, key or passphrase.
+ */
+
+/** What each code means to an HTTP caller (`status`, `title`) and to a shell (`exit`). */
+export const ERRORS = {
+  usage: { status: 400, exit: 2, title: 'Bad Request' },
+  validation: { status: 400, exit: 2, title: 'Bad Request' },
+  unauthenticated: { status: 401, exit: 4, title: 'Unauthorized' },
+  forbidden: { status: 403, exit: 4, title: 'Forbidden' },
+  not_found: { status: 404, exit: 3, title: 'Not Found' },
+  method_not_allowed: { status: 405, exit: 2, title: 'Method Not Allowed' },
+  reactor_timeout: { status: 408, exit: 8, title: 'Request Timeout' },
+  conflict: { status: 409, exit: 5, title: 'Conflict' },
+  too_large: { status: 413, exit: 2, title: 'Content Too Large' },
+  unsupported_media_type: { status: 415, exit: 2, title: 'Unsupported Media Type' },
+  unprocessable: { status: 422, exit: 2, title: 'Unprocessable Content' },
+  formula_invalid: { status: 422, exit: 8, title: 'Unprocessable Content' },
+  rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },
+  internal: { status: 500, exit: 1, title: 'Internal Server Error' },
+  reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
+  unavailable: { status: 503, exit: 9, title: 'Service Unavailable' },
+  vault_missing: { status: 503, exit: 6, title: 'Vault Missing' },
+  vault_locked: { status: 503, exit: 6, title: 'Vault Locked' },
+  vault_unsupported: { status: 503, exit: 6, title: 'Vault Of Another Format' },
+  vault_exposed: { status: 503, exit: 6, title: 'Vault Exposed' },
+  vault_damaged: { status: 500, exit: 7, title: 'Vault Damaged' },
+  storage_failed: { status: 503, exit: 1, title: 'Storage Failed' },
+  interrupted: { status: 503, exit: 130, title: 'Interrupted' },
+} as const satisfies Record<string, { status: number; exit: number; title: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Messages per property, keyed by the path as the caller wrote it (`data.number`, `rules[0].container`). */
+export type PropertyErrors = Record<string, string[]>
+
+export interface ErrorDetails {
+  errors?: PropertyErrors
+  cause?: unknown
+  /** Overrides the table's status, for what a reactor's own code asked for (400 to 599). */
+  status?: number
+}
+
+/** The only error that crosses a module border. `message` says what happened and what to do. */
+export class CofferError extends Error {
+  override readonly name = 'CofferError'
+  readonly code: ErrorCode
+  readonly status: number
+  readonly exit: number
+  readonly errors: PropertyErrors | undefined
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.status = details.status ?? ERRORS[code].status
+    this.exit = ERRORS[code].exit
+    this.errors = details.errors
+  }
+}
+
+/** A refusal of one property, in the shape every validation failure has. */
+export function invalid(path: string, message: string): CofferError {
+  return new CofferError('validation', `${path}: ${message}`, { errors: { [path]: [message] } })
+}
+
+/** RFC 7807. `instance` is the trace id, by which the owner finds the log record. */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  detail: string
+  instance: string
+  errors?: PropertyErrors
+}
+
+/** The body every door answers a failure with; an unknown error shows nothing but its reference. */
+export function toProblem(error: unknown, traceId: string): Problem {
+  const known = error instanceof CofferError ? error : undefined
+  const code = known?.code ?? 'internal'
+  const problem: Problem = {
+    type: `urn:coffer:problem:${code.replaceAll('_', '-')}`,
+    title: ERRORS[code].title,
+    status: known?.status ?? ERRORS[code].status,
+    detail: known?.message ?? `Something went wrong on our side. Reference: ${traceId}`,
+    instance: traceId,
+  }
+  return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
+}

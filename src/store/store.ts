@@ -1,0 +1,189 @@
+/**
+ * The two ports of storage. {@link Store} speaks records and is what operations see; {@link Engine} speaks sealed
+ * rows and knows nothing of what they hold. Plus the powers an engine is handed, so that no file here names a
+ * cipher, a clock or a source of randomness.
+ */
+import type { Kind, RecordOf } from '../domain/records.js'
+
+// ---------------------------------------------------------------- records
+
+/** A condition over records. `field`/`value` pairs are those of `sealed-store`'s look-ups for the kind. */
+export type Condition =
+  | { field: string; value: string }
+  | { ids: readonly string[] }
+  | { and: readonly Condition[] }
+  | { or: readonly Condition[] }
+  | { not: Condition }
+  | { range: RangeField; from?: number; below?: number }
+
+export interface Page {
+  page: number
+  size: number
+}
+
+export interface StoreReader {
+  /** Time of this unit of work, ms since the epoch; never earlier than that of any unit before it. */
+  readonly now: number
+  /** The record with this id, or undefined when there is none or it has expired. */
+  get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
+  /** Newest first, with the exact number of all that match. */
+  find<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: Page & { where?: Condition },
+  ): Promise<{ records: RecordOf[K][]; total: number }>
+}
+
+/** `search`: rendered search index values, kept only as keyed digests. `expires`: ms since the epoch. */
+export interface PutOptions {
+  search?: readonly string[]
+  expires?: number
+}
+
+export interface StoreWriter extends StoreReader {
+  /** @throws CofferError `conflict` when a live record has this id. */
+  insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
+  /** @throws CofferError `not_found` when there is no live record with this id. */
+  replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
+  /** @throws CofferError `not_found` when there is no live record with this id. */
+  remove(kind: Kind, tenant: number, id: string): Promise<void>
+  /** Appends a log record; it can never be replaced or removed. */
+  log(tenant: number, record: RecordOf['log']): Promise<void>
+  /** BLAKE2b-256 under the tenant's fingerprint key, base58. */
+  fingerprint(tenant: number, type: string, value: string): Promise<string>
+}
+
+export interface Store {
+  read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
+  /** All or nothing; resolves when the outcome is as durable as `durability` asks. */
+  write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
+  close(): Promise<void>
+}
+
+// ---------------------------------------------------------------- sealed rows
+
+/** 16 bytes: keyed digest of kind, tenant and id. */
+export type RowId = Uint8Array
+/** 8 bytes: keyed digest of one thing that a row may be looked up by. */
+export type Key = Uint8Array
+
+export type RangeField = 'created' | 'modified' | 'expires'
+
+export interface Row {
+  /** u8 */
+  kind: number
+  /** u16 */
+  tenant: number
+  id: RowId
+  /** Given at creation, kept by updates; log rows have a sequence of their own. */
+  seq: number
+  /** The vault's write counter when this version was written. */
+  rev: number
+  /** ms since the epoch; never goes down as `seq` goes up. */
+  created: number
+  /** ms since the epoch, 0 for never. */
+  modified: number
+  /** ms since the epoch, 0 for never. A row is gone from every read once `expires <= now`. */
+  expires: number
+  /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
+  keys: Uint8Array
+  sealed: Uint8Array
+}
+
+export type Where =
+  | { key: Key }
+  | { ids: readonly RowId[] }
+  | { and: readonly Where[] }
+  | { or: readonly Where[] }
+  | { not: Where }
+  /** `from` inclusive, `below` exclusive; a row whose field is 0 (never) is in no range. */
+  | { range: RangeField; from?: number; below?: number }
+
+export interface Query extends Page {
+  family: 'records' | 'logs'
+  kind: number
+  tenant: number
+  /** The key every row of this tenant and kind carries first. */
+  all: Key
+  where?: Where
+}
+
+export interface Found {
+  /** Newest (highest `seq`) first. */
+  rows: Row[]
+  /** All live rows that match, exactly. */
+  total: number
+}
+
+/** A row to be written. Without `seq` it is new: the engine gives it one. `rev` and, when new, `created` are the engine's. */
+export interface Draft {
+  kind: number
+  tenant: number
+  id: RowId
+  seq?: number
+  created?: number
+  modified: number
+  expires: number
+  keys: Uint8Array
+  sealed: Uint8Array
+}
+
+export interface EngineReader {
+  /** Monotone time of this unit of work. */
+  readonly now: number
+  /** `expired: true` also finds a row whose time is over but which was not purged yet. */
+  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Promise<Row | undefined>
+  find(query: Query): Promise<Found>
+}
+
+export interface EngineWriter extends EngineReader {
+  /** The `rev` that the next put, remove or append gets: what its seal must name. */
+  readonly revision: number
+  /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
+  put(draft: Draft): Promise<void>
+  remove(kind: number, tenant: number, id: RowId): Promise<void>
+  /** A log row; its family is never replaced. */
+  append(draft: Draft): Promise<void>
+  /** Every row of the tenant, logs included, is dead from here on. */
+  dropTenant(tenant: number): Promise<void>
+}
+
+/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
+export type Durability = 'now' | 'soon'
+
+export interface Engine {
+  /** Works run one after another, never interleaved with a write that may still fail. */
+  read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T>
+  /** A work that throws leaves no trace, not even in the counters. */
+  write<T>(work: (writer: EngineWriter) => Promise<T>, durability?: Durability): Promise<T>
+  close(): Promise<void>
+}
+
+// ---------------------------------------------------------------- powers
+
+/** XChaCha20-Poly1305 under one bound key. Sealed bytes are nonce 24 | ciphertext | tag 16. */
+export interface Cipher {
+  seal(plain: Uint8Array, associated: Uint8Array): Uint8Array
+  /** undefined when it does not authenticate. */
+  open(sealed: Uint8Array, associated: Uint8Array): Uint8Array | undefined
+}
+
+/** Keyed BLAKE2b under one bound key; `length` 16 to 64 bytes. */
+export type Mac = (message: Uint8Array, length: number) => Uint8Array
+
+/** What an engine seals its own files with; derived from the vault's root key. */
+export interface EngineKeys {
+  journal: Cipher
+  head: Cipher
+  state: Cipher
+  segment: Cipher
+  /** Chains log rows: 16 bytes over previous value and sealed row. */
+  chain: Mac
+}
+
+export interface Random {
+  bytes(count: number): Uint8Array
+}
+
+/** ms since the epoch. */
+export type Clock = () => number
