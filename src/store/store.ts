@@ -34,10 +34,14 @@ export interface StoreReader {
   ): Promise<{ records: RecordOf[K][]; total: number }>
 }
 
-/** `search`: rendered search index values, kept only as keyed digests. `expires`: ms since the epoch. */
+/** How a record is put: all of it that cannot be read off the record itself. */
 export interface PutOptions {
+  /** Rendered search index values, kept only as keyed digests. */
   search?: readonly string[]
+  /** ms since the epoch. */
   expires?: number
+  /** The id was drawn at random just now, so nobody has to look whether it is taken. */
+  fresh?: boolean
 }
 
 export interface StoreWriter extends StoreReader {
@@ -49,8 +53,8 @@ export interface StoreWriter extends StoreReader {
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /** Appends a log record; it can never be replaced or removed. */
   log(tenant: number, record: RecordOf['log']): Promise<void>
-  /** BLAKE2b-256 under the tenant's fingerprint key, base58. */
-  fingerprint(tenant: number, type: string, value: string): Promise<string>
+  /** BLAKE2b-256 of `text` under the tenant's fingerprint key, base58. */
+  fingerprint(tenant: number, text: string): Promise<string>
 }
 
 export interface Store {
@@ -179,6 +183,19 @@ export interface EngineKeys {
   segment: Cipher
   /** Chains log rows: 16 bytes over previous value and sealed row. */
   chain: Mac
+}
+
+/** What the records of one tenant are sealed, found and fingerprinted with. */
+export interface RecordKeys {
+  data: Cipher
+  index: Mac
+  fingerprint: Mac
+}
+
+/** The vault's own keys (tenant 0), and the way to those of a tenant from the raw bytes in its record. */
+export interface VaultKeys {
+  vault: RecordKeys
+  openTenant(raw: { data: Uint8Array; index: Uint8Array; fingerprint: Uint8Array }): RecordKeys
 }
 
 export interface Random {

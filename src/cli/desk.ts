@@ -1,0 +1,31 @@
+/** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
+import type { App } from '../app.js'
+import type { Config, Environment } from '../config.js'
+import type { Registry } from '../operations/registry.js'
+import type { InputStream, OutputStream, Terminal } from './terminal.js'
+
+/** The part of a process that the command line needs; `bin/` hands in the real one, tests a fake. */
+export interface ProcessLike {
+  readonly argv: readonly string[]
+  readonly env: Environment
+  readonly stdin: InputStream
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
+  readonly pid: number
+  cwd(): string
+  on(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+  off(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+}
+
+export interface Desk {
+  readonly terminal: Terminal
+  readonly config: Config
+  readonly env: Environment
+  readonly cwd: string
+  readonly pid: number
+  readonly registry: Registry
+  /** Aborted by Ctrl-C and by a request to stop. */
+  readonly signal: AbortSignal
+  /** Runs `work` on the open vault and closes it, whatever happens. */
+  withVault<T>(work: (app: App) => Promise<T>): Promise<T>
+}

@@ -1,0 +1,83 @@
+/** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
+import { readConfig } from '../config.js'
+import { CofferError, toProblem } from '../errors.js'
+import { VERSION } from '../version.js'
+import type { Desk, ProcessLike } from './desk.js'
+import { detectTerminal, type Terminal, write } from './terminal.js'
+
+const DEFAULT_COLUMNS = 80
+const FAILURE_REFERENCE_BYTES = 6
+
+/** Runs one command line and resolves to its exit code. Never throws, never exits by itself. */
+export async function main(process: ProcessLike): Promise<number> {
+  const argv = process.argv.slice(2)
+  // The most asked question costs nothing but Node.
+  if (argv.length === 1 && argv[0] === '--version') {
+    await write(process.stdout, `${VERSION}\n`)
+    return 0
+  }
+  const stop = new AbortController()
+  const interrupt = () => stop.abort()
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', interrupt)
+  try {
+    return await runLine(process, argv, stop.signal)
+  } catch (error) {
+    return await reportFailure(process, argv, error)
+  } finally {
+    process.off('SIGINT', interrupt)
+    process.off('SIGTERM', interrupt)
+  }
+}
+
+async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<number> {
+  const { registry } = await import('../operations/all.js')
+  const { parseLine } = await import('./program.js')
+  const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)
+  if ('text' in parsed) {
+    await write(process.stdout, parsed.text)
+    return 0
+  }
+  const config = readConfig(parsed.flags, process.env)
+  const terminal = detectTerminal({ ...process, flags: config })
+  const desk: Desk = {
+    terminal,
+    config,
+    env: process.env,
+    cwd: process.cwd(),
+    pid: process.pid,
+    registry,
+    signal,
+    withVault: async (work) => (await import('./unlock.js')).withVault(desk, work),
+  }
+  await parsed.task(desk)
+  return signal.aborted ? reportInterruption() : 0
+}
+
+function reportInterruption(): never {
+  throw new CofferError('interrupted', 'Interrupted.')
+}
+
+/** Says what went wrong on standard error and gives the code that goes with it. */
+async function reportFailure(process: ProcessLike, argv: readonly string[], error: unknown): Promise<number> {
+  const { printProblem } = await import('./output.js')
+  const { randomBytes } = await import('node:crypto')
+  const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
+  const format = wantsJson(process, argv) ? 'json' : 'table'
+  await printProblem(terminalForErrors(process), toProblem(error, reference), { format })
+  return error instanceof CofferError ? error.exit : 1
+}
+
+/** Settings may be what is wrong, so this asks the line itself. */
+function wantsJson({ env }: ProcessLike, argv: readonly string[]): boolean {
+  const at = argv.indexOf('--output')
+  const flag =
+    at === -1 ? argv.find((word) => word.startsWith('--output='))?.slice('--output='.length) : argv[at + 1]
+  const format = flag ?? env.COFFER_OUTPUT
+  return format === 'json' || format === 'ndjson'
+}
+
+function terminalForErrors(process: ProcessLike): Terminal {
+  const { stdin, stdout, stderr, env } = process
+  return detectTerminal({ stdin, stdout, stderr, env, flags: {} })
+}

@@ -1,0 +1,130 @@
+/**
+ * Flags from schemas: which flag stands for which property of an operation's input, and what its text means.
+ * Reading files or standard input for a value is `input`'s business.
+ */
+import { type Command, Option } from 'commander'
+import { CofferError } from '../errors.js'
+import { type AnyOperation, locateProperty, parseRoute } from '../operations/operation.js'
+import { readText, type Schema } from '../operations/schema.js'
+
+/** How the texts given to a flag become a value. */
+export type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
+
+export interface Flag {
+  property: string
+  /** `--search-index` */
+  name: string
+  /** The key commander keeps it under. */
+  key: string
+  shape: FlagShape
+  schema: Schema
+  isRequired: boolean
+}
+
+/** The flags of an operation: one for each property that is not in the path. */
+export function listFlags(definition: AnyOperation): Flag[] {
+  const { parameters } = parseRoute(definition.route)
+  const { properties = {}, required = [] } = definition.input
+  return Object.entries(properties as Record<string, Schema>)
+    .filter(([property]) => !parameters.includes(property))
+    .map(([property, schema]) => {
+      const word = (schema.flag ?? property).replaceAll('_', '-')
+      const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      return {
+        property,
+        name: `--${word}`,
+        key,
+        shape: shapeOf(schema),
+        schema,
+        isRequired: required.includes(property),
+      }
+    })
+}
+
+/** Whether the operation takes a body, so that `--file` and standard input mean something. */
+export function takesBody(definition: AnyOperation): boolean {
+  const { properties = {} } = definition.input
+  return Object.keys(properties).some((property) => locateProperty(definition, property) === 'body')
+}
+
+function shapeOf(schema: Schema): FlagShape {
+  if (schema.type === undefined) return 'json'
+  if (schema.type === 'array') return 'list'
+  if (schema.type === 'boolean') return 'boolean'
+  if (schema.type !== 'object') return 'text'
+  return schema.properties === undefined ? 'map' : 'json'
+}
+
+const PLACEHOLDERS: Record<FlagShape, string> = {
+  text: '<text>',
+  list: '<text>',
+  map: '<key=value>',
+  json: '<json>',
+  boolean: '',
+}
+
+/** Adds the operation's flags to its command. Repeating a flag that takes one value is refused. */
+export function addFlags(command: Command, definition: AnyOperation): void {
+  for (const flag of listFlags(definition)) {
+    const { name, shape, schema } = flag
+    const description = describeFlag(flag)
+    if (shape === 'boolean') {
+      command.addOption(new Option(name, description))
+      command.addOption(new Option(name.replace('--', '--no-')).hideHelp())
+      continue
+    }
+    const placeholder = schema.type === 'integer' ? '<number>' : PLACEHOLDERS[shape]
+    const option = new Option(`${name} ${placeholder}`, description)
+    const isRepeatable = shape === 'list' || shape === 'map'
+    option.argParser((text: string, before: string[] | undefined) => {
+      if (before !== undefined && !isRepeatable) throw new CofferError('usage', `${name} may be given once.`)
+      return [...(before ?? []), text]
+    })
+    command.addOption(option)
+  }
+}
+
+function describeFlag({ schema, shape, isRequired }: Flag): string {
+  const notes: string[] = []
+  if (isRequired) notes.push('required')
+  if (shape === 'list' || shape === 'map') notes.push('repeatable')
+  if ('default' in schema) notes.push(`default ${schema.default}`)
+  const text = schema.description ?? ''
+  return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
+}
+
+/**
+ * The value that `texts`, the contents given to a flag, spell. `parseJson` says where JSON is broken.
+ * @throws CofferError `usage` naming the flag.
+ */
+export function readFlag(
+  flag: Flag,
+  texts: readonly string[],
+  parseJson: (text: string) => unknown,
+): unknown {
+  const { name, shape, schema } = flag
+  if (shape === 'list')
+    return texts.map((text) => readText(schema.type === 'array' ? schema.items : schema, text))
+  if (shape === 'map') return readMap(name, texts)
+  const [text = ''] = texts
+  if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    const hint = /^[\s]*[[{"]/.test(text) ? '' : ` Text is written in double quotes: ${name} '"…"'.`
+    throw new CofferError('usage', `${name} takes JSON. ${error.message}${hint}`, { cause: error })
+  }
+}
+
+function readMap(name: string, texts: readonly string[]): Record<string, string> {
+  const entries = texts.map((text) => {
+    const at = text.indexOf('=')
+    if (at < 1) throw new CofferError('usage', `${name} takes key=value.`)
+    return [text.slice(0, at), text.slice(at + 1)] as const
+  })
+  const keys = new Set(entries.map(([key]) => key))
+  if (keys.has('__proto__')) throw new CofferError('usage', `${name}: __proto__ is not allowed as a key.`)
+  if (keys.size < entries.length) throw new CofferError('usage', `${name} names a key twice.`)
+  return Object.fromEntries(entries)
+}

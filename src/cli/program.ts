@@ -1,0 +1,184 @@
+/**
+ * The tree of commands, derived from the registry, and the few commands that are about the vault itself. It decides
+ * what is typed where; what a command then does stands in files of its own, loaded when it is run.
+ */
+import { Command, CommanderError, Option } from 'commander'
+import { SETTINGS, type Setting } from '../config.js'
+import { CofferError } from '../errors.js'
+import { type AnyOperation, parseRoute } from '../operations/operation.js'
+import type { Registry } from '../operations/registry.js'
+import { VERSION } from '../version.js'
+import type { Desk } from './desk.js'
+import { describeOperation, TOPICS } from './help.js'
+import { addFlags, listFlags, takesBody } from './options.js'
+
+/** What a parsed command line asks for; run once the settings are known. */
+export type Task = (desk: Desk) => Promise<void>
+
+export interface ParsedLine {
+  flags: Record<string, unknown>
+  task: Task
+}
+
+const NOUNS: Record<string, string> = {
+  token: 'Store values and get tokens for them',
+  vault: 'Look after the vault itself',
+}
+
+/**
+ * Parses `argv` (without node and script). undefined: it asked for help or the version, which is in `text`.
+ * @throws CofferError `usage`
+ */
+export function parseLine(
+  argv: readonly string[],
+  registry: Registry,
+  columns: number,
+): ParsedLine | { text: string } {
+  let text = ''
+  let parsed: ParsedLine | undefined
+  const program = buildProgram(registry, argv, (flags, task) => {
+    parsed = { flags, task }
+  })
+  configureOutput(program, columns, (chunk) => {
+    text += chunk
+  })
+  try {
+    program.parse([...argv], { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    const isHelp = error.exitCode === 0 || error.code === 'commander.help'
+    if (isHelp) return { text }
+    throw new CofferError('usage', cleanMessage(text || error.message), { cause: error })
+  }
+  return parsed ?? { text }
+}
+
+type Accept = (flags: Record<string, unknown>, task: Task) => void
+
+function buildProgram(registry: Registry, argv: readonly string[], accept: Accept): Command {
+  const program = new Command('coffer')
+  program
+    .description('A token vault in your terminal, and a drop-in local server of the same interface.')
+    .version(VERSION, '--version', 'print the version')
+    .helpOption('--help', 'print help for a command')
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: true })
+    .showSuggestionAfterError(true)
+    .addHelpText('after', `\n${TOPICS}`)
+  // Commander copies these to every command made below.
+  program.exitOverride()
+  // Options of the program are understood anywhere on the line.
+  addGlobalFlags(program)
+  for (const noun of registry.nouns) {
+    const group = addGroup(program, noun)
+    // Only the noun that is asked for gets its verbs: building all of them is most of what `--help` would cost.
+    if (!argv.includes(noun)) continue
+    for (const definition of registry.operations) {
+      if (definition.name.startsWith(`${noun} `)) addOperation(group, definition, accept)
+    }
+  }
+  addVaultCommands(program, accept)
+  return program
+}
+
+function addGroup(program: Command, noun: string): Command {
+  const group = program
+    .command(noun)
+    .description(NOUNS[noun] ?? '')
+    .helpOption('--help', 'print help')
+    .helpCommand(false)
+  group.action(() => group.help())
+  return group.usage('<command> [options]')
+}
+
+function addOperation(group: Command, definition: AnyOperation, accept: Accept): void {
+  const command = addCommand(group, definition.name.split(' ')[1]!, definition.summary)
+  const { parameters } = parseRoute(definition.route)
+  for (const parameter of parameters) command.argument(`<${parameter.replaceAll('_', '-')}>`)
+  addFlags(command, definition)
+  if (takesBody(definition))
+    command.option('--file <file>', 'the whole body as JSON; - is standard input; flags override it')
+  if (definition.columns.includes('data')) command.option('--reveal', 'show data in the clear')
+  if (listFlags(definition).some(({ property }) => property === 'page')) command.option('--all', 'all pages')
+  command.addHelpText('after', () => `\n${describeOperation(definition)}`)
+  command.action((...given: unknown[]) => {
+    const positionals = given.slice(0, parameters.length) as string[]
+    const flags = command.optsWithGlobals()
+    accept(flags, async (desk) => {
+      const { runOperation } = await import('./run.js')
+      await runOperation(desk, definition, positionals, flags)
+    })
+  })
+}
+
+/** `init`, `vault …`, `demo`, `help` and `completion`: about the vault and the tool, not about what it holds. */
+function addVaultCommands(program: Command, accept: Accept): void {
+  const vault = addGroup(program, 'vault')
+  for (const parent of [program, vault]) {
+    const init = addCommand(parent, 'init', 'Create an encrypted vault here, or where --vault says')
+    init.option('--name <text>', 'the name of its first tenant')
+    init.option('--passphrase', 'open it with a passphrase instead of a key file')
+    finish(init, accept, (flags) => async (desk) => (await import('./vault.js')).initVault(desk, flags))
+  }
+  const status = addCommand(vault, 'status', 'Show where the vault is, what opens it, and what it holds')
+  finish(status, accept, () => async (desk) => (await import('./vault.js')).showStatus(desk))
+
+  const demo = addCommand(program, 'demo', 'Show the main job on a throw-away vault')
+  finish(demo, accept, () => async (desk) => (await import('./demo.js')).runDemo(desk))
+
+  const completion = addCommand(program, 'completion', 'Print a completion script for your shell')
+  completion.argument('<shell>', 'bash, zsh or fish')
+  finish(completion, accept, (_, [shell = '']) => async (desk) => {
+    await (await import('./completion.js')).printCompletion(desk, shell)
+  })
+
+  const help = addCommand(program, 'help', 'Print help for a command or a topic')
+  help.argument('[words...]', 'a command, or one of: exit-codes, environment, expressions')
+  finish(
+    help,
+    accept,
+    (_, words) => async (desk) => (await import('./help.js')).printHelp(desk, words.flat()),
+  )
+}
+
+function addCommand(parent: Command, name: string, summary: string): Command {
+  return parent.command(name).description(summary).helpOption('--help', 'print help').helpCommand(false)
+}
+
+function finish(
+  command: Command,
+  accept: Accept,
+  makeTask: (flags: Record<string, unknown>, words: string[]) => Task,
+): void {
+  command.action((...given: unknown[]) => {
+    const words = given.slice(0, -2) as string[]
+    const flags = command.optsWithGlobals()
+    accept(flags, makeTask(flags, words))
+  })
+}
+
+function addGlobalFlags(command: Command): void {
+  for (const setting of Object.values(SETTINGS) as Setting[]) {
+    const option = new Option(setting.flag, setting.description)
+    command.addOption(setting.choices === undefined ? option : option.choices(setting.choices))
+  }
+}
+
+function configureOutput(command: Command, columns: number, append: (text: string) => void): void {
+  command.configureOutput({
+    writeOut: append,
+    writeErr: append,
+    getOutHelpWidth: () => columns,
+    getErrHelpWidth: () => columns,
+  })
+  for (const child of command.commands) configureOutput(child, columns, append)
+}
+
+/** Commander's message in our manner: no prefix, one line, its suggestion kept. */
+function cleanMessage(text: string): string {
+  const line = text
+    .trim()
+    .replace(/^error: /, '')
+    .replaceAll(/\s*\n\s*/g, ' ')
+  return `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?)]$/.test(line) ? '' : '.'}`
+}

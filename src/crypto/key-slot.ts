@@ -1,0 +1,230 @@
+/**
+ * Key slots: each holds the vault's root key, sealed under what a person or a machine has: a passphrase (through
+ * scrypt, RFC 7914) or a key file. And the header's digest, which shows that no slot was changed by anybody else.
+ */
+import { scrypt } from 'node:crypto'
+import { CofferError } from '../errors.js'
+import type { Random } from '../store/store.js'
+import type { FileKey } from './key-file.js'
+import { createMac, deriveKey, isEqualDigest } from './mac.js'
+import { createCipher } from './seal.js'
+import type { Sodium } from './sodium.js'
+
+/** Cost of turning a passphrase into a key: memory is 128 · n · r bytes. */
+export interface ScryptCost {
+  n: number
+  r: number
+  p: number
+}
+
+/** 128 MiB and about a quarter of a second on a laptop of 2026. */
+export const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
+
+// What a header may ask for: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
+const LEAST_N = 2 ** 14
+const MOST_MEMORY_BYTES = 256 * 1024 * 1024
+const MOST_P = 4
+const SALT_BYTES = 16
+const MAC_BYTES = 32
+const SLOT_ID_BYTES = 5
+const LEAST_PASSPHRASE_LENGTH = 8
+const MOST_PASSPHRASE_LENGTH = 1024
+
+export type Slot =
+  | { id: string; kind: 'key-file'; created: string; wrapped: string }
+  | { id: string; kind: 'passphrase'; created: string; kdf: ScryptCost & { salt: string }; wrapped: string }
+
+/** What somebody opens the vault with. */
+export type Secret = { kind: 'key-file'; file: FileKey } | { kind: 'passphrase'; passphrase: string }
+
+/** The part of `vault.json` that the digest covers, and the digest. */
+export interface SealedHeader {
+  format: number
+  vault: string
+  created: string
+  cipher: string
+  digest: string
+  slots: Slot[]
+  mac: string
+}
+
+const utf8 = new TextEncoder()
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
+
+export interface SlotPowers {
+  sodium: Sodium
+  random: Random
+}
+
+/** @throws CofferError `usage` for a passphrase that is too short or too long to be taken. */
+export function checkNewPassphrase(passphrase: string): void {
+  const length = [...passphrase].length
+  if (length >= LEAST_PASSPHRASE_LENGTH && length <= MOST_PASSPHRASE_LENGTH) return
+  throw new CofferError(
+    'usage',
+    `A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`,
+  )
+}
+
+/** A new slot that opens to `root`. */
+export async function createSlot(
+  { sodium, random }: SlotPowers,
+  {
+    root,
+    secret,
+    created,
+    cost = DEFAULT_COST,
+  }: { root: Uint8Array; secret: Secret; created: string; cost?: ScryptCost },
+): Promise<Slot> {
+  const id = Buffer.from(random.bytes(SLOT_ID_BYTES)).toString('hex')
+  const bare =
+    secret.kind === 'key-file'
+      ? ({ id, kind: 'key-file', created } as const)
+      : ({
+          id,
+          kind: 'passphrase',
+          created,
+          kdf: { ...cost, salt: base64(random.bytes(SALT_BYTES)) },
+        } as const)
+  const key = await deriveSlotKey(sodium, bare, secret)
+  const wrapped = base64(createCipher(sodium, random, key).seal(root, slotText(bare)))
+  sodium.memzero(key)
+  return { ...bare, wrapped }
+}
+
+/**
+ * The root key of the vault, when `secret` opens one of its slots and the digest shows an untouched header.
+ * @throws CofferError `vault_locked` for a secret of another vault or a wrong passphrase, `vault_damaged` otherwise.
+ */
+export async function openRoot(
+  powers: SlotPowers,
+  header: SealedHeader,
+  secret: Secret,
+): Promise<Uint8Array> {
+  const { sodium, random } = powers
+  const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
+  if (candidates.length === 0) throw missingSlot(secret)
+  for (const slot of candidates) {
+    const key = await deriveSlotKey(sodium, slot, secret)
+    const root = createCipher(sodium, random, key).open(fromBase64(slot.wrapped), slotText(slot))
+    sodium.memzero(key)
+    if (root === undefined) continue
+    if (!isEqualDigest(sodium, fromBase64(header.mac), headerDigest(sodium, header, root))) {
+      throw new CofferError(
+        'vault_damaged',
+        'vault.json was changed by something else than Coffer. Run: coffer vault verify',
+      )
+    }
+    return root
+  }
+  throw refuseSecret(header, secret)
+}
+
+/** The digest that `vault.json` carries: keyed BLAKE2b-256 over its other fields, by a key derived from the root. */
+export function headerDigest(
+  sodium: Sodium,
+  header: Omit<SealedHeader, 'mac'>,
+  root: Uint8Array,
+): Uint8Array {
+  const { format, vault, created, cipher, digest, slots } = header
+  const text = JSON.stringify([format, vault, created, cipher, digest, slots.map(slotFields)])
+  return createMac(sodium, deriveKey(sodium, root, 'header'))(utf8.encode(text), MAC_BYTES)
+}
+
+/** The header with its digest made anew. */
+export function sealHeader(
+  sodium: Sodium,
+  header: Omit<SealedHeader, 'mac'>,
+  root: Uint8Array,
+): SealedHeader {
+  return { ...header, mac: base64(headerDigest(sodium, header, root)) }
+}
+
+/**
+ * `slots` as a header file holds them, checked for shape and bounds.
+ * @throws CofferError `vault_damaged`
+ */
+export function parseSlots(slots: readonly unknown[]): Slot[] {
+  if (slots.every(isSlot)) return [...slots]
+  throw new CofferError(
+    'vault_damaged',
+    'vault.json holds a key slot that Coffer did not write. Run: coffer vault verify',
+  )
+}
+
+function isSlot(value: unknown): value is Slot {
+  const slot = value as Slot | null
+  if (typeof slot !== 'object' || slot === null) return false
+  if (![slot.id, slot.created, slot.wrapped].every((text) => typeof text === 'string')) return false
+  return slot.kind === 'key-file' || (slot.kind === 'passphrase' && isBoundedCost(slot.kdf))
+}
+
+function isBoundedCost(kdf: (ScryptCost & { salt: string }) | null | undefined): boolean {
+  if (typeof kdf !== 'object' || kdf === null || typeof kdf.salt !== 'string') return false
+  const { n, r, p } = kdf
+  if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
+  if (n < LEAST_N || (n & (n - 1)) !== 0) return false
+  return 128 * n * r <= MOST_MEMORY_BYTES && p <= MOST_P
+}
+
+/** Everything of a slot but the sealed root key, in one fixed order. */
+function slotFields(slot: Slot | Omit<Slot, 'wrapped'>): unknown[] {
+  const kdf = 'kdf' in slot ? (slot.kdf as ScryptCost & { salt: string }) : undefined
+  const bare = [slot.id, slot.kind, slot.created, kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]]
+  return 'wrapped' in slot ? [...bare, slot.wrapped] : bare
+}
+
+function slotText(slot: Slot | Omit<Slot, 'wrapped'>): Uint8Array {
+  const { wrapped: _, ...bare } = slot as Slot
+  return utf8.encode(JSON.stringify(['coffer/1/slot', ...slotFields(bare)]))
+}
+
+async function deriveSlotKey(
+  sodium: Sodium,
+  slot: Omit<Slot, 'wrapped'>,
+  secret: Secret,
+): Promise<Uint8Array> {
+  // The key file's own vault id counts, so that a header with a changed id is seen as damaged, not as another vault.
+  if (secret.kind === 'key-file') return deriveKey(sodium, secret.file.key, `key-file/${secret.file.vault}`)
+  const { kdf } = slot as Extract<Slot, { kind: 'passphrase' }>
+  const { n, r, p } = kdf
+  return new Promise((resolve, reject) => {
+    const salt = fromBase64(kdf.salt)
+    scrypt(
+      secret.passphrase.normalize('NFKC'),
+      salt,
+      32,
+      { N: n, r, p, maxmem: 256 * n * r },
+      (error, key) => (error === null ? resolve(new Uint8Array(key)) : reject(scryptFailed(error))),
+    )
+  })
+}
+
+function scryptFailed(cause: Error): CofferError {
+  return new CofferError(
+    'vault_locked',
+    'The passphrase could not be turned into a key: too little memory?',
+    { cause },
+  )
+}
+
+function missingSlot(secret: Secret): CofferError {
+  const other = secret.kind === 'key-file' ? 'a passphrase' : 'a key file (--key-file)'
+  const mine = secret.kind === 'key-file' ? 'key file' : 'passphrase'
+  return new CofferError('vault_locked', `This vault has no ${mine} slot. It opens with ${other}.`)
+}
+
+function refuseSecret(header: SealedHeader, secret: Secret): CofferError {
+  if (secret.kind === 'passphrase') return new CofferError('vault_locked', 'Wrong passphrase.')
+  if (secret.file.vault !== header.vault) {
+    return new CofferError(
+      'vault_locked',
+      `This key file is for vault ${secret.file.vault}, not for ${header.vault}.`,
+    )
+  }
+  return new CofferError(
+    'vault_damaged',
+    'The key file is the one of this vault, but no key slot of vault.json opens with it. Restore vault.json from a backup.',
+  )
+}

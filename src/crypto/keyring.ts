@@ -1,0 +1,76 @@
+/**
+ * The key hierarchy: a key slot of the vault's header opens the root key; from it derive the engine's keys and the
+ * vault's own; tenants have random keys of their own. It knows nothing of files or records.
+ */
+import type { Cipher, EngineKeys, Mac, Random } from '../store/store.js'
+import { createMac, deriveKey } from './mac.js'
+import { createCipher, KEY_BYTES } from './seal.js'
+import type { Sodium } from './sodium.js'
+
+/** What sealing and finding the records of one tenant takes (the vault itself is tenant 0). */
+export interface TenantKeys {
+  data: Cipher
+  index: Mac
+  fingerprint: Mac
+  /** Zeroes the raw keys; nothing made with them opens afterwards. */
+  wipe(): void
+}
+
+/** Raw keys of a tenant, 32 bytes each, random. */
+export interface RawTenantKeys {
+  data: Uint8Array
+  index: Uint8Array
+  fingerprint: Uint8Array
+}
+
+/** Everything that an open vault can do with its keys. */
+export interface Keyring {
+  engine: EngineKeys
+  vault: TenantKeys
+  generateTenant(): RawTenantKeys
+  openTenant(raw: RawTenantKeys): TenantKeys
+  /** Zeroes the vault's raw keys, as far as the language allows. */
+  wipe(): void
+}
+
+/** Derives the keys of the vault from `root`, which the caller may wipe afterwards. */
+export function createKeyring(sodium: Sodium, random: Random, root: Uint8Array): Keyring {
+  const derived: Uint8Array[] = []
+  const derive = (purpose: string) => {
+    const key = deriveKey(sodium, root, purpose)
+    derived.push(key)
+    return key
+  }
+  const cipher = (purpose: string) => createCipher(sodium, random, derive(purpose))
+  const openTenant = (raw: RawTenantKeys): TenantKeys => ({
+    data: createCipher(sodium, random, raw.data),
+    index: createMac(sodium, raw.index),
+    fingerprint: createMac(sodium, raw.fingerprint),
+    wipe: () => {
+      for (const key of [raw.data, raw.index, raw.fingerprint]) sodium.memzero(key)
+    },
+  })
+  return {
+    engine: {
+      journal: cipher('journal'),
+      head: cipher('head'),
+      state: cipher('state'),
+      segment: cipher('segment'),
+      chain: createMac(sodium, derive('chain')),
+    },
+    vault: openTenant({
+      data: derive('vault/data'),
+      index: derive('vault/index'),
+      fingerprint: derive('vault/fingerprint'),
+    }),
+    generateTenant: () => ({
+      data: random.bytes(KEY_BYTES),
+      index: random.bytes(KEY_BYTES),
+      fingerprint: random.bytes(KEY_BYTES),
+    }),
+    openTenant,
+    wipe: () => {
+      for (const key of derived) sodium.memzero(key)
+    },
+  }
+}

@@ -1,0 +1,52 @@
+/** Every permission there is, what it lets its holder do, and which application types may hold it. */
+
+export type ApplicationType = 'public' | 'private' | 'management'
+
+interface PermissionEntry {
+  description: string
+  application_types: readonly ApplicationType[]
+}
+
+const tokenHolders = ['private'] as const
+const managementHolders = ['management'] as const
+
+/** The table of the permissions; its order is the one they are listed in. */
+export const PERMISSIONS = {
+  'token:create': { description: 'Create tokens', application_types: ['public', 'private'] },
+  'token:read': { description: 'Read tokens', application_types: tokenHolders },
+  'token:update': { description: 'Update tokens', application_types: ['public', 'private'] },
+  'token:delete': { description: 'Delete tokens', application_types: tokenHolders },
+  'token:search': { description: 'Search tokens', application_types: tokenHolders },
+  'token:use': { description: 'Use tokens in reactors', application_types: tokenHolders },
+  'application:create': { description: 'Create applications', application_types: managementHolders },
+  'application:read': { description: 'Read applications', application_types: managementHolders },
+  'application:update': { description: 'Update applications', application_types: managementHolders },
+  'application:delete': { description: 'Delete applications', application_types: managementHolders },
+  'reactor:create': { description: 'Create reactors and formulas', application_types: managementHolders },
+  'reactor:read': { description: 'Read reactors and formulas', application_types: managementHolders },
+  'reactor:update': { description: 'Update reactors and formulas', application_types: managementHolders },
+  'reactor:delete': { description: 'Delete reactors and formulas', application_types: managementHolders },
+  'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
+  'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
+  'tenant:delete': { description: 'Delete the tenant', application_types: managementHolders },
+  'tenant:member:read': { description: 'Read members', application_types: managementHolders },
+  'tenant:member:delete': { description: 'Remove members', application_types: managementHolders },
+  'tenant:invitation:create': { description: 'Create invitations', application_types: managementHolders },
+  'tenant:invitation:read': { description: 'Read invitations', application_types: managementHolders },
+  'tenant:invitation:update': { description: 'Resend invitations', application_types: managementHolders },
+  'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
+  'log:read': { description: 'Read logs', application_types: managementHolders },
+  'report:read': { description: 'Read reports', application_types: managementHolders },
+} as const satisfies Record<string, PermissionEntry>
+
+export type Permission = keyof typeof PERMISSIONS
+
+/** How much of a token's data somebody is shown, strictest first. */
+export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
+
+export type Transform = (typeof TRANSFORMS)[number]
+
+/** The stricter of the two. */
+export function stricterTransform(a: Transform, b: Transform): Transform {
+  return TRANSFORMS.indexOf(a) <= TRANSFORMS.indexOf(b) ? a : b
+}

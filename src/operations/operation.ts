@@ -1,0 +1,94 @@
+/**
+ * What an operation is: one declaration, from which the command, the route, the permission check, the validation,
+ * the help and the log record are derived. Nothing here runs one; that is `perform`.
+ */
+import type { Expressions } from '../domain/expression.js'
+import type { Permission } from '../domain/permissions.js'
+import type { LogRecord, TenantRecord } from '../domain/records.js'
+import type { Random, StoreWriter } from '../store/store.js'
+import type { Caller } from './caller.js'
+import type { Infer, ObjectSchema } from './schema.js'
+
+/** Everything a handler can reach. Time and data are those of one unit of work. */
+export interface Context {
+  readonly store: StoreWriter
+  readonly caller: Caller
+  /** ms since the epoch, the same for all of the operation. */
+  readonly now: number
+  readonly random: Random
+  createUuid(): string
+  /** The expression language; loaded when first asked for. */
+  expressions(): Promise<Expressions>
+  /** The tenant that the caller acts in. */
+  tenant(): Promise<TenantRecord>
+  /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
+  reached(entityType: string, entityId: string, as?: LogEntry): void
+}
+
+export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
+
+/** An answer that names something which existed before: it is 200 where creating would have been 201. */
+export class Existing<T> {
+  readonly result: T
+  constructor(result: T) {
+    this.result = result
+  }
+}
+
+export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown> {
+  /** `noun verb`: the command's words, the operation's id and its name in logs. */
+  readonly name: string
+  /** One sentence for lists of commands and routes. */
+  readonly summary: string
+  /** Further paragraphs of the help and the reference. */
+  readonly details?: string
+  /** All of them are needed; none means any valid key. */
+  readonly permissions: readonly Permission[]
+  /** `METHOD /path/{parameter}`. */
+  readonly route: string
+  readonly success: 200 | 201 | 204
+  /** Path, query and body merged into one object. */
+  readonly input: I
+  /** What the body must be sent as, where it is not `application/json`. */
+  readonly contentType?: string
+  /** What a table on a terminal shows; dots reach into objects. */
+  readonly columns: readonly string[]
+  /** Command lines that work as pasted in a fresh vault, after those above them. */
+  readonly examples: readonly string[]
+  /** What is lost for ever, where a person is asked first. */
+  readonly destroys?: string
+  /** The record written for each entity reached; absent where reading leaves no trace by design. */
+  readonly log?: LogEntry
+  run(context: Context, input: Infer<I>): Promise<Out | Existing<Out>>
+}
+
+/** A declaration with its handler's input typed from its schema. */
+export function operation<const I extends ObjectSchema, Out>(
+  definition: Operation<I, Out>,
+): Operation<I, Out> {
+  return definition
+}
+
+/** Any operation, for what treats them all alike. */
+// biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
+export type AnyOperation = Operation<any, unknown>
+
+/** Method, path and the path's parameters, as `route` spells them. */
+export interface Route {
+  method: string
+  path: string
+  parameters: string[]
+}
+
+export function parseRoute(route: string): Route {
+  const [method = '', path = ''] = route.split(' ')
+  const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
+  return { method, path, parameters }
+}
+
+/** Where an input property travels: in the path, in the query, or in the body. */
+export function locateProperty(definition: AnyOperation, property: string): 'path' | 'query' | 'body' {
+  const { method, parameters } = parseRoute(definition.route)
+  if (parameters.includes(property)) return 'path'
+  return method === 'GET' || method === 'DELETE' ? 'query' : 'body'
+}

@@ -1,0 +1,125 @@
+/**
+ * The only way to run an operation: authorize, validate, run, log. Four steps, no hooks. It cannot know whether a
+ * command, a request or a reactor asked.
+ */
+
+import { formatDate } from '../domain/dates.js'
+import type { Expressions } from '../domain/expression.js'
+import type { LogRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import type { Random, Store, StoreWriter } from '../store/store.js'
+import type { Caller } from './caller.js'
+import { type AnyOperation, type Context, Existing, type LogEntry, parseRoute } from './operation.js'
+import type { ObjectSchema } from './schema.js'
+
+/** The effects that operations are given. */
+export interface Host {
+  readonly store: Store
+  readonly random: Random
+  createUuid(): string
+  expressions(): Promise<Expressions>
+  /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
+  validate(definition: AnyOperation, input: Record<string, unknown>): void
+}
+
+export interface Outcome {
+  /** HTTP's word for what happened: the operation's own, or 200 where nothing had to be created. */
+  status: number
+  result: unknown
+}
+
+/**
+ * Runs `definition` for `caller` in one transaction, log records included.
+ * @throws CofferError `forbidden`, `validation`, and whatever the operation itself refuses.
+ */
+export async function perform(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+  traceId: string,
+): Promise<Outcome> {
+  authorize(caller, definition)
+  const complete = completeInput(definition.input, input)
+  host.validate(definition, complete)
+  // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
+  const durability = parseRoute(definition.route).method === 'GET' ? 'soon' : 'now'
+  return host.store.write(async (store) => {
+    const reached: ReachedEntity[] = []
+    const out = await definition.run(createContext(host, store, caller, reached), complete)
+    await writeLog(store, caller, definition, reached, traceId)
+    const isExisting = out instanceof Existing
+    return { status: isExisting ? 200 : definition.success, result: isExisting ? out.result : out }
+  }, durability)
+}
+
+function authorize(caller: Caller, definition: AnyOperation): void {
+  const missing = definition.permissions.filter((permission) => !caller.holds(permission))
+  if (missing.length === 0) return
+  throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
+}
+
+/** Defaults filled in; null for something optional taken for absent, unless the schema gives null a meaning. */
+function completeInput({ properties = {}, required = [] }: ObjectSchema, input: Record<string, unknown>) {
+  const complete: Record<string, unknown> = { ...input }
+  for (const [name, schema] of Object.entries(properties)) {
+    const isNullAbsent = complete[name] === null && !schema.nullable && !required.includes(name)
+    if (isNullAbsent || complete[name] === undefined) delete complete[name]
+    if (complete[name] === undefined && 'default' in schema) complete[name] = schema.default
+  }
+  return complete
+}
+
+interface ReachedEntity {
+  type: string
+  id: string
+  as?: LogEntry
+}
+
+function createContext(host: Host, store: StoreWriter, caller: Caller, reached: ReachedEntity[]): Context {
+  return {
+    store,
+    caller,
+    now: store.now,
+    random: host.random,
+    createUuid: host.createUuid,
+    expressions: host.expressions,
+    tenant: async () => {
+      const tenant = await store.get('tenant', 0, String(caller.tenant))
+      if (tenant === undefined)
+        throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
+      return tenant
+    },
+    reached: (type, id, as) => {
+      reached.push(as === undefined ? { type, id } : { type, id, as })
+    },
+  }
+}
+
+async function writeLog(
+  store: StoreWriter,
+  caller: Caller,
+  definition: AnyOperation,
+  reached: readonly ReachedEntity[],
+  traceId: string,
+): Promise<void> {
+  if (reached.length === 0) return
+  const tenant = await store.get('tenant', 0, String(caller.tenant))
+  // A deleted tenant takes its log along, the record of its deletion included.
+  if (tenant === undefined) return
+  for (const { type, id, as = definition.log } of reached) {
+    if (as === undefined) continue
+    const record: LogRecord = {
+      tenant_id: tenant.id,
+      actor_id: caller.actor.id,
+      actor_type: caller.actor.type,
+      entity_type: type,
+      entity_id: id,
+      operation: as.operation,
+      message: as.message,
+      created_at: formatDate(store.now),
+      trace_id: traceId,
+    }
+    await store.log(caller.tenant, record)
+  }
+}

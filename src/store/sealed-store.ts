@@ -1,0 +1,277 @@
+/**
+ * The barrier between records and rows: above it records, below it sealed bytes and keyed digests. It seals every
+ * record under its tenant's keys and never learns where rows are kept.
+ */
+import { base58 } from '../domain/fingerprint.js'
+import { type Lookup, lookupsOf } from '../domain/lookups.js'
+import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import type {
+  Condition,
+  Draft,
+  Engine,
+  EngineReader,
+  EngineWriter,
+  PutOptions,
+  RecordKeys,
+  Row,
+  Store,
+  StoreReader,
+  StoreWriter,
+  VaultKeys,
+  Where,
+} from './store.js'
+
+const ID_BYTES = 16
+const KEY_BYTES = 8
+const FINGERPRINT_BYTES = 32
+const REVISION_BYTES = 8
+
+const utf8 = new TextEncoder()
+const text = new TextDecoder('utf-8', { fatal: true })
+
+/** A store over `engine`. Closing it closes the engine. */
+export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
+  const tenants = createTenantCache(keys)
+  return {
+    read: (work) => engine.read((rows) => work(new Reader(rows, tenants))),
+    write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants)), durability),
+    close: () => engine.close(),
+  }
+}
+
+/** The opened keys of tenants, remembered for as long as the tenant's row is the one they came from. */
+interface TenantCache {
+  vault: RecordKeys
+  keysOf(rows: EngineReader, tenant: number): Promise<RecordKeys>
+}
+
+function createTenantCache(keys: VaultKeys): TenantCache {
+  const opened = new Map<number, { rev: number; keys: RecordKeys }>()
+  return {
+    vault: keys.vault,
+    async keysOf(rows, tenant) {
+      if (tenant === 0) return keys.vault
+      const row = await rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
+      if (row === undefined) {
+        opened.delete(tenant)
+        throw new CofferError('not_found', 'The tenant does not exist any more.')
+      }
+      const known = opened.get(tenant)
+      if (known?.rev === row.rev) return known.keys
+      const record = openRecord(keys.vault, row) as TenantRecord
+      const fresh = keys.openTenant({
+        data: fromBase64(record.keys.data),
+        index: fromBase64(record.keys.index),
+        fingerprint: fromBase64(record.keys.fingerprint),
+      })
+      opened.set(tenant, { rev: row.rev, keys: fresh })
+      return fresh
+    },
+  }
+}
+
+class Reader implements StoreReader {
+  protected readonly rows: EngineReader
+  protected readonly tenants: TenantCache
+
+  constructor(rows: EngineReader, tenants: TenantCache) {
+    this.rows = rows
+    this.tenants = tenants
+  }
+
+  get now(): number {
+    return this.rows.now
+  }
+
+  async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const row = await this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
+    return row === undefined ? undefined : (openRecord(keys, row) as RecordOf[K])
+  }
+
+  async find<K extends Kind>(
+    kind: K,
+    tenant: number,
+    { where, page, size }: { where?: Condition; page: number; size: number },
+  ): Promise<{ records: RecordOf[K][]; total: number }> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const { rows, total } = await this.rows.find({
+      family: kind === 'log' ? 'logs' : 'records',
+      kind: KINDS[kind],
+      tenant,
+      all: digestAll(keys, kind),
+      page,
+      size,
+      ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
+    })
+    return { records: rows.map((row) => openRecord(keys, row) as RecordOf[K]), total }
+  }
+}
+
+class Writer extends Reader implements StoreWriter {
+  declare protected readonly rows: EngineWriter
+
+  async insert<K extends Kind>(
+    kind: K,
+    tenant: number,
+    record: RecordOf[K],
+    options: PutOptions = {},
+  ): Promise<void> {
+    // A tenant's keys are in its own record, so that record is under the vault's.
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const id = digestId(keys, kind, tenant, idOf(record))
+    if (!options.fresh) await this.makeRoom(kind, tenant, id)
+    await this.rows.put(this.draft(keys, kind, tenant, id, record, options))
+    if (kind === 'token') await this.noteContainers(tenant, (record as RecordOf['token']).containers)
+  }
+
+  async replace<K extends Kind>(
+    kind: K,
+    tenant: number,
+    record: RecordOf[K],
+    options: PutOptions = {},
+  ): Promise<void> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const id = digestId(keys, kind, tenant, idOf(record))
+    const row = await this.rows.get(KINDS[kind], tenant, id)
+    if (row === undefined) throw unknownRecord(kind)
+    const draft = this.draft(keys, kind, tenant, id, record, options)
+    await this.rows.put({ ...draft, seq: row.seq, created: row.created, modified: this.now })
+    if (kind === 'token') await this.noteContainers(tenant, (record as RecordOf['token']).containers)
+  }
+
+  async remove(kind: Kind, tenant: number, id: string): Promise<void> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const digest = digestId(keys, kind, tenant, id)
+    if ((await this.rows.get(KINDS[kind], tenant, digest)) === undefined) throw unknownRecord(kind)
+    await this.rows.remove(KINDS[kind], tenant, digest)
+  }
+
+  async log(tenant: number, record: RecordOf['log']): Promise<void> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const id = digest(keys, ['log', tenant, this.rows.revision], ID_BYTES)
+    await this.rows.append(this.draft(keys, 'log', tenant, id, record, {}))
+  }
+
+  async fingerprint(tenant: number, value: string): Promise<string> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES))
+  }
+
+  /** Purges an expired record that still has the id, so that it may be given again. */
+  private async makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
+    if ((await this.rows.get(KINDS[kind], tenant, id)) !== undefined) {
+      throw new CofferError('conflict', `There is a ${kind} with this id already.`)
+    }
+    const isExpired = (await this.rows.get(KINDS[kind], tenant, id, { expired: true })) !== undefined
+    if (isExpired) await this.rows.remove(KINDS[kind], tenant, id)
+  }
+
+  private async noteContainers(tenant: number, containers: readonly string[]): Promise<void> {
+    const sorted = [...new Set(containers)].sort()
+    const id = JSON.stringify(sorted)
+    if ((await this.get('containers', tenant, id)) !== undefined) return
+    await this.insert('containers', tenant, { id, containers: sorted }, { fresh: true })
+  }
+
+  private draft<K extends Kind>(
+    keys: RecordKeys,
+    kind: K,
+    tenant: number,
+    id: Uint8Array,
+    record: RecordOf[K],
+    { search = [], expires = 0 }: PutOptions,
+  ): Draft {
+    const plain = utf8.encode(JSON.stringify(record))
+    const sealed = keys.data.seal(plain, associate(id, this.rows.revision))
+    plain.fill(0)
+    const lookups = [...lookupsOf(kind, record), ...search.map(searchLookup)]
+    return {
+      kind: KINDS[kind],
+      tenant,
+      id,
+      modified: 0,
+      expires,
+      keys: packKeys(keys, kind, lookups),
+      sealed,
+    }
+  }
+}
+
+/** The pair that a search index value is found by, whatever its case. */
+export function searchLookup(value: string): Lookup {
+  return { field: 'search', value: value.toLowerCase() }
+}
+
+function idOf(record: RecordOf[Kind]): string {
+  // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
+  if ('number' in record) return String(record.number)
+  return 'id' in record ? record.id : ''
+}
+
+function openRecord(keys: RecordKeys, row: Row): RecordOf[Kind] {
+  const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
+  if (plain === undefined) {
+    throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
+  }
+  const record = JSON.parse(text.decode(plain)) as RecordOf[Kind]
+  plain.fill(0)
+  return record
+}
+
+/** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
+function associate(id: Uint8Array, revision: number): Uint8Array {
+  const bytes = new Uint8Array(ID_BYTES + REVISION_BYTES)
+  bytes.set(id, 0)
+  new DataView(bytes.buffer).setBigUint64(ID_BYTES, BigInt(revision), true)
+  return bytes
+}
+
+/** JSON keeps the parts apart, whatever they hold. */
+function digest(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
+  return keys.index(utf8.encode(JSON.stringify(parts)), length)
+}
+
+function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
+  return digest(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
+}
+
+function digestKey(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
+  return digest(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
+}
+
+function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
+  return digest(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
+}
+
+/** "All of this kind" first, then each pair once. */
+function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
+  const distinct = new Map(lookups.map((lookup) => [`${lookup.field}\0${lookup.value}`, lookup]))
+  const packed = new Uint8Array(KEY_BYTES * (1 + distinct.size))
+  packed.set(digestAll(keys, kind), 0)
+  let offset = KEY_BYTES
+  for (const lookup of distinct.values()) {
+    packed.set(digestKey(keys, kind, lookup), offset)
+    offset += KEY_BYTES
+  }
+  return packed
+}
+
+function translate(keys: RecordKeys, kind: Kind, tenant: number, condition: Condition): Where {
+  const inner = (each: Condition) => translate(keys, kind, tenant, each)
+  if ('field' in condition) return { key: digestKey(keys, kind, condition) }
+  if ('ids' in condition) return { ids: condition.ids.map((id) => digestId(keys, kind, tenant, id)) }
+  if ('and' in condition) return { and: condition.and.map(inner) }
+  if ('or' in condition) return { or: condition.or.map(inner) }
+  if ('not' in condition) return { not: inner(condition.not) }
+  return condition
+}
+
+function unknownRecord(kind: Kind): CofferError {
+  return new CofferError('not_found', `There is no such ${kind}.`)
+}
+
+function fromBase64(encoded: string): Uint8Array {
+  return new Uint8Array(Buffer.from(encoded, 'base64'))
+}

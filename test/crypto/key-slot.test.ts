@@ -1,0 +1,201 @@
+import t from 'tap'
+import { formatKeyFile, parseKeyFile } from '../../src/crypto/key-file.js'
+import {
+  checkNewPassphrase,
+  createSlot,
+  openRoot,
+  parseSlots,
+  type SealedHeader,
+  type Secret,
+  type Slot,
+  sealHeader,
+} from '../../src/crypto/key-slot.js'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import { createRandom } from '../../src/crypto/random.js'
+import { loadSodium } from '../../src/crypto/sodium.js'
+
+const CHEAP = { n: 2 ** 14, r: 8, p: 1 }
+const VAULT = 'aaaabbbbccccdddd'
+const created = '2030-01-01T00:00:00.000+00:00'
+const sodium = await loadSodium()
+const count = (from: number, length: number) =>
+  Uint8Array.from({ length }, (_, index) => (from + index) & 0xff)
+/** Bytes that a test can foretell: every draw continues the count. */
+const countingRandom = () => {
+  let next = 0
+  return {
+    bytes: (length: number) => {
+      const bytes = count(next, length)
+      next += length
+      return bytes
+    },
+  }
+}
+const powers = { sodium, random: createRandom() }
+const fileSecret: Secret = { kind: 'key-file', file: { vault: VAULT, key: count(7, 32) } }
+const passphrase: Secret = { kind: 'passphrase', passphrase: 'correct horse battery' }
+
+async function makeHeader(secrets: Secret[], root = count(100, 32)): Promise<SealedHeader> {
+  const slots = await Promise.all(
+    secrets.map((secret) => createSlot(powers, { root, secret, created, cost: CHEAP })),
+  )
+  const bare = { format: 1, vault: VAULT, created, cipher: 'xchacha20-poly1305', digest: 'blake2b', slots }
+  return sealHeader(sodium, bare, root)
+}
+
+t.test('both kinds of slot open to the root key', async (t) => {
+  const header = await makeHeader([fileSecret, passphrase])
+  t.same(await openRoot(powers, header, fileSecret), count(100, 32))
+  t.same(await openRoot(powers, header, passphrase), count(100, 32))
+})
+
+t.test('a slot, its root key and the digest are the same for ever (known answers)', async (t) => {
+  const root = count(100, 32)
+  const random = countingRandom()
+  const slot = await createSlot({ sodium, random }, { root, secret: fileSecret, created })
+  t.equal(
+    slot.wrapped,
+    'BQYHCAkKCwwNDg8QERITFBUWFxgZGhscQzQ5hhOOPweqlhQ4hJ7S8E8uwssuc3XpnyIlsGEntEea2MdKY3TimmH+bxENxf4w',
+  )
+  const second = await createSlot({ sodium, random }, { root, secret: passphrase, created, cost: CHEAP })
+  t.equal(
+    second.wrapped,
+    'MjM0NTY3ODk6Ozw9Pj9AQUJDREVGR0hJm1khL368vtDz9indB8U22t0b45RU+5Y9xpgCWRW+Fpa0IO1fV90U9RM2BBB22exJ',
+  )
+  const header = sealHeader(
+    sodium,
+    {
+      format: 1,
+      vault: VAULT,
+      created,
+      cipher: 'xchacha20-poly1305',
+      digest: 'blake2b',
+      slots: [slot, second],
+    },
+    root,
+  )
+  t.equal(header.mac, 'gZnTdyIMNF8m1mtuUVNM87IygrdRjSs089H9j7lAWzU=')
+  t.same(await openRoot(powers, header, passphrase), root)
+})
+
+t.test('a passphrase is the same however its characters are composed', async (t) => {
+  const header = await makeHeader([{ kind: 'passphrase', passphrase: 'caf\u00e9 au lait' }])
+  t.same(
+    await openRoot(powers, header, { kind: 'passphrase', passphrase: 'cafe\u0301 au lait' }),
+    count(100, 32),
+  )
+})
+
+t.test('what does not open says why', async (t) => {
+  const header = await makeHeader([fileSecret, passphrase])
+  await t.rejects(openRoot(powers, header, { kind: 'passphrase', passphrase: 'wrong horse' }), {
+    code: 'vault_locked',
+    message: 'Wrong passphrase.',
+  })
+  const foreign: Secret = { kind: 'key-file', file: { vault: 'zzzz', key: count(9, 32) } }
+  await t.rejects(openRoot(powers, header, foreign), {
+    code: 'vault_locked',
+    message: /for vault zzzz, not for aaaa/,
+  })
+  const damagedKey: Secret = { kind: 'key-file', file: { vault: VAULT, key: count(8, 32) } }
+  await t.rejects(openRoot(powers, header, damagedKey), { code: 'vault_damaged' })
+  await t.rejects(openRoot(powers, await makeHeader([fileSecret]), passphrase), {
+    code: 'vault_locked',
+    message: /no passphrase slot/,
+  })
+})
+
+t.test('every field of the header is covered: a change of any is damage', async (t) => {
+  const header = await makeHeader([fileSecret])
+  const other = await makeHeader([fileSecret], count(50, 32))
+  const [slot] = header.slots as [Slot]
+  const changes: Partial<SealedHeader>[] = [
+    { format: 2 },
+    { vault: 'aaaabbbbccccddde' },
+    { created: '2031-01-01T00:00:00.000+00:00' },
+    { cipher: 'none' },
+    { digest: 'none' },
+    { mac: other.mac },
+    { mac: '' },
+    { slots: [slot, { ...slot, id: '0000000000' }] },
+    { slots: [{ ...slot, created: 'x' }] },
+  ]
+  for (const change of changes) {
+    await t.rejects(
+      openRoot(powers, { ...header, ...change }, fileSecret),
+      { code: 'vault_damaged' },
+      Object.keys(change).join(),
+    )
+  }
+})
+
+t.test(
+  'a header that asks for a cheap, a huge or a nonsensical derivation is refused before it is tried',
+  async (t) => {
+    const [slot] = (await makeHeader([passphrase])).slots
+    const kdfs = [
+      { n: 2 ** 13 },
+      { n: 2 ** 19 },
+      { n: 2 ** 14 + 1 },
+      { n: 2 ** 17, r: 32 },
+      { p: 5 },
+      { p: 0 },
+      { r: 1.5 },
+      { n: '16384' },
+      { salt: 5 },
+    ]
+    for (const kdf of kdfs) {
+      const forged = { ...slot, kdf: { ...(slot as { kdf: object }).kdf, ...kdf } }
+      t.throws(() => parseSlots([forged]), { code: 'vault_damaged' }, JSON.stringify(kdf))
+    }
+    t.throws(() => parseSlots([null]), { code: 'vault_damaged' })
+    t.throws(() => parseSlots([{ id: 'a', kind: 'tape', created, wrapped: '' }]), { code: 'vault_damaged' })
+    t.throws(() => parseSlots([{ ...slot, kdf: null }]), { code: 'vault_damaged' })
+    t.same(parseSlots([slot]), [slot])
+  },
+)
+
+t.test('a new passphrase has 8 to 1024 characters', async (t) => {
+  t.throws(() => checkNewPassphrase('seven77'), { code: 'usage' })
+  t.throws(() => checkNewPassphrase('x'.repeat(1025)), { code: 'usage' })
+  t.doesNotThrow(() => checkNewPassphrase('eight888'))
+})
+
+t.test('a key file is one line that names its vault', async (t) => {
+  const key = count(0, 32)
+  const text = formatKeyFile({ vault: VAULT, key })
+  t.equal(text, `coffer-key-1 ${VAULT} AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n`)
+  t.same(parseKeyFile(text), { vault: VAULT, key })
+  for (const broken of [
+    '',
+    'coffer-key-2 a AAEC',
+    `coffer-key-1 ${VAULT} AAEC`,
+    `${text.trim()} more`,
+    text.replace('AAEC', '!!EC'),
+  ]) {
+    t.throws(() => parseKeyFile(broken), { code: 'vault_locked' }, JSON.stringify(broken.slice(0, 14)))
+  }
+})
+
+t.test('a keyring seals for each purpose under another key, and forgets when wiped', async (t) => {
+  const keyring = createKeyring(sodium, createRandom(), count(1, 32))
+  const nothing = new Uint8Array()
+  const sealed = keyring.engine.journal.seal(count(0, 10), nothing)
+  t.same(keyring.engine.journal.open(sealed, nothing), count(0, 10))
+  for (const other of [
+    keyring.engine.head,
+    keyring.engine.state,
+    keyring.engine.segment,
+    keyring.vault.data,
+  ]) {
+    t.equal(other.open(sealed, nothing), undefined)
+  }
+  const raw = keyring.generateTenant()
+  t.not(Buffer.compare(raw.data, raw.index), 0)
+  const tenant = keyring.openTenant(raw)
+  const record = tenant.data.seal(count(0, 4), nothing)
+  tenant.wipe()
+  t.equal(tenant.data.open(record, nothing), undefined, 'a wiped tenant key opens nothing')
+  keyring.wipe()
+  t.equal(keyring.engine.journal.open(sealed, nothing), undefined, 'a wiped vault key opens nothing')
+})

@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
+import { createRandom, createUuid } from '../../src/crypto/random.js'
+import { createCipher, SEAL_OVERHEAD_BYTES } from '../../src/crypto/seal.js'
+import { loadSodium } from '../../src/crypto/sodium.js'
+
+const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
+const toHex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+const count = (from: number, length: number) => Uint8Array.from({ length }, (_, index) => from + index)
+const utf8 = new TextEncoder()
+const sodium = await loadSodium()
+
+t.test('seal gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1', async (t) => {
+  const plain = utf8.encode(
+    "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.",
+  )
+  const nonce = count(0x40, 24)
+  const cipher = createCipher(sodium, { bytes: () => nonce }, count(0x80, 32))
+  const associated = hex('50515253c0c1c2c3c4c5c6c7')
+  const sealed = cipher.seal(plain, associated)
+  t.equal(
+    toHex(sealed),
+    `${toHex(nonce)}bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52ec0875924c1c7987947deafd8780acf49`,
+  )
+  t.same(cipher.open(sealed, associated), plain)
+})
+
+t.test('a sealed text opens to itself and only under its key, bytes and associated data', async (t) => {
+  const random = createRandom()
+  const cipher = createCipher(sodium, random, random.bytes(32))
+  const other = createCipher(sodium, random, random.bytes(32))
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 300 }),
+      fc.uint8Array({ maxLength: 40 }),
+      fc.nat(),
+      (plain, associated, at) => {
+        const sealed = cipher.seal(plain, associated)
+        const changed = sealed.slice()
+        changed[at % changed.length]! ^= 1
+        return (
+          sealed.length === plain.length + SEAL_OVERHEAD_BYTES &&
+          Buffer.compare(cipher.open(sealed, associated)!, plain) === 0 &&
+          cipher.open(changed, associated) === undefined &&
+          cipher.open(sealed, Uint8Array.of(...associated, 0)) === undefined &&
+          other.open(sealed, associated) === undefined
+        )
+      },
+    ),
+  )
+  t.equal(
+    cipher.open(new Uint8Array(SEAL_OVERHEAD_BYTES - 1), new Uint8Array()),
+    undefined,
+    'too short to be anything',
+  )
+})
+
+t.test('the keyed digest is that of the BLAKE2b test vectors', async (t) => {
+  const mac = createMac(sodium, count(0, 64))
+  t.equal(
+    toHex(mac(new Uint8Array(), 64)),
+    '10ebb67700b1868efb4417987acf4690ae9d972fb7a590c2f02871799aaa4786b5e996e8f0f4eb981fc214b005f42d2ff4233499391653df7aefcbc13fc51568',
+  )
+  t.equal(
+    toHex(mac(Uint8Array.of(0), 64)),
+    '961f6dd1e4dd30f63901690c512e78e4b45e4742ed197c3c5e45c549fd25f2e4187b0bc9fe30492b16b0d0bc4ef9b0f34c7003fac09a5ef1532e69430234cebd',
+  )
+})
+
+t.test('derived keys are fixed for ever and differ by purpose and root', async (t) => {
+  const root = count(0, 32)
+  t.equal(
+    toHex(deriveKey(sodium, root, 'journal')),
+    '08528cd5a16b06269d14e18653c18743cfcb2e6536e03be55199dd406d30ee1d',
+  )
+  t.not(toHex(deriveKey(sodium, root, 'state')), toHex(deriveKey(sodium, root, 'journal')))
+  t.not(toHex(deriveKey(sodium, count(1, 32), 'journal')), toHex(deriveKey(sodium, root, 'journal')))
+})
+
+t.test('digests are equal only byte for byte', async (t) => {
+  t.ok(isEqualDigest(sodium, count(0, 16), count(0, 16)))
+  t.notOk(isEqualDigest(sodium, count(0, 16), count(1, 16)))
+  t.notOk(isEqualDigest(sodium, count(0, 16), count(0, 15)), 'a shorter one does not throw')
+})
+
+t.test('random bytes come from one batch after another and are never handed out twice', async (t) => {
+  const batches: number[] = []
+  let next = 0
+  const random = createRandom((target) => {
+    batches.push(target.length)
+    for (let at = 0; at < target.length; at++) target[at] = next++ & 0xff
+  })
+  t.same(random.bytes(3), Uint8Array.of(0, 1, 2))
+  t.same(random.bytes(2), Uint8Array.of(3, 4))
+  t.equal(random.bytes(100).length, 100, 'large ones bypass the pool')
+  for (let drawn = 0; drawn < 128; drawn++) random.bytes(32)
+  t.same(batches, [4096, 100, 4096])
+})
+
+t.test('a UUID is of version 4', async (t) => {
+  t.equal(createUuid({ bytes: () => count(0xf0, 16) }), 'f0f1f2f3-f4f5-46f7-b8f9-fafbfcfdfeff')
+  const uuids = new Set(Array.from({ length: 1000 }, () => createUuid(createRandom())))
+  t.equal(uuids.size, 1000)
+})
