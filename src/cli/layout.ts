@@ -1,0 +1,109 @@
+/**
+ * How values become lines and columns of text, whatever the width. Pure; it knows nothing of streams, and bold is
+ * whatever it is handed.
+ */
+import { display, displayLines, indent, layOutJson, measureWidth, toJson, truncate } from './display.js'
+import { isObject, type List, readField } from './fields.js'
+
+export type Bold = (text: string) => string
+
+/** Columns left between two columns. */
+export const GAP = '  '
+
+/** One thing: a line a field. Values are never cut; JSON that is too wide is laid out below itself. */
+export function drawOne(
+  value: unknown,
+  fields: readonly string[] | undefined,
+  width: number,
+  bold: Bold,
+): string {
+  if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
+  const entries = (fields ?? Object.keys(value)).map((path) => [
+    display(path),
+    fields ? readField(value, path) : value[path],
+  ])
+  const shown = entries.filter((entry): entry is [string, unknown] => entry[1] !== undefined)
+  const labelWidth = Math.max(0, ...shown.map(([name]) => measureWidth(name) + 2))
+  return shown
+    .map(([name, field]) => {
+      const gap = ' '.repeat(labelWidth - measureWidth(name) - 1)
+      return `${bold(`${name}:`)}${hang(field, gap, labelWidth, width)}\n`
+    })
+    .join('')
+}
+
+function hang(value: unknown, gap: string, labelWidth: number, width: number): string {
+  if (typeof value === 'string' && value.includes('\n')) return `\n${indent(displayLines(value), 2)}`
+  if (typeof value !== 'object' || value === null) return gap + textOf(value)
+  return gap + indent(layOutJson(value, width - labelWidth), labelWidth).slice(labelWidth)
+}
+
+/** Cells of displayed text, none wider than its column. */
+export interface TablePlan {
+  heads: string[]
+  rows: string[][]
+}
+
+/** Cells that fit `width` columns side by side; undefined when some column would be too narrow to be of use. */
+export function planTable(
+  items: readonly unknown[],
+  columns: readonly string[],
+  width: number,
+): TablePlan | undefined {
+  const heads = columns.map(display)
+  const rows = items.map((item) => columns.map((path) => textOf(readField(item, path))))
+  const widths = fitColumns(heads, rows, width)
+  if (widths === undefined) return undefined
+  const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
+  return { heads: cut(heads), rows: rows.map(cut) }
+}
+
+/** A column gives way down to this many columns, an id only to that of a UUID, which is of no use when cut. */
+const LEAST_WIDTH = 8
+const LEAST_ID_WIDTH = 36
+
+/** The widest columns give way first, equally; undefined when there is not even room for the least of each. */
+function fitColumns(
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): number[] | undefined {
+  const natural = heads.map((head, at) =>
+    rows.reduce((widest, row) => Math.max(widest, measureWidth(row[at] ?? '')), measureWidth(head)),
+  )
+  const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
+  const room = width - GAP.length * (heads.length - 1)
+  if (total(natural) <= room) return natural
+  for (let cap = room; cap >= LEAST_WIDTH; cap--) {
+    const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least[at] ?? LEAST_WIDTH)))
+    if (total(widths) <= room) return widths
+  }
+  return undefined
+}
+
+function total(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}
+
+/** Every field that occurs, in order of first appearance. */
+export function namesOf(items: readonly unknown[]): string[] {
+  return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]
+}
+
+/** One value on one line. */
+export function textOf(value: unknown): string {
+  if (value === undefined) return ''
+  if (typeof value === 'string') return display(value)
+  const isFlat = Array.isArray(value) && value.every((member) => typeof member === 'string')
+  return isFlat ? value.map(display).join(', ') : toJson(value)
+}
+
+/** Where in the whole a page of a list stands; `empty` is said when there is nothing at all. */
+export function describePage({ pagination, data }: List, empty = 'Nothing found.'): string {
+  const { total_items: total, page_number: page, page_size: size, total_pages: pages } = pagination
+  if (total === 0) return empty
+  const all = `page ${page} of ${pages}`
+  if (data.length === 0) return `Nothing on ${all}: ${total} in all.`
+  const first = (page - 1) * size + 1
+  return `${first}–${first + data.length - 1} of ${total} · ${all}`
+}

@@ -1,0 +1,256 @@
+/**
+ * How results, problems and notices are printed. chalk and cli-table3 live here alone and load only when something
+ * is drawn with them, so that JSON pays for neither. Nothing here knows an operation.
+ */
+import { CofferError, type Problem } from '../errors.js'
+import { display, displayLines, indent, measureWidth, toJson } from './display.js'
+import { isList, neutralize, pickFields, readField, toCsvLine } from './fields.js'
+import { describePage, drawOne, GAP, namesOf, planTable, type TablePlan, textOf } from './layout.js'
+import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
+
+export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
+export type Format = (typeof FORMATS)[number]
+
+/**
+ * `columns`: what a table or CSV of several things shows; empty means every field there is. `fields`: what `--fields`
+ * named, instead of the columns and, in JSON, instead of everything. `hints`: what to say when a list is empty, or
+ * when an operation that answers nothing is done.
+ */
+export interface PrintOptions {
+  format: Format
+  columns?: readonly string[]
+  fields?: readonly string[] | undefined
+  hints?: { empty?: string; done?: string }
+}
+
+/**
+ * The format asked for, else a table on a terminal and JSON everywhere else.
+ * @throws CofferError `usage` when there is no such format.
+ */
+export function chooseFormat(terminal: Terminal, asked: string | undefined): Format {
+  if (asked === undefined) return isTerminal(terminal.stdout) ? 'table' : 'json'
+  const format = FORMATS.find((known) => known === asked)
+  if (format === undefined) throw new CofferError('usage', `--output takes ${FORMATS.join(', ')}.`)
+  return format
+}
+
+/**
+ * Prints what an operation answered: one object, a list, an array, an async iterable of items (written as they come,
+ * but for a table), any other JSON value, or undefined (no output; a notice on a terminal). Ends quietly when the
+ * reader goes away. JSON is indented on a terminal and one line elsewhere; `ndjson`, `id` and `csv` are one line an item.
+ * @throws CofferError `usage` when ids are asked of something that has none.
+ */
+export async function printResult(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+  if (result === undefined) return printDone(terminal, options)
+  if (options.format === 'json') await printJson(terminal, result, options)
+  else if (options.format === 'table') await printTable(terminal, result, options)
+  else await printLines(terminal, result, options, options.format)
+  if (options.fields && !isStream(result)) await noteMissing(terminal, itemsOf(result), options.fields)
+}
+
+async function printDone(terminal: Terminal, { hints }: PrintOptions): Promise<void> {
+  if (isTerminal(terminal.stderr)) await printNotice(terminal, hints?.done ?? 'Done.')
+}
+
+async function noteMissing(
+  terminal: Terminal,
+  items: readonly unknown[],
+  fields: readonly string[],
+): Promise<void> {
+  const missing = fields.filter((path) => items.every((item) => readField(item, path) === undefined))
+  if (items.length > 0 && missing.length > 0) {
+    await printNotice(terminal, `Nothing here has the field ${missing.join(', ')}.`)
+  }
+}
+
+function isStream(result: unknown): result is AsyncIterable<unknown> {
+  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
+}
+
+function itemsOf(result: unknown): readonly unknown[] {
+  if (isList(result)) return result.data
+  return Array.isArray(result) ? result : [result]
+}
+
+// ---------------------------------------------------------------- JSON and lines
+
+async function printJson(terminal: Terminal, result: unknown, { fields }: PrintOptions): Promise<void> {
+  const { stdout } = terminal
+  const spaces = isTerminal(stdout) ? 2 : 0
+  const pick = (value: unknown) => (fields ? pickFields(value, fields) : value)
+  if (!isStream(result)) {
+    const picked = isList(result) ? { ...result, data: pick(result.data) } : pick(result)
+    await write(stdout, `${toJson(picked, spaces)}\n`)
+    return
+  }
+  let before = '['
+  for await (const item of result) {
+    if (!(await write(stdout, `${before}\n${indent(toJson(pick(item), spaces), spaces)}`))) return
+    before = ','
+  }
+  await write(stdout, before === '[' ? '[]\n' : '\n]\n')
+}
+
+async function printLines(
+  terminal: Terminal,
+  result: unknown,
+  { columns = [], fields }: PrintOptions,
+  format: 'ndjson' | 'id' | 'csv',
+): Promise<void> {
+  const { stdout } = terminal
+  const items = isStream(result) ? result : itemsOf(result)
+  const paths = fields ?? (columns.length > 0 || isStream(result) ? columns : namesOf(itemsOf(result)))
+  const isSeen = isTerminal(stdout)
+  if (format === 'csv' && !(await write(stdout, `${toCsvLine(paths.map(neutralize))}\n`))) return
+  for await (const item of items) {
+    if (!(await write(stdout, `${lineOf(item)}\n`))) return
+  }
+
+  function lineOf(item: unknown): string {
+    if (format === 'ndjson') return toJson(fields ? pickFields(item, fields) : item)
+    if (format === 'id') return isSeen ? display(idOf(item)) : idOf(item)
+    const line = toCsvLine(paths.map((path) => toCsvCell(readField(item, path))))
+    return isSeen ? display(line) : line
+  }
+}
+
+function idOf(item: unknown): string {
+  const id = typeof item === 'string' ? item : readField(item, 'id')
+  if (typeof id === 'string') return id
+  throw new CofferError('usage', 'These results have no id. Choose another --output, such as json.')
+}
+
+/** Numbers are left alone: no spreadsheet takes `-5` written by us for anything but itself. */
+function toCsvCell(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  if (typeof value === 'string') return neutralize(value)
+  return toJson(value)
+}
+
+// ---------------------------------------------------------------- tables
+
+async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+  const paint = await loadPaint(terminal.colour.stdout)
+  const width = widthOf(terminal.stdout)
+  const items: unknown[] = []
+  for await (const item of isStream(result) ? result : itemsOf(result)) items.push(item)
+  const isOne = !isStream(result) && !isList(result) && !Array.isArray(result)
+  const text = isOne
+    ? drawOne(result, options.fields, width, paint.bold)
+    : await drawMany(items, options.fields ?? options.columns ?? [], width, paint)
+  if (!(await write(terminal.stdout, text))) return
+  if (isList(result)) await printNotice(terminal, describePage(result, options.hints?.empty))
+  else if (items.length === 0) await printNotice(terminal, options.hints?.empty ?? 'Nothing found.')
+}
+
+/** Text that goes to a file or a pipe is not cut. */
+function widthOf(stream: OutputStream): number {
+  return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
+}
+
+/** Several things: a table when every column can be wide enough to be of use, else one after another. */
+async function drawMany(
+  items: readonly unknown[],
+  asked: readonly string[],
+  width: number,
+  paint: Paint,
+): Promise<string> {
+  if (items.length === 0) return ''
+  const columns = asked.length > 0 ? asked : namesOf(items)
+  if (columns.length === 0) return items.map((item) => `${textOf(item)}\n`).join('')
+  const plan = planTable(items, columns, width)
+  if (plan !== undefined) return drawTable(plan, paint)
+  return items.map((item) => drawOne(item, columns, width, paint.bold)).join('\n')
+}
+
+/** Stands in for one column of text; from the private use area, and never printed. */
+const STAND_IN = '\ue000'
+
+/**
+ * Columns side by side, without rules, so that the output of a terminal can be searched and pasted. cli-table3
+ * measures by an old Unicode (a Thai or Hindi name would shift its row), so it lays out stand-ins of the right width,
+ * and the cells take their places in reading order.
+ */
+async function drawTable({ heads, rows }: TablePlan, paint: Paint): Promise<string> {
+  const { default: Table } = await import('cli-table3')
+  const table = new Table({
+    head: heads.map(toStandIn),
+    chars: NO_RULES,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+  })
+  table.push(...rows.map((row) => row.map(toStandIn)))
+  const cells = [...heads.map((head) => paint.bold(head)), ...rows.flat()]
+    .filter((cell) => cell !== '')
+    .values()
+  const drawn = table.toString().replace(/\ue000+/g, () => cells.next().value ?? '')
+  return `${drawn.replace(/ +$/gm, '')}\n`
+}
+
+function toStandIn(text: string): string {
+  return STAND_IN.repeat(measureWidth(text))
+}
+
+const NO_RULES = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: GAP },
+}
+
+// ---------------------------------------------------------------- words for the person
+
+/** A sentence on standard error that `--quiet` silences. */
+export async function printNotice(terminal: Terminal, text: string): Promise<void> {
+  if (!terminal.quiet) await write(terminal.stderr, `${displayLines(text)}\n`)
+}
+
+/** A notice that something is about to go wrong or could be done better; `--quiet` silences it too. */
+export async function printWarning(terminal: Terminal, text: string): Promise<void> {
+  if (terminal.quiet) return
+  const paint = await loadPaint(terminal.colour.stderr)
+  await write(terminal.stderr, `${paint.yellow('warning:')} ${displayLines(text)}\n`)
+}
+
+/** A failure on standard error: the problem object itself where JSON is spoken, else in words, one line a property. */
+export async function printProblem(
+  terminal: Terminal,
+  problem: Problem,
+  { format }: Pick<PrintOptions, 'format'>,
+): Promise<void> {
+  const { stderr } = terminal
+  if (format === 'json' || format === 'ndjson') {
+    await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`)
+    return
+  }
+  const paint = await loadPaint(terminal.colour.stderr)
+  await write(
+    stderr,
+    `${paint.red('error:')} ${displayLines(problem.detail)}\n${propertyLines(problem, paint)}`,
+  )
+}
+
+/** Nothing when the sentence before already said it all. */
+function propertyLines({ detail, errors = {} }: Problem, paint: Paint): string {
+  const lines = Object.entries(errors).flatMap(([path, messages]) =>
+    messages.map((message) => ({ path: display(path), message: displayLines(message) })),
+  )
+  if (lines.length === 1 && lines.every(({ path, message }) => detail === `${path}: ${message}`)) return ''
+  const widest = Math.max(0, ...lines.map(({ path }) => measureWidth(path)))
+  return lines
+    .map(({ path, message }) => {
+      return `  ${paint.bold(path)}${' '.repeat(widest - measureWidth(path))}  ${message}\n`
+    })
+    .join('')
+}
+
+interface Paint {
+  bold(text: string): string
+  red(text: string): string
+  yellow(text: string): string
+}
+
+async function loadPaint(isColoured: boolean): Promise<Paint> {
+  if (!isColoured) return { bold: String, red: String, yellow: String }
+  const { Chalk } = await import('chalk')
+  const chalk = new Chalk({ level: 1 })
+  return { bold: chalk.bold, red: chalk.red.bold, yellow: chalk.yellow.bold }
+}
