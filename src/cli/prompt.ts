@@ -7,8 +7,8 @@ import { CofferError } from '../errors.js'
 import { display, displayLines } from './display.js'
 import { type Terminal, write } from './terminal.js'
 
-/** What is wrong with the answer and what would be right, never the answer itself; undefined when all is well. */
-export type Check = (answer: string) => string | undefined
+/** true, or what is wrong with the answer and what would be right; never the answer itself. */
+export type Check = (answer: string) => true | string
 
 /** `missing` names what to give instead where nobody can be asked, such as `--type`; left out, the message does. */
 export interface Question {
@@ -25,12 +25,12 @@ export interface Question {
  * @throws CofferError `usage` when nobody can be asked, `interrupted` on Ctrl-C and Ctrl-D.
  */
 export async function ask(terminal: Terminal, question: Question): Promise<string> {
-  const { message, missing = message, sensitive = false, validate = () => undefined } = question
+  const { message, missing = message, sensitive = false, validate = () => true } = question
   const asked = {
     message: display(message),
     validate: (answer: string) => {
-      const fault = validate(answer)
-      return fault === undefined ? true : displayLines(fault)
+      const verdict = validate(answer)
+      return verdict === true ? true : displayLines(verdict)
     },
   }
   const answer = sensitive
@@ -95,7 +95,7 @@ export async function askTwice(
   terminal: Terminal,
   question: { message: string; again: string; missing?: string; validate?: Check },
 ): Promise<string> {
-  const { message, again, missing = message, validate = () => undefined } = question
+  const { message, again, missing = message, validate = () => true } = question
   for (let hint = ''; ; hint = 'The two differ. ') {
     const first = await ask(terminal, { message: hint + message, missing, sensitive: true, validate })
     const second = await ask(terminal, { message: again, missing, sensitive: true })
