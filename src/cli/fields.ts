@@ -2,16 +2,7 @@
  * Picking fields out of the API's objects by path (`id`, `data.number`, `metadata.a.b`), and writing them as CSV.
  * Pure; it knows nothing of terminals or of what any field means.
  */
-
-/** A list as the API answers it. */
-export interface List {
-  pagination: { total_items: number; page_number: number; page_size: number; total_pages: number }
-  data: readonly unknown[]
-}
-
-export function isList(value: unknown): value is List {
-  return isObject(value) && Array.isArray(value.data) && isObject(value.pagination)
-}
+import { toJson } from './display.js'
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -67,4 +58,10 @@ const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 /** Text that a spreadsheet shows instead of running it: an apostrophe stands before whatever looks like a formula. */
 export function neutralize(text: string): string {
   return FORMULA_START.test(text) ? `'${text}` : text
+}
+
+/** The text of a cell. Numbers are left alone: no spreadsheet takes a `-5` for anything but itself. */
+export function toCsvCell(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? neutralize(value) : toJson(value)
 }

@@ -3,12 +3,15 @@
  * whatever it is handed.
  */
 import { display, displayLines, indent, layOutJson, measureWidth, toJson, truncate } from './display.js'
-import { isObject, type List, readField } from './fields.js'
+import { isObject, readField } from './fields.js'
+import type { List } from './result.js'
 
 export type Bold = (text: string) => string
 
 /** Columns left between two columns. */
 export const GAP = '  '
+/** A longer label, such as somebody's own key, does not push every other value to the right. */
+const LONGEST_ALIGNED_LABEL = 24
 
 /** One thing: a line a field. Values are never cut; JSON that is too wide is laid out below itself. */
 export function drawOne(
@@ -23,19 +26,22 @@ export function drawOne(
     fields ? readField(value, path) : value[path],
   ])
   const shown = entries.filter((entry): entry is [string, unknown] => entry[1] !== undefined)
-  const labelWidth = Math.max(0, ...shown.map(([name]) => measureWidth(name) + 2))
+  const aligned = shown.map(([name]) => measureWidth(name)).filter((width) => width <= LONGEST_ALIGNED_LABEL)
+  const labelWidth = Math.max(0, ...aligned) + 2
   return shown
     .map(([name, field]) => {
-      const gap = ' '.repeat(labelWidth - measureWidth(name) - 1)
-      return `${bold(`${name}:`)}${hang(field, gap, labelWidth, width)}\n`
+      const gap = ' '.repeat(Math.max(1, labelWidth - measureWidth(name) - 1))
+      return `${bold(`${name}:`)}${hang(field, labelWidth, gap, width)}\n`
     })
     .join('')
 }
 
-function hang(value: unknown, gap: string, labelWidth: number, width: number): string {
+/** A value after its label; below it, two columns in, when it has lines of its own or is JSON that would not fit. */
+function hang(value: unknown, labelWidth: number, gap: string, width: number): string {
   if (typeof value === 'string' && value.includes('\n')) return `\n${indent(displayLines(value), 2)}`
-  if (typeof value !== 'object' || value === null) return gap + textOf(value)
-  return gap + indent(layOutJson(value, width - labelWidth), labelWidth).slice(labelWidth)
+  const text = textOf(value)
+  const isLaidOut = typeof value === 'object' && labelWidth + measureWidth(text) > width
+  return isLaidOut ? `\n${indent(layOutJson(value, width - 2), 2)}` : gap + text
 }
 
 /** Cells of displayed text, none wider than its column. */

@@ -4,8 +4,9 @@
  */
 import { CofferError, type Problem } from '../errors.js'
 import { display, displayLines, indent, measureWidth, toJson } from './display.js'
-import { isList, neutralize, pickFields, readField, toCsvLine } from './fields.js'
+import { isObject, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
 import { describePage, drawOne, GAP, namesOf, planTable, type TablePlan, textOf } from './layout.js'
+import { collect, isList, isStream, itemsOf, sourceOf } from './result.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
 export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
@@ -44,7 +45,8 @@ export async function printResult(terminal: Terminal, result: unknown, options: 
   if (result === undefined) return printDone(terminal, options)
   if (options.format === 'json') await printJson(terminal, result, options)
   else if (options.format === 'table') await printTable(terminal, result, options)
-  else await printLines(terminal, result, options, options.format)
+  else if (options.format === 'csv') await printCsv(terminal, result, options)
+  else await printLines(terminal, result, options)
   if (options.fields && !isStream(result)) await noteMissing(terminal, itemsOf(result), options.fields)
 }
 
@@ -63,13 +65,8 @@ async function noteMissing(
   }
 }
 
-function isStream(result: unknown): result is AsyncIterable<unknown> {
-  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
-}
-
-function itemsOf(result: unknown): readonly unknown[] {
-  if (isList(result)) return result.data
-  return Array.isArray(result) ? result : [result]
+function columnsOf({ fields, columns = [] }: PrintOptions): readonly string[] {
+  return fields ?? columns
 }
 
 // ---------------------------------------------------------------- JSON and lines
@@ -91,26 +88,27 @@ async function printJson(terminal: Terminal, result: unknown, { fields }: PrintO
   await write(stdout, before === '[' ? '[]\n' : '\n]\n')
 }
 
-async function printLines(
-  terminal: Terminal,
-  result: unknown,
-  { columns = [], fields }: PrintOptions,
-  format: 'ndjson' | 'id' | 'csv',
-): Promise<void> {
+async function printLines(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
   const { stdout } = terminal
-  const items = isStream(result) ? result : itemsOf(result)
-  const paths = fields ?? (columns.length > 0 || isStream(result) ? columns : namesOf(itemsOf(result)))
-  const isSeen = isTerminal(stdout)
-  if (format === 'csv' && !(await write(stdout, `${toCsvLine(paths.map(neutralize))}\n`))) return
-  for await (const item of items) {
-    if (!(await write(stdout, `${lineOf(item)}\n`))) return
+  const { format, fields } = options
+  const show = isTerminal(stdout) ? display : String
+  for await (const item of sourceOf(result)) {
+    const line = format === 'id' ? show(idOf(item)) : toJson(fields ? pickFields(item, fields) : item)
+    if (!(await write(stdout, `${line}\n`))) return
   }
+}
 
-  function lineOf(item: unknown): string {
-    if (format === 'ndjson') return toJson(fields ? pickFields(item, fields) : item)
-    if (format === 'id') return isSeen ? display(idOf(item)) : idOf(item)
+async function printCsv(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+  const { stdout } = terminal
+  const asked = columnsOf(options)
+  // Without columns, only all of the items can say which there are.
+  const all = asked.length > 0 ? undefined : await collect(result)
+  const paths = all === undefined ? asked : namesOf(all)
+  const show = isTerminal(stdout) ? display : String
+  if (!(await write(stdout, `${show(toCsvLine(paths.map(neutralize)))}\n`))) return
+  for await (const item of all ?? sourceOf(result)) {
     const line = toCsvLine(paths.map((path) => toCsvCell(readField(item, path))))
-    return isSeen ? display(line) : line
+    if (!(await write(stdout, `${show(line)}\n`))) return
   }
 }
 
@@ -120,24 +118,16 @@ function idOf(item: unknown): string {
   throw new CofferError('usage', 'These results have no id. Choose another --output, such as json.')
 }
 
-/** Numbers are left alone: no spreadsheet takes `-5` written by us for anything but itself. */
-function toCsvCell(value: unknown): string {
-  if (value === undefined || value === null) return ''
-  if (typeof value === 'string') return neutralize(value)
-  return toJson(value)
-}
-
 // ---------------------------------------------------------------- tables
 
 async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
   const paint = await loadPaint(terminal.colour.stdout)
   const width = widthOf(terminal.stdout)
-  const items: unknown[] = []
-  for await (const item of isStream(result) ? result : itemsOf(result)) items.push(item)
+  const items = await collect(result)
   const isOne = !isStream(result) && !isList(result) && !Array.isArray(result)
   const text = isOne
     ? drawOne(result, options.fields, width, paint.bold)
-    : await drawMany(items, options.fields ?? options.columns ?? [], width, paint)
+    : await drawMany(items, columnsOf(options), width, paint)
   if (!(await write(terminal.stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, options.hints?.empty))
   else if (items.length === 0) await printNotice(terminal, options.hints?.empty ?? 'Nothing found.')
@@ -157,7 +147,7 @@ async function drawMany(
 ): Promise<string> {
   if (items.length === 0) return ''
   const columns = asked.length > 0 ? asked : namesOf(items)
-  if (columns.length === 0) return items.map((item) => `${textOf(item)}\n`).join('')
+  if (!items.some(isObject)) return items.map((item) => `${textOf(item)}\n`).join('')
   const plan = planTable(items, columns, width)
   if (plan !== undefined) return drawTable(plan, paint)
   return items.map((item) => drawOne(item, columns, width, paint.bold)).join('\n')
