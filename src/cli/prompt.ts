@@ -34,10 +34,13 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
     },
   }
   const answer = sensitive
-    ? await prompt(terminal, missing, { ...asked, type: 'password', mask: '*', toggleMask: false })
+    ? await prompt(terminal, missing, { ...asked, type: 'password', ...CONCEALED })
     : await prompt(terminal, missing, { ...asked, type: 'input', default: question.default })
   return String(answer)
 }
+
+/** Nothing shows the text, and once answered eight stars stand for it, whatever its length. */
+const CONCEALED = { mask: '*', toggleMask: false, theme: { style: { answer: () => '********' } } }
 
 /**
  * Yes or no; an empty answer is `default` (no), and anything else than yes or no is asked again.
@@ -121,7 +124,7 @@ async function prompt(terminal: Terminal, missing: string, question: InquirerQue
   try {
     const output = createScreen(terminal, stop)
     const askThis = inquirer.createPromptModule({ input: stdin, output, signal: ended.signal })
-    const { answer } = await askThis<{ answer: unknown }>([{ ...question, name: 'answer', theme: THEME }])
+    const { answer } = await askThis<{ answer: unknown }>([{ ...question, name: 'answer' }])
     return answer
   } catch (error) {
     const isOver = error instanceof Error && OVER.includes(error.name)
@@ -135,9 +138,6 @@ async function prompt(terminal: Terminal, missing: string, question: InquirerQue
 const INPUT_OVER = ['pause', 'end', 'close']
 /** What inquirer throws on Ctrl-C, and when told to stop. */
 const OVER = ['ExitPromptError', 'AbortPromptError', 'CancelPromptError']
-
-/** Eight stars whatever the length: an answered secret does not even show how long it is. */
-const THEME = { style: { answer: (text: string) => (/^\*+$/.test(text) ? '********' : text) } }
 
 /** Standard error as inquirer sees it: it may be ended with each question, and has colours only where they are wanted. */
 function createScreen({ stderr, colour }: Terminal, stop: () => void): Writable {
