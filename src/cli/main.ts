@@ -1,4 +1,5 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
+import type { App } from '../app.js'
 import { readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import { VERSION } from '../version.js'
@@ -17,45 +18,72 @@ export async function main(process: ProcessLike): Promise<number> {
     return 0
   }
   const stop = new AbortController()
-  const interrupt = () => stop.abort()
-  process.on('SIGINT', interrupt)
-  process.on('SIGTERM', interrupt)
-  try {
-    return await runLine(process, argv, stop.signal)
-  } catch (error) {
-    return await reportFailure(process, argv, error)
-  } finally {
+  // The first signal stops gently; with the listeners gone, a second one ends the process as it would any other.
+  const interrupt = () => {
+    release()
+    stop.abort()
+  }
+  const release = () => {
     process.off('SIGINT', interrupt)
     process.off('SIGTERM', interrupt)
   }
+  process.on('SIGINT', interrupt)
+  process.on('SIGTERM', interrupt)
+  try {
+    await runLine(process, argv, stop.signal)
+    return 0
+  } catch (error) {
+    return await reportFailure(process, argv, error)
+  } finally {
+    release()
+  }
 }
 
-async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<number> {
+async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<void> {
   const { registry } = await import('../operations/all.js')
   const { parseLine } = await import('./program.js')
   const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)
   if ('text' in parsed) {
     await write(process.stdout, parsed.text)
-    return 0
+    return
   }
   const config = readConfig(parsed.flags, process.env)
-  const terminal = detectTerminal({ ...process, flags: config })
+  const { stdin, stdout, stderr, env } = process
+  const terminal = detectTerminal({ stdin, stdout, stderr, env, flags: config })
+  const opened = new Set<App>()
   const desk: Desk = {
     terminal,
     config,
-    env: process.env,
+    env,
     cwd: process.cwd(),
     pid: process.pid,
     registry,
     signal,
-    withVault: async (work) => (await import('./unlock.js')).withVault(desk, work),
+    withVault: async (work) => {
+      const { unlockVault } = await import('./unlock.js')
+      const app = await unlockVault(desk)
+      opened.add(app)
+      try {
+        return await work(app)
+      } finally {
+        opened.delete(app)
+        await app.close()
+      }
+    },
   }
-  await parsed.task(desk)
-  return signal.aborted ? reportInterruption() : 0
+  await Promise.race([parsed.task(desk), rejectWhenAborted(signal)]).catch(async (error: unknown) => {
+    // What is under way is finished and synced, so that an interruption leaves nothing half done.
+    for (const app of opened) await app.close()
+    throw error
+  })
 }
 
-function reportInterruption(): never {
-  throw new CofferError('interrupted', 'Interrupted.')
+function rejectWhenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new CofferError('interrupted', 'Interrupted.')), {
+      once: true,
+    })
+  })
 }
 
 /** Says what went wrong on standard error and gives the code that goes with it. */

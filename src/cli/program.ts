@@ -53,6 +53,30 @@ export function parseLine(
   return parsed ?? { text }
 }
 
+/** One command as a shell's completion sees it. */
+export interface CommandFacts {
+  words: readonly string[]
+  summary: string
+  /** Long flags, those of the program included. */
+  flags: readonly string[]
+}
+
+/** Every command there is, the program itself first, as `words: []`. */
+export function listCommands(registry: Registry): CommandFacts[] {
+  const program = buildProgram(registry, registry.nouns, () => {})
+  const globals = longFlags(program)
+  const walk = (command: Command, words: readonly string[]): CommandFacts[] => {
+    const flags = [...new Set([...longFlags(command), '--help', ...globals])]
+    const facts = { words, summary: command.description(), flags }
+    return [facts, ...command.commands.flatMap((child) => walk(child, [...words, child.name()]))]
+  }
+  return walk(program, [])
+}
+
+function longFlags(command: Command): string[] {
+  return command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? [])
+}
+
 type Accept = (flags: Record<string, unknown>, task: Task) => void
 
 function buildProgram(registry: Registry, argv: readonly string[], accept: Accept): Command {

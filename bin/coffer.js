@@ -1,0 +1,14 @@
+#!/usr/bin/env node
+// Hands the process to the command line and its exit code back. CommonJS, because Node starts it sooner.
+
+// Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
+process.on('SIGUSR1', () => {})
+
+const { main } = require('../dist/coffer.cjs')
+
+main(process).then((code) => {
+  process.exitCode = code
+  // A reader of standard input may still be waiting for more than anybody will send.
+  process.stdin.unref?.()
+  if (code === 130) process.exit(code)
+})

@@ -1,0 +1,245 @@
+/**
+ * The composition root: from a place on disk and a secret to everything that operations are given. The only file
+ * that builds effects.
+ */
+import { type FileKey, formatKeyFile, parseKeyFile } from './crypto/key-file.js'
+import {
+  checkNewPassphrase,
+  createSlot,
+  openRoot,
+  parseSlots,
+  type ScryptCost,
+  type SealedHeader,
+  type Secret,
+  type Slot,
+  type SlotPowers,
+  sealHeader,
+} from './crypto/key-slot.js'
+import { createKeyring, type Keyring } from './crypto/keyring.js'
+import { createRandom, createUuid } from './crypto/random.js'
+import { KEY_BYTES } from './crypto/seal.js'
+import { loadSodium } from './crypto/sodium.js'
+import { formatDate } from './domain/dates.js'
+import type { Expressions } from './domain/expression.js'
+import type { TenantRecord } from './domain/records.js'
+import { CofferError } from './errors.js'
+import { type Caller, ownerCaller } from './operations/caller.js'
+import type { Host } from './operations/perform.js'
+import { encodeId } from './store/bytes.js'
+import { createFileEngine, type FileEngine, openFileEngine } from './store/file-engine.js'
+import { type Files, nodeFiles } from './store/files.js'
+import { createMemoryEngine } from './store/memory-engine.js'
+import { createSealedStore } from './store/sealed-store.js'
+import type { Clock, Engine, Random, Store } from './store/store.js'
+import { FORMAT, type Header, hasHeader, readHeader } from './store/vault-file.js'
+import { validateInput } from './validate.js'
+
+const VAULT_ID_BYTES = 16
+const FIRST_TENANT = 1
+
+/** Where a vault is, and the effects of this run; everything but the directory has a real default. */
+export interface Place {
+  directory: string
+  pid: number
+  /** Told what a person should know and no program needs, such as a torn frame that was dropped. */
+  notice(text: string): void
+  files?: Files
+  clock?: Clock
+  random?: Random
+}
+
+/** An open vault: what `perform` needs, who its owner is, and what it consists of. */
+export interface App extends Host {
+  readonly header: Header | undefined
+  /** The person who could unlock the vault, acting in its first tenant. */
+  owner(options: { reveal: boolean }): Promise<Caller>
+  tenant(): Promise<TenantRecord>
+  readonly engine: Engine
+  close(): Promise<void>
+}
+
+/** What opens a vault: the text of a key file, or a passphrase. */
+export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
+
+/** What can be known of a vault before it is opened. */
+export interface LockedVault {
+  id: string
+  slots: readonly Opener['kind'][]
+}
+
+/** How a new vault shall open. `save` is given the text of its key file, before the vault exists. */
+export type NewOpener =
+  | { kind: 'key-file'; save(vault: string, text: string): Promise<void> }
+  | { kind: 'passphrase'; passphrase: string; cost?: ScryptCost }
+
+/**
+ * Creates a vault in `place.directory`, with one tenant and its owner, and opens it.
+ * @throws CofferError `conflict` when there is one already, `usage` for a passphrase that is too short.
+ */
+export async function createVault(place: Place, tenantName: string, opener: NewOpener): Promise<App> {
+  if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
+  const effects = completeEffects(place)
+  const { random, clock, files, directory } = effects
+  if (hasHeader(files, directory))
+    throw new CofferError('conflict', `There is a vault in ${directory} already.`)
+  const sodium = await loadSodium()
+  const root = random.bytes(KEY_BYTES)
+  const vault = encodeId(random.bytes(VAULT_ID_BYTES))
+  const created = formatDate(clock())
+  const slot = await createFirstSlot({ sodium, random }, { root, vault, created }, opener)
+  const bare = {
+    format: FORMAT,
+    vault,
+    created,
+    cipher: 'xchacha20-poly1305',
+    digest: 'blake2b',
+    slots: [slot],
+  } as const
+  const header = sealHeader(sodium, { ...bare, slots: [slot] }, root) as SealedHeader & Header
+  const keyring = createKeyring(sodium, random, root)
+  sodium.memzero(root)
+  const engine = await createFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
+  const app = createApp({ engine, keyring, random, header })
+  await createFirstTenant(app, keyring, tenantName)
+  return app
+}
+
+async function createFirstSlot(
+  powers: SlotPowers,
+  { root, vault, created }: { root: Uint8Array; vault: string; created: string },
+  opener: NewOpener,
+): Promise<Slot> {
+  if (opener.kind === 'passphrase') {
+    const { passphrase, cost } = opener
+    const secret: Secret = { kind: 'passphrase', passphrase }
+    return createSlot(powers, { root, secret, created, ...(cost === undefined ? {} : { cost }) })
+  }
+  const file: FileKey = { vault, key: powers.random.bytes(KEY_BYTES) }
+  await opener.save(vault, formatKeyFile(file))
+  return createSlot(powers, { root, secret: { kind: 'key-file', file }, created })
+}
+
+/**
+ * Opens the vault in `place.directory` with what `choose` finds for it.
+ * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`
+ */
+export async function openVault(place: Place, choose: (vault: LockedVault) => Promise<Opener>): Promise<App> {
+  const effects = completeEffects(place)
+  const { random } = effects
+  const header = await readHeader(effects.files, place.directory)
+  const slots = parseSlots(header.slots)
+  const opener = await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) })
+  const sodium = await loadSodium()
+  const root = await openRoot({ sodium, random }, { ...header, slots }, toSecret(opener))
+  const keyring = createKeyring(sodium, random, root)
+  sodium.memzero(root)
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
+  return createApp({ engine, keyring, random, header })
+}
+
+function toSecret(opener: Opener): Secret {
+  return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
+}
+
+/** A vault that is nowhere but in memory and gone when closed. */
+export async function openEphemeral({
+  tenantName,
+  clock = Date.now,
+}: {
+  tenantName: string
+  clock?: Clock
+}): Promise<App> {
+  const sodium = await loadSodium()
+  const random = createRandom()
+  const keyring = createKeyring(sodium, random, random.bytes(KEY_BYTES))
+  const engine = createMemoryEngine({ keys: keyring.engine, clock })
+  const app = createApp({ engine, keyring, random, header: undefined })
+  await createFirstTenant(app, keyring, tenantName)
+  return app
+}
+
+function completeEffects(place: Place) {
+  const { files = nodeFiles(), clock = Date.now, random = createRandom() } = place
+  return { ...place, files, clock, random }
+}
+
+function createApp(parts: {
+  engine: Engine
+  keyring: Keyring
+  random: Random
+  header: Header | undefined
+}): App {
+  const { engine, keyring, random, header } = parts
+  const store = createSealedStore(engine, keyring)
+  let expressions: Promise<Expressions> | undefined
+  let closing: Promise<void> | undefined
+  const tenant = () => readTenant(store)
+  return {
+    store,
+    engine,
+    header,
+    random,
+    tenant,
+    createUuid: () => createUuid(random),
+    validate: ({ name }, input) => validateInput(name, input),
+    expressions: () => {
+      expressions ??= import('./domain/expression.js').then(({ createExpressions }) =>
+        createExpressions(random),
+      )
+      return expressions
+    },
+    owner: async (options) => ownerCaller(FIRST_TENANT, (await tenant()).owner_id, options),
+    close: () => {
+      closing ??= store.close().then(() => keyring.wipe())
+      return closing
+    },
+  }
+}
+
+async function readTenant(store: Store): Promise<TenantRecord> {
+  const tenant = await store.read((reader) => reader.get('tenant', 0, String(FIRST_TENANT)))
+  if (tenant !== undefined) return tenant
+  throw new CofferError(
+    'not_found',
+    'This vault has no tenant any more. Create another vault: coffer init --vault DIRECTORY',
+  )
+}
+
+/** The tenant, its keys, its owner, and the record that says so, at once. */
+async function createFirstTenant({ store, random }: App, keyring: Keyring, name: string): Promise<void> {
+  const ownerId = createUuid(random)
+  const tenantId = createUuid(random)
+  const raw = keyring.generateTenant()
+  const keys = { data: base64(raw.data), index: base64(raw.index), fingerprint: base64(raw.fingerprint) }
+  await store.write(async (writer) => {
+    const created_at = formatDate(writer.now)
+    await writer.insert('tenant', 0, {
+      number: FIRST_TENANT,
+      id: tenantId,
+      owner_id: ownerId,
+      name,
+      settings: {},
+      keys,
+      created_by: ownerId,
+      created_at,
+    })
+    await writer.insert('user', 0, { id: ownerId, created_at })
+    await writer.log(FIRST_TENANT, {
+      tenant_id: tenantId,
+      actor_id: ownerId,
+      actor_type: 'user',
+      entity_type: 'tenant',
+      entity_id: tenantId,
+      operation: 'create',
+      message: 'Tenant created',
+      created_at,
+      trace_id: createUuid(random),
+    })
+  })
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64')
+}
+
+export type { FileEngine }

@@ -1,0 +1,174 @@
+/**
+ * From a command line to an operation's input: flags, `--file`, JSON on standard input, and, where a person is there,
+ * questions. It knows schemas and never what an operation does.
+ */
+import { parseJson } from '../domain/json.js'
+import { CofferError } from '../errors.js'
+import { type AnyOperation, parseRoute } from '../operations/operation.js'
+import type { Desk } from './desk.js'
+import { createInput, diskFiles, type Input } from './input.js'
+import { type Flag, listFlags, readFlag, takesBody } from './options.js'
+import { printWarning } from './output.js'
+import { isTerminal } from './terminal.js'
+
+/**
+ * The merged input of one operation. A body given as a file or on standard input is the ground, flags override it,
+ * positional words are the path's parameters.
+ * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
+ */
+export async function gatherInput(
+  desk: Desk,
+  definition: AnyOperation,
+  words: readonly string[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const input = createInput({ stdin: desk.terminal.stdin, cwd: desk.cwd, files: diskFiles })
+  const flags = listFlags(definition)
+  const given = await readFlags(desk, input, flags, options)
+  const path = Object.fromEntries(
+    parseRoute(definition.route).parameters.map((name, index) => [name, words[index]]),
+  )
+  const body = await readBody(desk, input, definition, given, options)
+  const merged = { ...body, ...given, ...path }
+  return completeInput(desk, definition, flags, merged)
+}
+
+async function readFlags(
+  desk: Desk,
+  input: Input,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const given: Record<string, unknown> = {}
+  const exposed: string[] = []
+  for (const flag of flags) {
+    const option = options[flag.key]
+    if (option === undefined) continue
+    if (typeof option === 'boolean') {
+      given[flag.property] = option
+      continue
+    }
+    const texts = option as string[]
+    if (flag.schema.sensitive && texts.some((text) => !isSource(text))) exposed.push(flag.name)
+    const contents = await readContents(input, flag, texts)
+    given[flag.property] = readFlag(flag, contents, parseJson)
+  }
+  if (exposed.length > 0) {
+    const advice = `Give a file as ${exposed[0]} @FILE, or JSON on standard input.`
+    await printWarning(
+      desk.terminal,
+      `Other processes can see the arguments of a command (${exposed.join(', ')}). ${advice}`,
+    )
+  }
+  return given
+}
+
+function isSource(text: string): boolean {
+  return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
+}
+
+/** One after another, because standard input can be read once and in order. */
+async function readContents(input: Input, flag: Flag, texts: readonly string[]): Promise<string[]> {
+  const contents: string[] = []
+  for (const text of texts) {
+    const at = flag.shape === 'map' ? text.indexOf('=') + 1 : 0
+    contents.push(text.slice(0, at) + (await input.readValue(text.slice(at), flag.name)))
+  }
+  return contents
+}
+
+/**
+ * Standard input is read when it is no terminal and something required, or everything, is missing: a command whose
+ * flags say all must not wait for an input that nobody will close.
+ */
+async function readBody(
+  desk: Desk,
+  input: Input,
+  definition: AnyOperation,
+  given: Readonly<Record<string, unknown>>,
+  options: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  if (!takesBody(definition)) return {}
+  if (typeof options.file === 'string')
+    return parseBody(await input.readFile(options.file, '--file'), options.file)
+  const isMissing = listFlags(definition).some(
+    ({ isRequired, property }) => isRequired && given[property] === undefined,
+  )
+  const isWanted = isMissing || Object.keys(given).length === 0
+  if (!isWanted || isTerminal(desk.terminal.stdin) || input.isStdinTaken) return {}
+  const text = await input.readFile('-', 'standard input')
+  return text.trim() === '' ? {} : parseBody(text, 'standard input')
+}
+
+function parseBody(text: string, name: string): Record<string, unknown> {
+  const source = name === '-' ? 'standard input' : name
+  let body: unknown
+  try {
+    body = parseJson(text)
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    throw new CofferError('validation', `${source}: ${error.message}`, { cause: error })
+  }
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    return body as Record<string, unknown>
+  throw new CofferError('validation', `${source} must hold one JSON object.`)
+}
+
+async function completeInput(
+  desk: Desk,
+  definition: AnyOperation,
+  flags: readonly Flag[],
+  merged: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
+  if (missing.length > 0 && !desk.terminal.mayPrompt) {
+    const names = missing.map(({ name }) => name).join(', ')
+    throw new CofferError(
+      'usage',
+      `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
+    )
+  }
+  for (const flag of missing) merged[flag.property] = await askFor(desk, flag)
+  if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
+    throw new CofferError(
+      'usage',
+      'Nothing to change: say what, as flags, as --file, or as JSON on standard input.',
+    )
+  }
+  return merged
+}
+
+async function askFor({ terminal }: Desk, { property, name, schema }: Flag): Promise<unknown> {
+  const { ask, select } = await import('./prompt.js')
+  if (schema.type === 'string' && schema.enum !== undefined) {
+    return select(terminal, {
+      message: property,
+      missing: name,
+      choices: schema.enum.map((value) => ({ value })),
+    })
+  }
+  const isJson = schema.type === undefined
+  const text = await ask(terminal, {
+    message: isJson ? `${property} (text, or JSON that starts with { [ or ")` : property,
+    missing: name,
+    sensitive: schema.sensitive === true,
+    validate: (answer) => checkAnswer(answer, isJson),
+  })
+  return isJson ? readAnswer(text) : text
+}
+
+function checkAnswer(answer: string, isJson: boolean): true | string {
+  if (answer === '') return 'Something is needed here.'
+  try {
+    if (isJson) readAnswer(answer)
+    return true
+  } catch (error) {
+    if (error instanceof CofferError) return error.message
+    throw error
+  }
+}
+
+/** People type text without quotes; what can only be JSON is JSON. */
+function readAnswer(answer: string): unknown {
+  return /^\s*[[{"]/.test(answer) ? parseJson(answer) : answer
+}

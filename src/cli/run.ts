@@ -1,0 +1,115 @@
+/** Runs one operation from the command line: input, `perform`, output. */
+
+import type { App } from '../app.js'
+import { CofferError } from '../errors.js'
+import type { AnyOperation } from '../operations/operation.js'
+import { type List, listOf } from '../operations/page.js'
+import { perform } from '../operations/perform.js'
+import type { Desk } from './desk.js'
+import { listFlags } from './options.js'
+import { chooseFormat, printNotice, printResult } from './output.js'
+import { gatherInput } from './request.js'
+
+const LARGEST_PAGE = 100
+
+/** @throws CofferError whatever the operation refuses. */
+export async function runOperation(
+  desk: Desk,
+  definition: AnyOperation,
+  words: readonly string[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { terminal, config } = desk
+  const format = chooseFormat(terminal, config.output)
+  const input = await gatherInput(desk, definition, words, options)
+  await confirmDestruction(desk, definition, words)
+  const isReveal = options.reveal === true
+  const result = await desk.withVault(async (app) => {
+    const call = createCall(app, definition, isReveal)
+    if (options.all !== true) return call(input)
+    const pages = walkPages(call, input, desk.signal)
+    // A stream is printed while the vault is open; everything else is complete before.
+    if (format !== 'ndjson' && format !== 'id') return collectPages(pages)
+    await printResult(terminal, itemsOf(pages), {
+      format,
+      columns: definition.columns,
+      fields: config.fields,
+    })
+    return undefined
+  })
+  if (result === undefined && options.all === true) return
+  await printResult(terminal, result, {
+    format,
+    columns: definition.columns,
+    fields: config.fields,
+    hints: hintsFor(definition),
+  })
+  if (!isReveal) await noteHiddenData(desk, definition, result, format)
+}
+
+type Call = (input: Record<string, unknown>) => Promise<unknown>
+
+function createCall(app: App, definition: AnyOperation, reveal: boolean): Call {
+  return async (input) => {
+    const caller = await app.owner({ reveal })
+    const { result } = await perform(app, caller, definition, input, app.createUuid())
+    return result
+  }
+}
+
+async function* walkPages(
+  call: Call,
+  input: Record<string, unknown>,
+  signal: AbortSignal,
+): AsyncGenerator<List<unknown>> {
+  const size = input.size ?? LARGEST_PAGE
+  for (let page = 1; !signal.aborted; page++) {
+    const list = (await call({ ...input, page, size })) as List<unknown>
+    yield list
+    if (page >= list.pagination.total_pages) return
+  }
+}
+
+async function* itemsOf(pages: AsyncIterable<List<unknown>>): AsyncGenerator<unknown> {
+  for await (const { data } of pages) yield* data
+}
+
+/** All pages as the one page they would be. */
+async function collectPages(pages: AsyncIterable<List<unknown>>): Promise<List<unknown>> {
+  const items: unknown[] = []
+  for await (const item of itemsOf(pages)) items.push(item)
+  return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })
+}
+
+async function confirmDestruction(
+  { terminal, config }: Desk,
+  definition: AnyOperation,
+  words: readonly string[],
+): Promise<void> {
+  if (definition.destroys === undefined || config.yes) return
+  const { confirm } = await import('./prompt.js')
+  const isMeant = await confirm(terminal, { message: `${definition.destroys} ${words.join(' ')}. Go on?` })
+  if (!isMeant) throw new CofferError('interrupted', 'Nothing was changed.')
+}
+
+function hintsFor(definition: AnyOperation): { empty: string; done: string } {
+  const [noun, verb] = definition.name.split(' ') as [string, string]
+  const filters = listFlags(definition).length > 2 ? ' with these filters' : ''
+  return {
+    empty: `No ${noun}s${filters}. Create one: coffer ${noun} create --help`,
+    done: verb === 'delete' ? 'Deleted.' : 'Done.',
+  }
+}
+
+/** A token without a mask shows nothing to somebody who did not ask for the data; say so once, to people. */
+async function noteHiddenData(
+  { terminal }: Desk,
+  { columns, name }: AnyOperation,
+  result: unknown,
+  format: string,
+): Promise<void> {
+  const isShown = typeof result !== 'object' || result === null || 'data' in result
+  if (!columns.includes('data') || isShown || format !== 'table') return
+  const how = name === 'token get' ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
+  await printNotice(terminal, `The data has no mask, so it is not shown. ${how}`)
+}

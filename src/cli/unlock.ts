@@ -1,0 +1,102 @@
+/** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { type App, type LockedVault, type Opener, openVault } from '../app.js'
+import { CofferError } from '../errors.js'
+import type { Desk } from './desk.js'
+import { createInput, diskFiles, type Input, SECRET_LIMIT_BYTES } from './input.js'
+import { printNotice } from './output.js'
+
+const VAULT_DIRECTORY = '.coffer'
+
+/** Where `coffer init` creates a vault: where the settings say, else here. */
+export function newVaultDirectory({ config, cwd }: Desk): string {
+  return resolve(cwd, config.vault ?? VAULT_DIRECTORY)
+}
+
+/**
+ * The vault of this run: where the settings say, else `.coffer` here or in the nearest directory above.
+ * @throws CofferError `vault_missing`
+ */
+export function findVaultDirectory(desk: Desk): string {
+  if (desk.config.vault !== undefined) return newVaultDirectory(desk)
+  for (let directory = desk.cwd; ; directory = dirname(directory)) {
+    const candidate = join(directory, VAULT_DIRECTORY)
+    if (existsSync(join(candidate, 'vault.json'))) return candidate
+    if (directory === dirname(directory)) break
+  }
+  throw new CofferError('vault_missing', 'There is no vault here or above. Create one with: coffer init')
+}
+
+/** Where the key file of a vault is kept unless somebody says otherwise. */
+export function keyFilePath({ config }: Desk, vault: string): string {
+  return join(config.directory, 'keys', `${vault}.key`)
+}
+
+/** Opens the vault of this run. @throws CofferError as {@link openVault} */
+export async function unlockVault(desk: Desk): Promise<App> {
+  const notices: string[] = []
+  const directory = findVaultDirectory(desk)
+  const place = { directory, pid: desk.pid, notice: (text: string) => notices.push(text) }
+  const app = await openVault(place, (vault) => chooseOpener(desk, vault))
+  for (const text of notices) await printNotice(desk.terminal, text)
+  return app
+}
+
+/** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
+async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
+  const { config } = desk
+  const input = createInput({ cwd: desk.cwd, stdin: desk.terminal.stdin, files: diskFiles })
+  const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
+    return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
+  }
+  if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
+  const passphrase = await readGivenPassphrase(desk, input)
+  if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
+  const usual = keyFilePath(desk, id)
+  if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
+  if (slots.includes('passphrase')) return askPassphrase(desk)
+  const where = `The key file of this vault is not at ${usual}.`
+  throw new CofferError('vault_locked', `${where} Say where it is with --key-file FILE.`)
+}
+
+/** From a file, a descriptor or a command, as the settings say; undefined where they say nothing. */
+export async function readGivenPassphrase({ config }: Desk, input: Input): Promise<string | undefined> {
+  const { passphraseFile, passphraseFd, passphraseCommand } = config
+  if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
+  if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')
+  if (passphraseCommand !== undefined) return runPassphraseCommand(passphraseCommand)
+  return undefined
+}
+
+async function askPassphrase({ terminal }: Desk): Promise<Opener> {
+  if (!terminal.mayPrompt) {
+    throw new CofferError(
+      'vault_locked',
+      'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
+    )
+  }
+  const { ask } = await import('./prompt.js')
+  const passphrase = await ask(terminal, {
+    message: 'Passphrase',
+    missing: '--passphrase-file',
+    sensitive: true,
+  })
+  return { kind: 'passphrase', passphrase }
+}
+
+/** Through the shell, because that is what a person writes; the command comes from them alone. */
+async function runPassphraseCommand(command: string): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], {
+      maxBuffer: SECRET_LIMIT_BYTES,
+    })
+    return stdout.split('\n')[0]!.replace(/\r$/, '')
+  } catch (error) {
+    // The command's output may hold the passphrase, so nothing of it is repeated.
+    const exit = error instanceof Error && 'code' in error ? ` (exit ${String(error.code)})` : ''
+    throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
+  }
+}

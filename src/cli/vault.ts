@@ -1,0 +1,136 @@
+/** `coffer init` and `coffer vault …`: the vault itself rather than what it holds. */
+import { mkdir, open, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type App, createVault, type NewOpener } from '../app.js'
+import { CofferError } from '../errors.js'
+import type { Desk } from './desk.js'
+import { createInput, diskFiles } from './input.js'
+import { chooseFormat, printNotice, printResult } from './output.js'
+import { findVaultDirectory, keyFilePath, newVaultDirectory, readGivenPassphrase } from './unlock.js'
+
+const DEFAULT_TENANT = 'default'
+
+/**
+ * Creates a vault, its first tenant, and what opens it.
+ * @throws CofferError `conflict` over a vault that is there
+ */
+export async function initVault(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const { terminal, config } = desk
+  const directory = newVaultDirectory(desk)
+  const tenantName = readTenantName(flags.name)
+  let keyFile: string | undefined
+  const opener = await chooseNewOpener(desk, flags.passphrase === true, (path) => {
+    keyFile = path
+  })
+  let app: App
+  try {
+    app = await createVault({ directory, pid: desk.pid, notice: () => {} }, tenantName, opener)
+  } catch (error) {
+    // A key to nothing would only confuse.
+    if (keyFile !== undefined) await rm(keyFile, { force: true })
+    throw error
+  }
+  const { id, name, owner_id } = await app.tenant()
+  await app.close()
+  const result = {
+    vault: app.header?.vault,
+    directory,
+    ...(keyFile === undefined ? {} : { key_file: keyFile }),
+    tenant: { id, name, owner_id },
+  }
+  await printResult(terminal, result, {
+    format: chooseFormat(terminal, config.output),
+    fields: config.fields,
+  })
+  await printNotice(terminal, adviseAfterInit(keyFile))
+}
+
+function adviseAfterInit(keyFile: string | undefined): string {
+  const loss =
+    keyFile === undefined
+      ? 'Nothing but the passphrase opens this vault: if it is forgotten, everything in it is lost.'
+      : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
+  return `${loss}
+
+Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create
+See it:           coffer token list`
+}
+
+/** @throws CofferError `usage` */
+function readTenantName(name: unknown): string {
+  if (name === undefined) return DEFAULT_TENANT
+  if (typeof name === 'string' && name.trim() !== '' && name.length <= 200) return name
+  throw new CofferError('usage', '--name takes 1 to 200 characters.')
+}
+
+async function chooseNewOpener(
+  desk: Desk,
+  wantsPassphrase: boolean,
+  saved: (path: string) => void,
+): Promise<NewOpener> {
+  const input = createInput({ cwd: desk.cwd, stdin: desk.terminal.stdin, files: diskFiles })
+  const given = await readGivenPassphrase(desk, input)
+  if (given !== undefined) return { kind: 'passphrase', passphrase: given }
+  if (wantsPassphrase) return { kind: 'passphrase', passphrase: await askNewPassphrase(desk) }
+  return {
+    kind: 'key-file',
+    save: async (vault, text) => {
+      const path = desk.config.keyFile ?? keyFilePath(desk, vault)
+      await saveKeyFile(path, text)
+      saved(path)
+    },
+  }
+}
+
+async function askNewPassphrase({ terminal }: Desk): Promise<string> {
+  const { askTwice } = await import('./prompt.js')
+  return askTwice(terminal, {
+    message: 'New passphrase',
+    again: 'The same again',
+    missing: '--passphrase-file, --passphrase-fd or --passphrase-command',
+    validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
+  })
+}
+
+/** Never over a file that is there, which may be the only key of another vault. */
+async function saveKeyFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    const file = await open(path, 'wx', 0o600)
+    await file.writeFile(text)
+    await file.sync()
+    await file.close()
+  } catch (error) {
+    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    if (isThere)
+      throw new CofferError(
+        'conflict',
+        `There is a file ${path} already; it may be the key of another vault.`,
+      )
+    throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause: error })
+  }
+}
+
+/** Where the vault is, what opens it, what it holds and how large it is. */
+export async function showStatus(desk: Desk): Promise<void> {
+  const { terminal, config } = desk
+  const directory = findVaultDirectory(desk)
+  const status = await desk.withVault(async (app) => describeVault(app, directory))
+  await printResult(terminal, status, {
+    format: chooseFormat(terminal, config.output),
+    fields: config.fields,
+  })
+}
+
+async function describeVault(app: App, directory: string): Promise<Record<string, unknown>> {
+  const { id, name, owner_id } = await app.tenant()
+  const count = (kind: 'token' | 'log') =>
+    app.store.read(async (reader) => (await reader.find(kind, 1, { page: 1, size: 1 })).total)
+  return {
+    directory,
+    ...app.describe(),
+    tenant: { id, name, owner_id },
+    tokens: await count('token'),
+    logs: await count('log'),
+  }
+}

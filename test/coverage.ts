@@ -1,0 +1,50 @@
+/** Fails the run when a part that keeps secrets is tested less than it has to be. Run by `npm test` after tap. */
+import { readdirSync, readFileSync } from 'node:fs'
+
+const LEAST_PERCENT = 90
+const AREAS = ['domain', 'operations', 'crypto', 'store']
+
+interface Counts {
+  lines: { total: number; covered: number }
+  branches: { total: number; covered: number }
+}
+
+const root = new URL('../../', import.meta.url).pathname
+const summary = JSON.parse(readFileSync(`${root}.tap/report/coverage-summary.json`, 'utf8')) as Record<
+  string,
+  Counts
+>
+const faults = AREAS.flatMap(checkArea)
+for (const fault of faults) console.error(`coverage: ${fault}`)
+process.exitCode = faults.length === 0 ? 0 : 1
+
+function checkArea(area: string): string[] {
+  const prefix = `${root}src/${area}/`
+  const files = readdirSync(prefix, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  )
+  const measured = Object.entries(summary).filter(([path]) => path.startsWith(prefix))
+  // Files of types only have nothing to run; everything else must have been loaded by some test.
+  const unseen = files.filter((name) => !(`${prefix}${name}` in summary) && hasCode(`${prefix}${name}`))
+  const percents = (['lines', 'branches'] as const).map((kind) => {
+    const total = measured.reduce((sum, [, counts]) => sum + counts[kind].total, 0)
+    const covered = measured.reduce((sum, [, counts]) => sum + counts[kind].covered, 0)
+    return { kind, percent: total === 0 ? 0 : (100 * covered) / total }
+  })
+  console.log(
+    `coverage: ${area} ${percents.map(({ kind, percent }) => `${percent.toFixed(1)} % ${kind}`).join(', ')}`,
+  )
+  return [
+    ...unseen.map((name) => `src/${area}/${name} is loaded by no test`),
+    ...percents
+      .filter(({ percent }) => percent < LEAST_PERCENT)
+      .map(
+        ({ kind, percent }) =>
+          `${area} has ${percent.toFixed(1)} % of its ${kind} covered, not ${LEAST_PERCENT}`,
+      ),
+  ]
+}
+
+function hasCode(path: string): boolean {
+  return /^(export )?(async )?(function|const|class)\b/m.test(readFileSync(path, 'utf8'))
+}

@@ -1,0 +1,172 @@
+import t from 'tap'
+import { operations } from '../../src/operations/all.js'
+import { type AnyOperation, operation } from '../../src/operations/operation.js'
+import { createRegistry } from '../../src/operations/registry.js'
+import { readText, toJsonSchema } from '../../src/operations/schema.js'
+import { describeFailures, validateInput } from '../../src/validate.js'
+
+const good = operation({
+  name: 'thing get',
+  summary: 'Get a thing.',
+  permissions: ['token:read'],
+  route: 'GET /things/{id}',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { id: { type: 'string' }, size: { type: 'integer' } },
+    required: ['id'],
+    additionalProperties: true,
+  },
+  columns: ['id'],
+  examples: ['coffer thing get a'],
+  run: async (_, input) => input.id,
+})
+
+const broken = (change: object): AnyOperation => ({ ...good, ...change }) as AnyOperation
+
+t.test('a registry finds operations by name and lists their nouns', async (t) => {
+  const registry = createRegistry([good])
+  t.equal(registry.find('thing get'), good)
+  t.equal(registry.find('thing put'), undefined)
+  t.same(registry.nouns, ['thing'])
+})
+
+t.test('what would be wrong later is refused at load', async (t) => {
+  const object = (properties: object, rest: object = {}) => ({
+    input: {
+      type: 'object',
+      properties: { id: { type: 'string' }, ...properties },
+      required: ['id'],
+      additionalProperties: true,
+      ...rest,
+    },
+  })
+  const faults: [string, object, RegExp][] = [
+    ['a name of one word', { name: 'thing' }, /not "noun verb"/],
+    ['an upper-case name', { name: 'Thing get' }, /not "noun verb"/],
+    ['an unknown method', { route: 'FETCH /things/{id}' }, /method FETCH/],
+    ['a trailing slash', { route: 'GET /things/{id}/' }, /slash/],
+    ['a path parameter that is not in the input', { route: 'GET /things/{other}' }, /path parameter other/],
+    ['a path parameter that is optional', object({}, { required: [] }), /id is not required/],
+    ['an unknown permission', { permissions: ['thing:read'] }, /permission thing:read/],
+    ['a query parameter of any type', object({ what: {} }), /what has no type/],
+    [
+      'an object that does not say what it does with the rest',
+      object({ o: { type: 'object' } }),
+      /input.o does not say/,
+    ],
+    [
+      'a map without bound',
+      object({ o: { type: 'object', additionalProperties: { type: 'string' } } }),
+      /maxProperties/,
+    ],
+    [
+      'an array without bound',
+      object({ a: { type: 'array', items: { type: 'string' } } }),
+      /input.a has no maxItems/,
+    ],
+    ['a required property that is not there', object({}, { required: ['id', 'ghost'] }), /requires ghost/],
+    [
+      'a nested fault',
+      object({ a: { type: 'array', maxItems: 1, items: { type: 'object' } } }),
+      /input.a\[\] does not say/,
+    ],
+    ['no example', { examples: [] }, /no example/],
+    ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],
+  ]
+  for (const [name, change, message] of faults)
+    t.throws(() => createRegistry([broken(change)]), { message }, name)
+  t.throws(() => createRegistry([good, broken({ route: 'GET /others/{id}' })]), { message: /name is taken/ })
+  const sameRoute = broken({
+    name: 'thing find',
+    route: 'GET /things/{key}',
+    input: {
+      type: 'object',
+      properties: { key: { type: 'string' } },
+      required: ['key'],
+      additionalProperties: true,
+    },
+  })
+  t.throws(() => createRegistry([good, sameRoute]), { message: /route is taken/ })
+})
+
+t.test('every operation has a compiled validator', async (t) => {
+  for (const { name } of operations) {
+    try {
+      validateInput(name, {})
+    } catch (error) {
+      t.match(error, { code: 'validation' }, name)
+    }
+  }
+  t.throws(() => validateInput('no such', {}), { code: 'internal' })
+})
+
+t.test('a schema becomes JSON Schema without our notes', async (t) => {
+  const schema = {
+    type: 'object',
+    properties: {
+      a: { type: 'string', nullable: true, sensitive: true, flag: 'x' },
+      b: { type: 'array', items: { nullable: true }, maxItems: 3 },
+      c: { type: 'object', additionalProperties: { type: 'number', nullable: true }, maxProperties: 2 },
+    },
+    required: ['a'],
+    additionalProperties: false,
+  } as const
+  t.same(toJsonSchema(schema), {
+    type: 'object',
+    properties: {
+      a: { type: ['string', 'null'] },
+      b: { type: 'array', items: {}, maxItems: 3 },
+      c: { type: 'object', additionalProperties: { type: ['number', 'null'] }, maxProperties: 2 },
+    },
+    required: ['a'],
+    additionalProperties: false,
+  })
+})
+
+t.test(
+  'text becomes the value that the schema asks for, or stays text for validation to refuse',
+  async (t) => {
+    t.equal(readText({ type: 'integer' }, '12'), 12)
+    t.equal(readText({ type: 'integer' }, '-3'), -3)
+    t.equal(readText({ type: 'number' }, '1.5'), 1.5)
+    t.equal(readText({ type: 'integer' }, '12x'), '12x')
+    t.equal(readText({ type: 'integer' }, '1e3'), '1e3')
+    t.equal(readText({ type: 'integer' }, '99999999999999999999'), '99999999999999999999')
+    t.equal(readText({ type: 'boolean' }, 'true'), true)
+    t.equal(readText({ type: 'boolean' }, 'false'), false)
+    t.equal(readText({ type: 'boolean' }, 'yes'), 'yes')
+    t.equal(readText({ type: 'string' }, '12'), '12')
+  },
+)
+
+t.test('failures become messages per property, at the path the caller wrote', async (t) => {
+  const failure = (keyword: string, instancePath: string, params: object) =>
+    ({ keyword, instancePath, params, schemaPath: '' }) as Parameters<typeof describeFailures>[0][number]
+  t.same(
+    describeFailures([
+      failure('required', '', { missingProperty: 'type' }),
+      failure('type', '/containers/0', { type: 'string' }),
+      failure('type', '/containers/0', { type: ['array', 'null'] }),
+      failure('minimum', '/rules/1/priority', { limit: 1 }),
+      failure('additionalProperties', '/settings', { additionalProperty: 'a/b' }),
+      failure('maxLength', '/a~1b', { limit: 200 }),
+      failure('minLength', '/name', { limit: 1 }),
+      failure('enum', '/type', { allowedValues: ['a', 'b'] }),
+      failure('format', '/uuid', { format: 'uuid' }),
+      failure('maxProperties', '/metadata', { limit: 50 }),
+      failure('novel', '/x', {}),
+    ]),
+    {
+      type: ['is required', 'must be one of a, b'],
+      'containers[0]': ['must be a string', 'must be an array or null'],
+      'rules[1].priority': ['must be at least 1'],
+      'settings.a/b': ['is not known here'],
+      'a/b': ['must have at most 200 characters'],
+      name: ['must have at least 1 character'],
+      uuid: ['must be a UUID'],
+      metadata: ['must have at most 50 entries'],
+      x: ['is not valid'],
+    },
+  )
+})
