@@ -1,0 +1,103 @@
+/**
+ * Dates as the API writes and reads them. Instants are ms since the epoch; "now" always arrives as an argument.
+ */
+import { CofferError } from '../errors.js'
+
+/** `2030-08-27T02:23:57.000+00:00`: UTC, milliseconds, the offset spelled. */
+export function formatDate(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '+00:00')
+}
+
+/**
+ * Reads an expiration date: `M/D/YYYY h:mm:ss AM/PM +hh:mm` (offset optional, UTC without), `M/D/YYYY` (12 AM UTC of
+ * that day), or an ISO 8601 calendar date or date-time (UTC without an offset). Returns ms since the epoch.
+ * @throws CofferError `validation` for any other text, a date that does not exist, or one not after `nowMs`.
+ */
+export function parseExpiry(text: string, nowMs: number): number {
+  const ms = readAmerican(text) ?? readIso(text)
+  if (ms === undefined) throw new CofferError('validation', `must be an existing date, ${EXPIRY_FORMATS}`)
+  if (ms <= nowMs) throw new CofferError('validation', `must lie in the future; written as ${EXPIRY_FORMATS}`)
+  return ms
+}
+
+/**
+ * Reads a date of the log filters: an ISO 8601 calendar date (00:00 UTC) or date-time (UTC without an offset).
+ * @throws CofferError `validation` for any other text or a date that does not exist.
+ */
+export function parseLogDate(text: string): number {
+  const ms = readIso(text)
+  if (ms !== undefined) return ms
+  throw new CofferError(
+    'validation',
+    'must be an existing ISO 8601 date such as 2030-08-27 or 2030-08-27T02:23:57Z',
+  )
+}
+
+const EXPIRY_FORMATS =
+  '"M/D/YYYY h:mm:ss AM/PM +hh:mm" (without an offset: UTC), "M/D/YYYY" (12 AM UTC) ' +
+  'or ISO 8601 such as 2030-08-27T02:23:57+00:00'
+
+const AMERICAN =
+  /^(\d{1,2})\/(\d{1,2})\/(\d{4})(?: (\d{1,2}):(\d{2}):(\d{2}) (AM|PM)(?: ([+-])(\d{2}):(\d{2}))?)?$/i
+const ISO =
+  /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:Z|([+-])(\d{2}):?(\d{2}))?)?$/i
+
+function readAmerican(text: string): number | undefined {
+  const found = AMERICAN.exec(text)
+  if (found === null) return undefined
+  const [, month, day, year, hour, minute, second, half, sign, offsetHours, offsetMinutes] = found
+  if (hour === undefined) return instant([Number(year), Number(month), Number(day), 0, 0, 0, 0], 0)
+  if (Number(hour) < 1 || Number(hour) > 12) return undefined
+  const hour24 = (Number(hour) % 12) + (half?.toUpperCase() === 'PM' ? 12 : 0)
+  return instant(
+    [Number(year), Number(month), Number(day), hour24, Number(minute), Number(second), 0],
+    readOffset(sign, offsetHours, offsetMinutes),
+  )
+}
+
+function readIso(text: string): number | undefined {
+  const found = ISO.exec(text)
+  if (found === null) return undefined
+  const [, year, month, day, hour, minute, second, fraction, sign, offsetHours, offsetMinutes] = found
+  const ms = Math.floor(Number(`0.${fraction ?? 0}`) * 1000)
+  return instant(
+    [
+      Number(year),
+      Number(month),
+      Number(day),
+      Number(hour ?? 0),
+      Number(minute ?? 0),
+      Number(second ?? 0),
+      ms,
+    ],
+    readOffset(sign, offsetHours, offsetMinutes),
+  )
+}
+
+/** Minutes east of UTC; undefined beyond the offsets in use on Earth (-12:00 to +14:00). */
+function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefined {
+  const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
+  return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east
+}
+
+type Fields = [
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+  ms: number,
+]
+
+/** undefined when a field is out of its range, such as February 30 or 24:00. */
+function instant(
+  [year, month, day, hour, minute, second, ms]: Fields,
+  eastMinutes?: number,
+): number | undefined {
+  const date = new Date(0)
+  date.setUTCFullYear(year, month - 1, day)
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
+  if (eastMinutes === undefined || hour > 23 || minute > 59 || second > 59) return undefined
+  return date.setUTCHours(hour, minute - eastMinutes, second, ms)
+}
