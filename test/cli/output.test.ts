@@ -1,0 +1,346 @@
+import t from 'tap'
+import { measureWidth } from '../../src/cli/display.js'
+import {
+  chooseFormat,
+  type PrintOptions,
+  printNotice,
+  printProblem,
+  printResult,
+  printWarning,
+} from '../../src/cli/output.js'
+import { CofferError, type Problem } from '../../src/errors.js'
+import { createOutput, createTerminal, type FakeTerminal } from './fake-terminal.js'
+
+const ID = 'c06d0789-0a38-40be-b7cc-c28a718f76f1'
+const card = { id: ID, type: 'card', data: { number: 'XXXXXXXXXXXX4242', expiration_month: 12 } }
+const hostile = { id: 'h', type: 'to\u001b[31mken', data: '=1\n\u202eevil' }
+const listOf = (data: unknown[], total = data.length, page = 1, size = 20) => ({
+  pagination: {
+    total_items: total,
+    page_number: page,
+    page_size: size,
+    total_pages: Math.ceil(total / size),
+  },
+  data,
+})
+async function* streamOf(items: unknown[]) {
+  yield* items
+}
+
+async function print(
+  result: unknown,
+  options: Partial<PrintOptions>,
+  terminal: FakeTerminal = createTerminal(),
+) {
+  await printResult(terminal, result, { format: 'table', columns: ['id', 'type', 'data'], ...options })
+  return { out: terminal.stdout.text, err: terminal.stderr.text }
+}
+
+t.test('a table is the answer on a terminal and JSON everywhere else, unless asked otherwise', async (t) => {
+  t.equal(chooseFormat(createTerminal({ columns: 80 }), undefined), 'table')
+  t.equal(chooseFormat(createTerminal(), undefined), 'json')
+  t.equal(chooseFormat(createTerminal(), 'csv'), 'csv')
+  t.throws(() => chooseFormat(createTerminal(), 'xml'), {
+    code: 'usage',
+    message: /table, json, ndjson, id, csv/,
+  })
+})
+
+t.test('JSON is the whole answer: one line for a program, indented for a person', async (t) => {
+  const list = listOf([card], 57)
+  t.same(await print(list, { format: 'json' }), { out: `${JSON.stringify(list)}\n`, err: '' })
+  const terminal = createTerminal({ columns: 80 })
+  t.same(await print(list, { format: 'json' }, terminal), {
+    out: `${JSON.stringify(list, null, 2)}\n`,
+    err: '',
+  })
+  t.equal(
+    (await print(hostile, { format: 'json' })).out,
+    `${'{"id":"h","type":"to\\u001b[31mken",'}"data":"=1\\n\\u202eevil"}\n`,
+  )
+  t.equal((await print(undefined, { format: 'json' })).out, '')
+  t.equal((await print(null, { format: 'json' })).out, 'null\n')
+})
+
+t.test('fields are picked from one object and from each of a list', async (t) => {
+  const fields = ['data.number']
+  t.equal((await print(card, { format: 'json', fields })).out, '{"data":{"number":"XXXXXXXXXXXX4242"}}\n')
+  const list = listOf([card, hostile])
+  const picked = { ...list, data: [{ data: { number: 'XXXXXXXXXXXX4242' } }, {}] }
+  t.equal((await print(list, { format: 'json', fields })).out, `${JSON.stringify(picked)}\n`)
+  t.equal((await print(list, { format: 'ndjson', fields: ['id'] })).out, `{"id":"${ID}"}\n{"id":"h"}\n`)
+  t.equal((await print(list, { fields: ['data.number'] })).out, 'data.number\nXXXXXXXXXXXX4242\n\n')
+  t.equal(
+    (await print(card, { fields: ['type', 'data.number'] })).out,
+    'type:        card\ndata.number: XXXXXXXXXXXX4242\n',
+  )
+})
+
+t.test('a field that nothing has is pointed out', async (t) => {
+  const { err } = await print(listOf([card, hostile]), {
+    format: 'json',
+    fields: ['id', 'tpye', 'data.number'],
+  })
+  t.equal(err, 'Nothing here has the field tpye.\n')
+  t.equal((await print(listOf([]), { format: 'json', fields: ['tpye'] })).err, '')
+})
+
+t.test('ndjson, ids and CSV are one line an item', async (t) => {
+  const list = listOf([card, hostile])
+  t.equal(
+    (await print(list, { format: 'ndjson' })).out,
+    `${JSON.stringify(card)}\n${'{"id":"h","type":"to\\u001b[31mken",'}"data":"=1\\n\\u202eevil"}\n`,
+  )
+  t.equal((await print(list, { format: 'id' })).out, `${ID}\nh\n`)
+  t.equal((await print(card, { format: 'id' })).out, `${ID}\n`)
+  t.equal((await print('bare-id', { format: 'id' })).out, 'bare-id\n')
+  t.equal(
+    (await print(list, { format: 'csv' })).out,
+    `"id","type","data"\n"${ID}","card","{""number"":""XXXXXXXXXXXX4242"",""expiration_month"":12}"\n"h","to\u001b[31mken","'=1\n\u202eevil"\n`,
+  )
+  await t.rejects(print([{ value: 'x' }], { format: 'id' }), { code: 'usage', message: /no id/ })
+})
+
+t.test('on a terminal even ids and CSV are harmless', async (t) => {
+  const csv = await print([hostile], { format: 'csv' }, createTerminal({ columns: 80 }))
+  t.equal(csv.out, '"id","type","data"\n"h","to\\u{1b}[31mken","\'=1↵\\u{202e}evil"\n')
+  const ids = await print([{ id: 'a\u001b' }], { format: 'id' }, createTerminal({ columns: 80 }))
+  t.equal(ids.out, 'a\\u{1b}\n')
+})
+
+t.test('CSV without columns has those of all items', async (t) => {
+  const items = [{ a: 1 }, { b: 'x' }]
+  const expected = '"a","b"\n"1",""\n"","x"\n'
+  t.equal((await print(items, { format: 'csv', columns: [] })).out, expected)
+  t.equal((await print(streamOf(items), { format: 'csv', columns: [] })).out, expected)
+})
+
+t.test('a stream is printed as its items come', async (t) => {
+  const seen: string[] = []
+  const terminal = createTerminal()
+  async function* items() {
+    for (const id of ['one', 'two']) {
+      seen.push(terminal.stdout.text)
+      yield { id }
+    }
+  }
+  t.equal((await print(items(), { format: 'ndjson' }, terminal)).out, '{"id":"one"}\n{"id":"two"}\n')
+  t.same(seen, ['', '{"id":"one"}\n'])
+  t.equal(
+    (await print(streamOf([{ id: 1 }, { id: 2 }]), { format: 'json' })).out,
+    '[\n{"id":1},\n{"id":2}\n]\n',
+  )
+  t.equal((await print(streamOf([]), { format: 'json' })).out, '[]\n')
+  const indented = await print(streamOf([{ id: 1 }]), { format: 'json' }, createTerminal({ columns: 80 }))
+  t.equal(indented.out, '[\n  {\n    "id": 1\n  }\n]\n')
+  t.equal((await print(streamOf([{ id: 'x' }]), { columns: ['id'] })).out, 'id\nx\n')
+})
+
+t.test('a stream ends with its reader', async (t) => {
+  for (const format of ['json', 'ndjson', 'id', 'csv'] as const) {
+    let produced = 0
+    async function* endless() {
+      for (;;) yield { id: String(produced++) }
+    }
+    const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'EPIPE' }) }
+    await print(endless(), { format, columns: ['id'] }, terminal)
+    t.ok(produced <= 1, `${format} asked for ${produced}`)
+  }
+})
+
+t.test('nothing to show is said on standard error, to people', async (t) => {
+  t.same(await print(undefined, {}, createTerminal({ columns: 80 })), { out: '', err: 'Done.\n' })
+  const hints = { done: 'Deleted.', empty: 'No tokens.' }
+  t.same(await print(undefined, { hints }, createTerminal({ columns: 80 })), { out: '', err: 'Deleted.\n' })
+  t.same(await print(undefined, { hints }), { out: '', err: '' })
+  t.same(await print(listOf([]), { hints }, createTerminal({ columns: 80 })), {
+    out: '',
+    err: 'No tokens.\n',
+  })
+  t.same(await print([], {}, createTerminal({ columns: 80 })), { out: '', err: 'Nothing found.\n' })
+  const quiet = { ...createTerminal({ columns: 80 }), quiet: true }
+  t.same(await print(undefined, { hints }, quiet), { out: '', err: '' })
+})
+
+t.test('a list says where its page stands', async (t) => {
+  const items = Array.from({ length: 20 }, () => ({ id: 'x' }))
+  const footer = async (list: unknown) => (await print(list, { columns: ['id'] })).err
+  t.equal(await footer(listOf(items, 57)), '1–20 of 57 · page 1 of 3\n')
+  t.equal(await footer(listOf(items.slice(3), 57, 3)), '41–57 of 57 · page 3 of 3\n')
+  t.equal(await footer(listOf([], 57, 9)), 'Nothing on page 9 of 3: 57 in all.\n')
+})
+
+const rows = [
+  card,
+  { ...card, id: 'short', data: 'สมชาย ใจดี' },
+  { ...card, id: '王小明', data: undefined },
+  hostile,
+]
+
+t.test('a table that is not for a terminal is whole, aligned and without colours', async (t) => {
+  const { out } = await print(listOf(rows), {})
+  t.equal(
+    out,
+    [
+      'id                                    type             data',
+      `${ID}  card             {"number":"XXXXXXXXXXXX4242","expiration_month":12}`,
+      'short                                 card             สมชาย ใจดี',
+      '王小明                                card',
+      'h                                     to\\u{1b}[31mken  =1↵\\u{202e}evil',
+      '',
+    ].join('\n'),
+  )
+})
+
+t.test('a table fits the terminal, the widest column giving way first', async (t) => {
+  const { out } = await print(listOf(rows), {}, createTerminal({ columns: 80 }))
+  const lines = out.split('\n')
+  t.equal(lines[1], `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
+  t.ok(lines.every((line) => measureWidth(line) <= 80))
+  t.equal(Math.max(...lines.map(measureWidth)), 80)
+})
+
+t.test('where a column would be too narrow to be of use, things stand one below the other', async (t) => {
+  const { out } = await print(listOf([card, hostile]), {}, createTerminal({ columns: 40 }))
+  t.equal(
+    out,
+    [
+      `id:   ${ID}`,
+      'type: card',
+      'data:',
+      '  {',
+      '    "number": "XXXXXXXXXXXX4242",',
+      '    "expiration_month": 12',
+      '  }',
+      '',
+      'id:   h',
+      'type: to\\u{1b}[31mken',
+      'data:',
+      '  =1',
+      '  \\u{202e}evil',
+      '',
+    ].join('\n'),
+  )
+})
+
+t.test('no width breaks a table', async (t) => {
+  for (let columns = 1; columns <= 130; columns++) {
+    const { out } = await print(listOf(rows), {}, createTerminal({ columns }))
+    const isTable = out.startsWith('id  ')
+    t.equal(isTable, columns >= 36 + 2 + 8 + 2 + 8, `${columns} columns`)
+    if (isTable) t.ok(Math.max(...out.split('\n').map(measureWidth)) <= columns, `${columns} columns fit`)
+  }
+})
+
+t.test('one object is a line a field, its text untouched but for what is unseen', async (t) => {
+  const code = 'module.exports = async () => {\r\n\treturn {}\n}'
+  const object = {
+    id: ID,
+    count: 0,
+    none: null,
+    gone: undefined,
+    list: ['a\u0007', 'b'],
+    mixed: [1, 'x'],
+    code,
+  }
+  const { out, err } = await print(object, {})
+  t.equal(
+    out,
+    [
+      `id:    ${ID}`,
+      'count: 0',
+      'none:  null',
+      'list:  a\\u{7}, b',
+      'mixed: [1,"x"]',
+      'code:',
+      '  module.exports = async () => {',
+      '    return {}',
+      '  }',
+      '',
+    ].join('\n'),
+  )
+  t.equal(err, '')
+  t.equal((await print({}, {})).out, '{}\n')
+  t.equal((await print('text\u001b', {})).out, 'text\\u{1b}\n')
+  t.equal((await print(['a', 'b\u001b'], {})).out, 'a\nb\\u{1b}\n')
+  t.equal(
+    (await print({ '\u001bkey': 1, ['k'.repeat(60)]: 2 }, {})).out,
+    `\\u{1b}key: 1\n${'k'.repeat(60)}: 2\n`,
+  )
+})
+
+t.test('colours are there when they are wanted, and only then', async (t) => {
+  const colour = { stdout: true, stderr: true }
+  const { out } = await print(
+    listOf([hostile]),
+    { columns: ['id', 'type'] },
+    createTerminal({ columns: 80, colour }),
+  )
+  t.equal(out, '\u001b[1mid\u001b[22m  \u001b[1mtype\u001b[22m\nh   to\\u{1b}[31mken\n')
+  const one = await print({ id: 'h' }, {}, createTerminal({ columns: 80, colour }))
+  t.equal(one.out, '\u001b[1mid:\u001b[22m h\n')
+})
+
+const problem: Problem = {
+  type: 'urn:coffer:problem:validation',
+  title: 'Bad Request',
+  status: 400,
+  detail: 'The token is not valid.',
+  instance: 'trace',
+  errors: {
+    'data.number': ['must pass the Luhn check', 'must be 12 to 19 digits'],
+    type: ['must be \u001b[31mcard'],
+  },
+}
+
+t.test('a problem is told in words, a line for each message', async (t) => {
+  const terminal = createTerminal()
+  await printProblem(terminal, problem, { format: 'table' })
+  t.equal(
+    terminal.stderr.text,
+    [
+      'error: The token is not valid.',
+      '  data.number  must pass the Luhn check',
+      '  data.number  must be 12 to 19 digits',
+      '  type         must be \\u{1b}[31mcard',
+      '',
+    ].join('\n'),
+  )
+  t.equal(terminal.stdout.text, '')
+})
+
+t.test('a problem with one property does not say everything twice', async (t) => {
+  const terminal = createTerminal({ colour: { stdout: false, stderr: true } })
+  const once = { ...problem, detail: 'type: must be card', errors: { type: ['must be card'] } }
+  await printProblem(terminal, once, { format: 'table' })
+  t.equal(terminal.stderr.text, '\u001b[31m\u001b[1merror:\u001b[22m\u001b[39m type: must be card\n')
+})
+
+t.test('a problem is the object itself where JSON is spoken', async (t) => {
+  for (const format of ['json', 'ndjson'] as const) {
+    const terminal = createTerminal()
+    await printProblem(terminal, problem, { format })
+    t.equal(terminal.stderr.text.indexOf('\n'), terminal.stderr.text.length - 1, 'one line')
+    t.strictSame(JSON.parse(terminal.stderr.text), problem)
+  }
+  const terminal = createTerminal({ columns: 80 })
+  await printProblem(terminal, { ...problem, errors: {} }, { format: 'json' })
+  t.equal(terminal.stderr.text.split('\n').length, 9)
+})
+
+t.test('quiet silences notices and warnings, never problems', async (t) => {
+  const loud = createTerminal()
+  await printNotice(loud, 'a\u001b note')
+  await printWarning(loud, 'careful')
+  t.equal(loud.stderr.text, 'a\\u{1b} note\nwarning: careful\n')
+  const quiet = createTerminal({ quiet: true })
+  await printNotice(quiet, 'note')
+  await printWarning(quiet, 'careful')
+  await printProblem(quiet, { ...problem, errors: {} }, { format: 'table' })
+  t.equal(quiet.stderr.text, 'error: The token is not valid.\n')
+})
+
+t.test('a failure to print is a failure', async (t) => {
+  const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'ENOSPC' }) }
+  await t.rejects(print(card, { format: 'json' }, terminal), CofferError)
+})

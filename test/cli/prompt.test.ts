@@ -1,0 +1,142 @@
+import t from 'tap'
+import { ask, askTwice, confirm, select } from '../../src/cli/prompt.js'
+import { createTerminal, type FakeTerminal } from './fake-terminal.js'
+
+const ENTER = '\r'
+const DOWN = '\u001b[B'
+const CTRL_C = '\u0003'
+const CTRL_D = '\u0004'
+const CTRL_U = '\u0015'
+
+/** Somebody at a terminal who, when the next of `lines` is asked, types what stands with it. */
+function createPerson(lines: readonly [question: string, keys: string][]): FakeTerminal {
+  const terminal = createTerminal({ columns: 80, mayPrompt: true })
+  const { stderr, stdin } = terminal
+  const draw = stderr._write
+  const left = [...lines]
+  let drawn = ''
+  stderr._write = (chunk, encoding, done) => {
+    draw.call(stderr, chunk, encoding, done)
+    drawn += withoutStyle(String(chunk))
+    const [question, keys] = left[0] ?? []
+    if (question === undefined || !drawn.includes(question)) return
+    left.shift()
+    drawn = ''
+    // Once the question is drawn it listens.
+    setImmediate(() => stdin.write(keys))
+  }
+  return terminal
+}
+
+const withoutStyle = (text: string) => text.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
+
+t.test('a question is drawn on standard error and its answer comes back', async (t) => {
+  const terminal = createPerson([['? Type', `card${ENTER}`]])
+  t.equal(await ask(terminal, { message: 'Type \u001b[31m?' }), 'card')
+  t.match(withoutStyle(terminal.stderr.text), /Type \\u\{1b\}\[31m\? card/)
+  t.equal(terminal.stdout.text, '')
+  t.equal(terminal.stderr.writableEnded, false, 'standard error can still be written to')
+})
+
+t.test('an empty answer takes the default', async (t) => {
+  t.equal(await ask(createPerson([['? Type', ENTER]]), { message: 'Type?', default: 'token' }), 'token')
+})
+
+t.test('an answer that is refused is asked again, saying why', async (t) => {
+  const terminal = createPerson([
+    ['? Which', `bad${ENTER}`],
+    ['> must be', `${CTRL_U}good${ENTER}`],
+  ])
+  const validate = (answer: string) => (answer === 'good' ? true : 'must be \u0007good')
+  t.equal(await ask(terminal, { message: 'Which?', validate }), 'good')
+  t.match(withoutStyle(terminal.stderr.text), /> must be \\u\{7\}good/)
+})
+
+t.test('a secret is never drawn, nor how long it is once it is given', async (t) => {
+  const terminal = createPerson([
+    ['? Passphrase', 'ses'],
+    ['***', `ame${ENTER}`],
+  ])
+  t.equal(await ask(terminal, { message: 'Passphrase', sensitive: true }), 'sesame')
+  const drawn = withoutStyle(terminal.stderr.text)
+  t.notMatch(drawn, /ses|ame/)
+  t.match(drawn, /Passphrase \*{8}\s*$/)
+})
+
+t.test('a new secret is typed twice, until both are the same', async (t) => {
+  const terminal = createPerson([
+    ['? New', `first-secret${ENTER}`],
+    ['? Once more', `other-secret${ENTER}`],
+    ['? The two differ. New', `third-secret${ENTER}`],
+    ['? Once more', `third-secret${ENTER}`],
+  ])
+  t.equal(await askTwice(terminal, { message: 'New passphrase', again: 'Once more' }), 'third-secret')
+  const drawn = withoutStyle(terminal.stderr.text)
+  t.match(drawn, /The two differ\. New passphrase/)
+  t.notMatch(drawn, /secret/)
+})
+
+t.test('yes or no, and no when nothing is said', async (t) => {
+  t.equal(await confirm(createPerson([['? ', `y${ENTER}`]]), { message: 'Delete?' }), true)
+  t.equal(await confirm(createPerson([['? ', `n${ENTER}`]]), { message: 'Delete?', default: true }), false)
+  t.equal(await confirm(createPerson([['? ', ENTER]]), { message: 'Delete?' }), false)
+  t.equal(await confirm(createPerson([['? ', ENTER]]), { message: 'Go on?', default: true }), true)
+})
+
+t.test('one of several is chosen by its value', async (t) => {
+  const choices = ['one', { value: 'two', name: 'Two \u202e', description: 'the \u001b second' }]
+  const terminal = createPerson([
+    ['? Which', DOWN],
+    ['second', ENTER],
+  ])
+  t.equal(await select(terminal, { message: 'Which?', choices }), 'two')
+  t.match(withoutStyle(terminal.stderr.text), /Two \\u\{202e\}/)
+  t.notMatch(terminal.stderr.text, /\u202e|\u001b second/)
+  t.equal(
+    await select(createPerson([['? Which', ENTER]]), { message: 'Which?', choices, default: 'two' }),
+    'two',
+  )
+})
+
+t.test('Ctrl-C, Ctrl-D and the end of the input interrupt', async (t) => {
+  for (const key of [CTRL_C, CTRL_D]) {
+    await t.rejects(ask(createPerson([['? Type', key]]), { message: 'Type?' }), {
+      code: 'interrupted',
+      exit: 130,
+    })
+  }
+  const gone = createPerson([])
+  setImmediate(() => setImmediate(() => gone.stdin.end()))
+  await t.rejects(ask(gone, { message: 'Type?' }), { code: 'interrupted' })
+})
+
+t.test('nothing is left listening once the answer is there', async (t) => {
+  const terminal = createPerson([
+    ['? One', `a${ENTER}`],
+    ['? Two', `b${ENTER}`],
+  ])
+  await ask(terminal, { message: 'One?' })
+  const before = ['pause', 'end', 'close', 'keypress'].map((event) => terminal.stdin.listenerCount(event))
+  await ask(terminal, { message: 'Two?' })
+  const after = ['pause', 'end', 'close', 'keypress'].map((event) => terminal.stdin.listenerCount(event))
+  t.same(after, before)
+})
+
+t.test('colours are drawn only where they are wanted', async (t) => {
+  const COLOUR = /\u001b\[\d[\d;]*m/
+  const plain = createPerson([['? Type', `x${ENTER}`]])
+  await ask(plain, { message: 'Type?' })
+  t.notMatch(plain.stderr.text, COLOUR)
+})
+
+t.test('where nobody can be asked, what is missing is named', async (t) => {
+  const terminal = createTerminal({ columns: 80 })
+  const missing = '--type'
+  const refusal = { code: 'usage', exit: 2, message: /^--type is missing/ }
+  await t.rejects(ask(terminal, { message: 'Type?', missing }), refusal)
+  await t.rejects(askTwice(terminal, { message: 'Type?', again: 'Again?', missing }), refusal)
+  await t.rejects(select(terminal, { message: 'Type?', missing, choices: ['a'] }), refusal)
+  await t.rejects(confirm(terminal, { message: 'Sure?' }), { code: 'usage', message: /^--yes is missing/ })
+  await t.rejects(ask(terminal, { message: 'Token type' }), { message: /^Token type is missing/ })
+  t.equal(terminal.stderr.text, '')
+})
