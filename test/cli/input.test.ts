@@ -1,0 +1,256 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, openSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import t from 'tap'
+import {
+  createInput,
+  diskFiles,
+  type InputFiles,
+  SECRET_LIMIT_BYTES,
+  VALUE_LIMIT_BYTES,
+} from '../../src/cli/input.js'
+
+const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
+
+function open({ cwd = '/nowhere', stdin = [] as Iterable<unknown>, files = diskFiles, isTTY = false } = {}) {
+  return createInput({ cwd, stdin: Object.assign(Readable.from(stdin), { isTTY }), files })
+}
+
+t.test('a value is itself, a file, standard input, or itself behind a second @', async (t) => {
+  const cwd = t.testdir({ 'value.txt': 'from a file\n', '@odd': 'odd' })
+  const input = open({ cwd, stdin: [Buffer.from('from '), Buffer.from('stdin\r\n')] })
+  const rows: [string, string][] = [
+    ['plain', 'plain'],
+    ['', ''],
+    ['a@b', 'a@b'],
+    ['--', '--'],
+    ['@value.txt', 'from a file'],
+    [`@${join(cwd, 'value.txt')}`, 'from a file'],
+    ['@./@odd', 'odd'],
+    ['@@value.txt', '@value.txt'],
+    ['@@@x', '@@x'],
+    ['-', 'from stdin'],
+  ]
+  for (const [source, text] of rows) t.equal(await input.readValue(source, '--data'), text, source)
+})
+
+t.test(
+  'one line break at the end and a byte order mark do not count, unless the text is wanted as it stands',
+  async (t) => {
+    const cwd = t.testdir({ two: 'x\n\n', windows: '\ufeffx\r\n', inner: 'a\nb' })
+    const input = open({ cwd })
+    t.equal(await input.readValue('@two', '--data'), 'x\n')
+    t.equal(await input.readValue('@windows', '--data'), 'x')
+    t.equal(await input.readValue('@inner', '--data'), 'a\nb')
+    t.equal(await input.readValue('@windows', '--code', { isExact: true }), '\ufeffx\r\n')
+    t.equal(await input.readFile('windows', '--file'), '\ufeffx\r\n')
+  },
+)
+
+t.test('standard input is read once, and both who want it are named', async (t) => {
+  const input = open({ stdin: ['{}'] })
+  t.equal(input.isStdinTaken, false)
+  t.equal(await input.readFile('-', '--file'), '{}')
+  t.equal(input.isStdinTaken, true)
+  await t.rejects(input.readValue('@-', '--data'), { code: 'usage', message: /--file and --data/ })
+  await t.rejects(input.readFile('-', '--file'), { code: 'usage', message: /--file twice/ })
+  await t.rejects(input.readDescriptor(0, '--passphrase-fd'), { code: 'usage', message: /--passphrase-fd/ })
+  const text = open({ stdin: ['text chunks'] })
+  t.equal(await text.readValue('-', '--data'), 'text chunks')
+})
+
+t.test('what is too large is refused where it stands, without being read to its end', async (t) => {
+  const cwd = t.testdir({
+    fits: 'x'.repeat(10),
+    over: 'x'.repeat(11),
+    large: 'x'.repeat(VALUE_LIMIT_BYTES + 1),
+  })
+  const input = open({ cwd })
+  t.equal((await input.readValue('@fits', '--data', { limitBytes: 10 })).length, 10)
+  const tooLarge = (message: RegExp) => ({ code: 'too_large', exit: 2, message })
+  await t.rejects(
+    input.readValue('@over', '--data', { limitBytes: 10 }),
+    tooLarge(/^--data \(over\) .* 10 bytes/),
+  )
+  await t.rejects(input.readFile('large', '--file'), tooLarge(/^--file \(large\) .* 1048576 bytes/))
+  let produced = 0
+  function* endless() {
+    for (;;) {
+      produced += 1
+      yield Buffer.alloc(1024)
+    }
+  }
+  const fed = open({ stdin: endless() })
+  await t.rejects(fed.readValue('-', '--data'), tooLarge(/^--data \(standard input\)/))
+  t.ok(produced < 2000, `${produced} KiB were asked for`)
+})
+
+t.test('what cannot be read is told by its flag and its file', async (t) => {
+  const cwd = t.testdir({ directory: {}, binary: NOT_UTF8 })
+  const input = open({ cwd })
+  const refusals: [string, string, RegExp][] = [
+    ['@missing', 'usage', /^--data \(missing\) does not exist/],
+    ['@directory', 'usage', /^--data \(directory\) is a directory/],
+    ['@binary/x', 'usage', /^--data \(binary\/x\) does not exist/],
+    ['@', 'usage', /^--data names no file/],
+    ['@binary', 'validation', /^--data \(binary\) is not UTF-8/],
+  ]
+  for (const [source, code, message] of refusals) {
+    await t.rejects(input.readValue(source, '--data'), { code, message }, source)
+  }
+  for (const [reason, message] of [
+    ['EACCES', /may not be read by you/],
+    ['EIO', /could not be read \(EIO\)/],
+  ] as const) {
+    const files: InputFiles = {
+      ...diskFiles,
+      open: () => Promise.reject(Object.assign(new Error(), { code: reason })),
+    }
+    await t.rejects(open({ files }).readValue('@x', '--data'), { code: 'usage', message }, reason)
+  }
+  const broken = new PassThrough()
+  const cut = createInput({ cwd, stdin: broken })
+  const reading = cut.readValue('-', '--data')
+  broken.destroy(Object.assign(new Error(), { code: 'ECONNRESET' }))
+  await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
+})
+
+t.test('a file is closed whatever happens', async (t) => {
+  const opened: string[] = []
+  const closed: string[] = []
+  const files: InputFiles = {
+    ...diskFiles,
+    async open(path, flags) {
+      const file = await diskFiles.open(path, flags)
+      opened.push(path)
+      return {
+        read: (target, offset, length) => file.read(target, offset, length),
+        stat: () => file.stat(),
+        close: async () => {
+          closed.push(path)
+          await file.close()
+        },
+      }
+    },
+  }
+  const cwd = t.testdir({ good: 'x', large: 'x'.repeat(20), open: 'x' })
+  chmodSync(join(cwd, 'open'), 0o644)
+  const input = open({ cwd, files })
+  await input.readValue('@good', '--data')
+  await t.rejects(input.readValue('@large', '--data', { limitBytes: 10 }))
+  await t.rejects(input.readSecretFile('open', '--passphrase-file'))
+  t.equal(opened.length, 3)
+  t.same(closed, opened)
+})
+
+t.test('a secret is the first line of a file that is its owner alone', async (t) => {
+  const cwd = t.testdir({
+    lines: 'pass phrase \r\nsecond\n',
+    bare: 'bare',
+    empty: '',
+    blank: '\nx',
+    bom: '\ufeffx\n',
+  })
+  for (const name of ['lines', 'bare', 'empty', 'blank', 'bom']) chmodSync(join(cwd, name), 0o600)
+  const input = open({ cwd })
+  const read = (name: string) => input.readSecretFile(name, '--passphrase-file')
+  t.equal(await read('lines'), 'pass phrase ')
+  t.equal(await read('bare'), 'bare')
+  t.equal(await read('bom'), 'x')
+  for (const name of ['empty', 'blank']) {
+    await t.rejects(
+      read(name),
+      { code: 'usage', message: /^The first line of --passphrase-file .* is empty/ },
+      name,
+    )
+  }
+  await t.rejects(read('missing'), { code: 'usage', message: /does not exist/ })
+})
+
+t.test('a secret file that others may touch is refused, whoever they are', async (t) => {
+  const cwd = t.testdir({ key: 'sesame\n' })
+  const input = open({ cwd })
+  for (const mode of [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o666]) {
+    chmodSync(join(cwd, 'key'), mode)
+    const exposed = {
+      code: 'vault_exposed',
+      exit: 6,
+      message: new RegExp(`mode 0${mode.toString(8)}.*chmod 600`),
+    }
+    const refusal = await t.rejects(input.readSecretFile('key', '--key-file'), exposed)
+    t.notMatch(String(refusal), /sesame/)
+  }
+  for (const mode of [0o600, 0o400, 0o700]) {
+    chmodSync(join(cwd, 'key'), mode)
+    t.equal(await input.readSecretFile('key', '--key-file'), 'sesame')
+  }
+})
+
+t.test('a secret file is no link, no directory and no pipe', async (t) => {
+  const cwd = t.testdir({ key: 'sesame\n', directory: {} })
+  chmodSync(join(cwd, 'key'), 0o600)
+  symlinkSync('key', join(cwd, 'link'))
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  const input = open({ cwd })
+  await t.rejects(input.readSecretFile('link', '--key-file'), { code: 'usage', message: /symbolic link/ })
+  await t.rejects(input.readSecretFile('directory', '--key-file'), { code: 'usage', message: /not a file/ })
+  await t.rejects(input.readSecretFile('pipe', '--key-file'), { code: 'usage', message: /not a file/ })
+})
+
+t.test('a secret has a length', async (t) => {
+  const cwd = t.testdir({
+    fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`,
+    over: 'x'.repeat(SECRET_LIMIT_BYTES + 1),
+    binary: NOT_UTF8,
+  })
+  for (const name of ['fits', 'over', 'binary']) chmodSync(join(cwd, name), 0o600)
+  const input = open({ cwd })
+  t.equal((await input.readSecretFile('fits', '--key-file')).length, SECRET_LIMIT_BYTES)
+  await t.rejects(input.readSecretFile('over', '--key-file'), {
+    code: 'usage',
+    message: /longer than 4096 bytes/,
+  })
+  await t.rejects(input.readSecretFile('binary', '--key-file'), { code: 'validation', message: /not UTF-8/ })
+})
+
+t.test('a secret comes through a descriptor, which stays open', async (t) => {
+  const cwd = t.testdir({ key: 'sesame\nmore' })
+  const descriptor = openSync(join(cwd, 'key'), 'r')
+  t.equal(await open().readDescriptor(descriptor, '--passphrase-fd'), 'sesame')
+  t.doesNotThrow(() => openSync(`/dev/fd/${descriptor}`, 'r'))
+  t.equal(await open({ stdin: ['ses', 'ame\nrest'] }).readDescriptor(0, '--passphrase-fd'), 'sesame')
+  await t.rejects(open().readDescriptor(9999, '--passphrase-fd'), {
+    code: 'usage',
+    message: '--passphrase-fd (descriptor 9999) is not open.',
+  })
+  for (const bad of [-1, 1.5, Number.NaN]) {
+    await t.rejects(open().readDescriptor(bad, '--passphrase-fd'), {
+      code: 'usage',
+      message: /number of an open/,
+    })
+  }
+})
+
+t.test('the buffers a secret passed through are wiped', async (t) => {
+  const buffers: Uint8Array[] = []
+  const files: InputFiles = {
+    ...diskFiles,
+    async open(path, flags) {
+      const file = await diskFiles.open(path, flags)
+      return {
+        read: async (target, offset, length) => {
+          buffers.push(target)
+          return file.read(target, offset, length)
+        },
+        stat: () => file.stat(),
+        close: () => file.close(),
+      }
+    },
+  }
+  const cwd = t.testdir({ key: 'sesame\nmore\n' })
+  chmodSync(join(cwd, 'key'), 0o600)
+  t.equal(await open({ cwd, files }).readSecretFile('key', '--key-file'), 'sesame')
+  t.ok(buffers.length > 0)
+  t.ok(buffers.every((buffer) => buffer.every((byte) => byte === 0)))
+})
