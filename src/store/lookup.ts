@@ -1,0 +1,153 @@
+/**
+ * Answers `get` and `find` over all a reader may see: overlays, youngest first, above segments. Merges newest first,
+ * counts exactly and reads only the records of the page asked for.
+ */
+import { toText } from './bytes.js'
+import type { StoredRow } from './change.js'
+import type { Overlay } from './overlay.js'
+import { lowerBound } from './segment.js'
+import { type LiveSegment, search } from './segment-search.js'
+import type { Found, Query, Row, RowId } from './store.js'
+
+/** What a unit of work sees. */
+export interface View {
+  /** Youngest first: each hides what it replaced in those after it, and in the segments. */
+  overlays: readonly Overlay[]
+  records: readonly LiveSegment[]
+  logs: readonly LiveSegment[]
+}
+
+const NO_KEYS = new Uint8Array(0)
+
+/** The row as callers see it: without its keys, which live in indexes only, and without its chain value. */
+function bare(row: StoredRow): Row {
+  const { kind, tenant, id, seq, rev, created, modified, expires, sealed } = row
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
+}
+
+function isExpired(row: Row, now: number): boolean {
+  return row.expires !== 0 && row.expires <= now
+}
+
+/** The live row with this id; one whose time is over only when `expired` is set. */
+export function getRow(
+  view: View,
+  wanted: { kind: number; tenant: number; id: RowId; expired: boolean },
+  now: number,
+): Row | undefined {
+  const row = newestVersion(view, wanted.tenant, wanted.id)
+  if (row === undefined || row.kind !== wanted.kind || row.tenant !== wanted.tenant) return undefined
+  return isExpired(row, now) && !wanted.expired ? undefined : bare(row)
+}
+
+function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undefined {
+  const text = toText(id)
+  for (const overlay of view.overlays) {
+    const entry = overlay.entry(text)
+    if (entry !== undefined) return entry.item?.row
+    if (overlay.dropped.has(tenant)) return undefined
+  }
+  for (let index = view.records.length - 1; index >= 0; index--) {
+    const live = view.records[index]!
+    const row = live.find(tenant, id)
+    if (row !== undefined) return live.segment.row(row)
+  }
+  return undefined
+}
+
+/** One place's matching rows, ascending by `seq`. */
+interface Source {
+  count: number
+  /** Bounds of `seq`; need not be met. */
+  low: number
+  high: number
+  seq(index: number): number
+  row(index: number): StoredRow
+}
+
+/** The page asked for, newest first, and the number of all that match. */
+export function findRows(view: View, query: Query, now: number): Found {
+  const sources = [fromOverlays(view.overlays, query, now)]
+  for (const live of view[query.family]) sources.push(fromSegment(live, view.overlays, query, now))
+  const total = sources.reduce((sum, { count }) => sum + count, 0)
+  const skip = (query.page - 1) * query.size
+  if (skip >= total) return { rows: [], total }
+  return { rows: collect(sources, skip, query.size), total }
+}
+
+function fromOverlays(overlays: readonly Overlay[], query: Query, now: number): Source {
+  const rows: StoredRow[] = []
+  overlays.forEach((overlay, depth) => {
+    const above = overlays.slice(0, depth)
+    for (const row of overlay.search(query.family, query.kind, query.tenant, query.all, query.where)) {
+      if (!isExpired(row, now) && !isHidden(above, row, query.family)) rows.push(row)
+    }
+  })
+  rows.sort((left, right) => left.seq - right.seq)
+  return {
+    count: rows.length,
+    low: rows[0]?.seq ?? 0,
+    high: rows[rows.length - 1]?.seq ?? 0,
+    seq: (index) => rows[index]!.seq,
+    row: (index) => rows[index]!,
+  }
+}
+
+function isHidden(above: readonly Overlay[], row: StoredRow, family: Query['family']): boolean {
+  if (above.length === 0) return false
+  if (family === 'logs') return above.some(({ dropped }) => dropped.has(row.tenant))
+  const text = toText(row.id)
+  return above.some((overlay) => overlay.hides(row.tenant, text))
+}
+
+function fromSegment(live: LiveSegment, overlays: readonly Overlay[], query: Query, now: number): Source {
+  const { segment } = live
+  const matches = search(live, overlays, query, now)
+  return {
+    count: matches.count,
+    low: segment.footer.seq.low,
+    high: segment.footer.seq.high,
+    seq: (index) => segment.seqOf(matches.row(index)),
+    row: (index) => segment.row(matches.row(index)),
+  }
+}
+
+/** `size` rows after the `skip` newest. Contract: more than `skip` match. */
+function collect(sources: readonly Source[], skip: number, size: number): Row[] {
+  const first = skip === 0 ? Number.POSITIVE_INFINITY : seqAfter(sources, skip)
+  const cursors = sources.map((source) => {
+    const index = source.count - rank(source, first + 1) - 1
+    return { source, index, seq: index < 0 ? -1 : source.seq(index) }
+  })
+  const rows: Row[] = []
+  while (rows.length < size) {
+    let next = cursors[0]!
+    for (const cursor of cursors) if (cursor.seq > next.seq) next = cursor
+    if (next.seq < 0) break
+    rows.push(bare(next.source.row(next.index)))
+    next.index--
+    next.seq = next.index < 0 ? -1 : next.source.seq(next.index)
+  }
+  return rows
+}
+
+/** The `seq` of the match that follows the `skip` newest: numbers are unique, so halving finds it in 48 steps. */
+function seqAfter(sources: readonly Source[], skip: number): number {
+  const filled = sources.filter(({ count }) => count > 0)
+  let low = Math.min(...filled.map((source) => source.low))
+  let high = Math.max(...filled.map((source) => source.high)) + 1
+  while (low + 1 < high) {
+    const middle = Math.floor((low + high) / 2)
+    const newer = filled.reduce((sum, source) => sum + rank(source, middle), 0)
+    if (newer > skip) low = middle
+    else high = middle
+  }
+  return low
+}
+
+/** How many matches have this `seq` or a higher one. Segments wholly on one side are not read. */
+function rank(source: Source, seq: number): number {
+  if (source.count === 0 || seq > source.high) return 0
+  if (seq <= source.low) return source.count
+  return source.count - lowerBound(source.count, (index) => source.seq(index) >= seq)
+}

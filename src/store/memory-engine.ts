@@ -1,0 +1,63 @@
+/**
+ * The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed.
+ */
+import { CofferError } from '../errors.js'
+import type { View } from './lookup.js'
+import { Overlay } from './overlay.js'
+import { createCounters, createReader, nextTime, Stage } from './stage.js'
+import type { Clock, Engine, EngineKeys, EngineReader, EngineWriter } from './store.js'
+
+class MemoryEngine implements Engine {
+  readonly #keys: EngineKeys
+  readonly #clock: Clock
+  readonly #rows = new Overlay()
+  readonly #counters = createCounters()
+  #last: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+
+  constructor(keys: EngineKeys, clock: Clock) {
+    this.#keys = keys
+    this.#clock = clock
+  }
+
+  read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T> {
+    return this.#inTurn(() => work(createReader(() => this.#view(), nextTime(this.#counters, this.#clock))))
+  }
+
+  write<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
+    return this.#inTurn(async () => {
+      nextTime(this.#counters, this.#clock)
+      const stage = new Stage(() => this.#view(), this.#counters, this.#keys.chain)
+      try {
+        const result = await work(stage)
+        for (const change of stage.changes) this.#rows.apply(change)
+        stage.advance(this.#counters)
+        return result
+      } finally {
+        stage.end()
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#last
+  }
+
+  #view(): View {
+    return { overlays: [this.#rows], records: [], logs: [] }
+  }
+
+  /** Works run one after another, in the order they came. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => undefined)
+    return result
+  }
+}
+
+/** An empty vault in memory. */
+export function createMemoryEngine({ keys, clock }: { keys: EngineKeys; clock: Clock }): Engine {
+  return new MemoryEngine(keys, clock)
+}

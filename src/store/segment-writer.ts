@@ -1,0 +1,314 @@
+/**
+ * Writes one segment from front to back: records, then each section in sealed blocks, footer and tail. Merging and
+ * folding feed it; it holds at most one block of each kind and the dictionary.
+ */
+import { CofferError } from '../errors.js'
+import { asBuffer, toText } from './bytes.js'
+import type { StoredRow } from './change.js'
+import type { Files } from './files.js'
+import type { SegmentName } from './segment.js'
+import {
+  associateBlock,
+  CHAIN,
+  DICT,
+  ENTRY,
+  EXPIRY,
+  encodeFooter,
+  encodeTail,
+  type Family,
+  FOOTER,
+  type Footer,
+  IDS,
+  PER_BLOCK,
+  POST,
+  type Range,
+  ROWS,
+  type RowEntry,
+  type Section,
+  segmentPath,
+  writeRowEntry,
+} from './segment-layout.js'
+import type { Cipher, Random } from './store.js'
+
+export interface WriterPlace {
+  files: Files
+  directory: string
+  cipher: Cipher
+  random: Random
+}
+
+const BUFFER = 1024 * 1024
+/** Written bytes are made safe in steps of this size, so that no sync is long. */
+const SYNC_STEP = 32 * 1024 * 1024
+
+/** A file written from front to back through one buffer. */
+class Output {
+  readonly #files: Files
+  readonly #file: number
+  readonly #buffer = Buffer.allocUnsafe(BUFFER)
+  #held = 0
+  #written = 0
+  #synced = 0
+
+  constructor(files: Files, file: number) {
+    this.#files = files
+    this.#file = file
+  }
+
+  get position(): number {
+    return this.#written + this.#held
+  }
+
+  add(bytes: Uint8Array): void {
+    if (this.#held + bytes.length > BUFFER) this.flush()
+    if (bytes.length > BUFFER) {
+      this.#write(bytes)
+      return
+    }
+    this.#buffer.set(bytes, this.#held)
+    this.#held += bytes.length
+  }
+
+  flush(): void {
+    if (this.#held > 0) this.#write(this.#buffer.subarray(0, this.#held))
+    this.#held = 0
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#files.write(this.#file, bytes, this.#written)
+    this.#written += bytes.length
+    if (this.#written - this.#synced < SYNC_STEP) return
+    this.#files.syncData(this.#file)
+    this.#synced = this.#written
+  }
+}
+
+export class SegmentWriter {
+  readonly id: Uint8Array
+  readonly path: string
+  readonly #place: WriterPlace
+  readonly #family: Family
+  readonly #file: number
+  readonly #output: Output
+  readonly #block = Buffer.alloc(8192)
+  readonly #fences: Record<typeof IDS | typeof DICT, Buffer[]> = { [IDS]: [], [DICT]: [] }
+  readonly #sections: Footer['sections']
+  readonly #tenants = new Map<number, number>()
+  readonly #seq: Range = { low: 0, high: 0 }
+  readonly #created: Range = { low: 0, high: 0 }
+  readonly #expires: Range = { low: 0, high: 0 }
+  #recordBytes = 0
+  #rows = 0
+  #section: Section | undefined
+  #entries = 0
+
+  /** @throws CofferError `storage_failed`; the file that was begun is then the caller's to remove. */
+  constructor(place: WriterPlace, family: Family) {
+    this.id = place.random.bytes(16)
+    this.path = segmentPath(place.directory, family, this.id)
+    this.#place = place
+    this.#family = family
+    const file = place.files.open(this.path, 'create')
+    if (file === undefined) throw new CofferError('vault_damaged', `${place.directory}/segments is missing.`)
+    this.#file = file
+    this.#output = new Output(place.files, file)
+    const none = () => ({ start: 0, length: 0 })
+    this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
+  }
+
+  /** The next row's bytes (a log row's chain value comes first); gives their offset. */
+  addRecord(row: StoredRow): { offset: number; length: number } {
+    const offset = this.#output.position
+    if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
+    this.#output.add(row.sealed)
+    this.#recordBytes = this.#output.position
+    return { offset, length: this.#recordBytes - offset }
+  }
+
+  /** Sections come in the order rows, ids, post, dict, expiry; one without entries may be left out. */
+  begin(section: Section): void {
+    this.#end()
+    this.#section = section
+    this.#entries = 0
+    this.#sections[section] = { start: this.#output.position, length: 0 }
+  }
+
+  /** Ascending by `seq`. */
+  addRow(row: RowEntry): void {
+    const at = this.#slot(ROWS)
+    writeRowEntry(this.#block, at, row)
+    if (this.#rows++ === 0) {
+      this.#seq.low = row.seq
+      this.#created.low = row.created
+    }
+    this.#seq.high = row.seq
+    this.#created.high = row.created
+    this.#tenants.set(row.tenant, (this.#tenants.get(row.tenant) ?? 0) + 1)
+  }
+
+  /** Ascending by id. */
+  addId(id: Uint8Array, row: number): void {
+    const at = this.#slot(IDS)
+    this.#block.set(id.subarray(0, 8), at)
+    this.#block.writeUInt32LE(row, at + 8)
+    this.#fence(IDS, at)
+  }
+
+  /** Ascending within a key, keys ascending. */
+  addPosted(row: number): void {
+    this.#block.writeUInt32LE(row, this.#slot(POST))
+  }
+
+  /** Ascending by key; `start` is the first number in `post`, or the row itself when `count` is 1. */
+  addKey(key: Uint8Array, start: number, count: number): void {
+    const at = this.#slot(DICT)
+    this.#block.set(key, at)
+    this.#block.writeUInt32LE(start, at + 8)
+    this.#block.writeUInt32LE(count, at + 12)
+    this.#fence(DICT, at)
+  }
+
+  /** Ascending by time. */
+  addExpiry(expires: number, row: number): void {
+    const at = this.#slot(EXPIRY)
+    this.#block.writeUIntLE(expires, at, 6)
+    this.#block.writeUInt32LE(row, at + 6)
+    this.#block.writeUInt16LE(0, at + 10)
+    if (this.#expires.low === 0) this.#expires.low = expires
+    this.#expires.high = expires
+  }
+
+  /** Writes footer and tail; the file is safe when it returns, its name only after a sync of the directory. */
+  finish(): SegmentName {
+    this.#end()
+    const footer: Footer = {
+      family: this.#family,
+      rows: this.#rows,
+      seq: this.#seq,
+      created: this.#created,
+      expires: this.#expires,
+      recordBytes: this.#recordBytes,
+      sections: this.#sections,
+      tenants: this.#tenants,
+      idFences: Buffer.concat(this.#fences[IDS]),
+      keyFences: Buffer.concat(this.#fences[DICT]),
+    }
+    const sealed = this.#place.cipher.seal(encodeFooter(footer), associateBlock(this.id, FOOTER, 0))
+    const position = this.#output.position
+    this.#output.add(sealed)
+    this.#output.add(encodeTail(position, sealed.length))
+    this.#output.flush()
+    this.#place.files.sync(this.#file)
+    this.#place.files.close(this.#file)
+    return {
+      id: this.id,
+      family: this.#family,
+      tag: sealed.slice(sealed.length - 16),
+      bytes: this.#output.position,
+      rows: this.#rows,
+      from: this.#seq.low,
+      to: this.#seq.high,
+    }
+  }
+
+  /** Gives up: closes and removes what was begun. */
+  abandon(): void {
+    this.#place.files.close(this.#file)
+    this.#place.files.remove(this.path)
+  }
+
+  /** Where the next entry goes in the block under way. */
+  #slot(section: Section): number {
+    if (this.#section !== section) throw new CofferError('internal', 'A segment was written out of order.')
+    const held = this.#entries % PER_BLOCK[section]
+    if (held === 0 && this.#entries > 0) this.#seal(section, PER_BLOCK[section])
+    this.#entries++
+    return held * ENTRY[section]
+  }
+
+  #fence(section: typeof IDS | typeof DICT, at: number): void {
+    if (at === 0) this.#fences[section].push(Buffer.from(this.#block.subarray(0, 8)))
+  }
+
+  #seal(section: Section, entries: number): void {
+    const number = Math.ceil(this.#entries / PER_BLOCK[section]) - 1
+    const plain = this.#block.subarray(0, entries * ENTRY[section])
+    this.#output.add(this.#place.cipher.seal(plain, associateBlock(this.id, section, number)))
+  }
+
+  #end(): void {
+    const section = this.#section
+    if (section === undefined || this.#entries === 0) return
+    this.#seal(section, ((this.#entries - 1) % PER_BLOCK[section]) + 1)
+    this.#sections[section].length = this.#entries * ENTRY[section]
+    this.#entries = 0
+  }
+}
+
+/**
+ * Writes rows that are held in memory, ascending by `seq`, keys included. Removes the file again when it fails.
+ * @throws CofferError `storage_failed`.
+ */
+export function writeSegment(place: WriterPlace, family: Family, rows: readonly StoredRow[]): SegmentName {
+  const writer = new SegmentWriter(place, family)
+  try {
+    writeRows(writer, rows)
+    if (family === 'records') writeIds(writer, rows)
+    writeKeys(writer, rows)
+    writeExpiry(writer, rows)
+    return writer.finish()
+  } catch (error) {
+    writer.abandon()
+    throw error
+  }
+}
+
+function writeRows(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+  const places = rows.map((row) => writer.addRecord(row))
+  writer.begin(ROWS)
+  rows.forEach((row, number) => {
+    writer.addRow({ ...row, ...places[number]! })
+  })
+}
+
+function writeIds(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+  writer.begin(IDS)
+  const order = rows.map((row, number) => ({ id: row.id, number }))
+  order.sort((left, right) => asBuffer(left.id).compare(right.id))
+  for (const { id, number } of order) writer.addId(id, number)
+}
+
+function writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+  const byKey = new Map<string, number[]>()
+  rows.forEach(({ keys }, number) => {
+    for (let at = 0; at < keys.length; at += 8) {
+      const key = toText(keys, at, at + 8)
+      const posted = byKey.get(key)
+      if (posted === undefined) byKey.set(key, [number])
+      else if (posted[posted.length - 1] !== number) posted.push(number)
+    }
+  })
+  const keys = [...byKey.keys()].sort()
+  writer.begin(POST)
+  for (const key of keys) {
+    const posted = byKey.get(key)!
+    if (posted.length > 1) for (const row of posted) writer.addPosted(row)
+  }
+  writer.begin(DICT)
+  let start = 0
+  for (const key of keys) {
+    const posted = byKey.get(key)!
+    const bytes = Buffer.from(key, 'latin1')
+    writer.addKey(bytes, posted.length === 1 ? posted[0]! : start, posted.length)
+    if (posted.length > 1) start += posted.length
+  }
+}
+
+function writeExpiry(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+  writer.begin(EXPIRY)
+  const expiring = rows
+    .map(({ expires }, number) => ({ expires, number }))
+    .filter(({ expires }) => expires > 0)
+  expiring.sort((left, right) => left.expires - right.expires || left.number - right.number)
+  for (const { expires, number } of expiring) writer.addExpiry(expires, number)
+}

@@ -1,0 +1,291 @@
+/**
+ * Reads one immutable segment: nothing of it is opened before it is asked for, then one sealed block at a time.
+ * Knows entries and postings; which of its rows are dead is known to those who hold it.
+ */
+import { CofferError } from '../errors.js'
+import { asBuffer, isEqual } from './bytes.js'
+import type { StoredRow } from './change.js'
+import type { Files } from './files.js'
+import {
+  associateBlock,
+  BLOCK_SEAL,
+  CHAIN,
+  DICT,
+  decodeFooter,
+  decodeTail,
+  ENTRY,
+  EXPIRY,
+  type Family,
+  FOOTER,
+  type Footer,
+  IDS,
+  PER_BLOCK,
+  POST,
+  ROWS,
+  type RowEntry,
+  readRowEntry,
+  type Section,
+  segmentPath,
+  TAIL_LENGTH,
+} from './segment-layout.js'
+import type { Cipher, RowId } from './store.js'
+
+/** What a segment is read with. */
+export interface SegmentPlace {
+  files: Files
+  directory: string
+  cipher: Cipher
+  cache: BlockCache
+}
+
+/** How `state` knows a segment. */
+export interface SegmentName {
+  id: Uint8Array
+  family: Family
+  /** The sealed footer's tag, 16 bytes. */
+  tag: Uint8Array
+  bytes: number
+  rows: number
+  /** Lowest and highest `seq`. */
+  from: number
+  to: number
+}
+
+/** Rows that carry one key: `count` numbers in `post` from `start` on, or the one row itself. */
+export interface Posting {
+  start: number
+  count: number
+}
+
+/** The end of the file is read in one piece of this length; it holds most footers. */
+const END_PIECE = 8192
+const NOTHING = new Uint8Array(0)
+
+/**
+ * Opened blocks of all segments, up to `limit` bytes: two generations, the older of which is thrown away when the
+ * younger has filled its half. Cheaper than an exact order of use, and as good here.
+ */
+export class BlockCache {
+  readonly #half: number
+  #young = new Map<number, Buffer>()
+  #old = new Map<number, Buffer>()
+  #bytes = 0
+  #segments = 0
+  /** Blocks opened since the cache was made; what a test of cold cost counts. */
+  opened = 0
+
+  constructor(limit: number) {
+    this.#half = limit / 2
+  }
+
+  /** A number that tells this segment's blocks from every other's. */
+  register(): number {
+    return this.#segments++
+  }
+
+  get(segment: number, section: Section, number: number, open: () => Buffer): Buffer {
+    // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
+    const key = (segment * 8 + section) * 2 ** 24 + number
+    const young = this.#young.get(key)
+    if (young !== undefined) return young
+    const block = this.#old.get(key) ?? open()
+    if (this.#bytes > this.#half) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#bytes = 0
+    }
+    this.#young.set(key, block)
+    this.#bytes += block.length
+    return block
+  }
+}
+
+export class Segment {
+  readonly name: SegmentName
+  readonly path: string
+  readonly #place: SegmentPlace
+  readonly #serial: number
+  #file: number | undefined
+  #footer: Footer | undefined
+
+  constructor(place: SegmentPlace, name: SegmentName) {
+    this.name = name
+    this.path = segmentPath(place.directory, name.family, name.id)
+    this.#place = place
+    this.#serial = place.cache.register()
+  }
+
+  /** @throws CofferError `vault_damaged` when it is not the footer that `state` knows. */
+  get footer(): Footer {
+    this.#footer ??= this.#openFooter()
+    return this.#footer
+  }
+
+  get file(): number {
+    this.#file ??= this.#place.files.open(this.path, 'write')
+    if (this.#file === undefined) throw this.#damaged('is missing')
+    return this.#file
+  }
+
+  close(): void {
+    if (this.#file !== undefined) this.#place.files.close(this.#file)
+    this.#file = undefined
+  }
+
+  #openFooter(): Footer {
+    const { bytes, tag, id, family } = this.name
+    if (this.#place.files.size(this.file) !== bytes) throw this.#damaged('has another length than it should')
+    const piece = this.#readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
+    const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
+    if (tail === undefined || tail.position + tail.length + TAIL_LENGTH !== bytes)
+      throw this.#damaged('has a broken end')
+    const inPiece = tail.position - (bytes - piece.length)
+    const sealed =
+      inPiece >= 0
+        ? piece.subarray(inPiece, inPiece + tail.length)
+        : this.#readExactly(tail.position, tail.length)
+    const plain = this.#place.cipher.open(sealed, associateBlock(id, FOOTER, 0))
+    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - 16), tag)) {
+      throw this.#damaged('has a footer that does not open')
+    }
+    const footer = decodeFooter(plain)
+    if (footer === undefined || footer.family !== family)
+      throw this.#damaged('has a footer of another version')
+    return footer
+  }
+
+  #readExactly(position: number, length: number): Buffer {
+    const bytes = Buffer.allocUnsafe(length)
+    if (this.#place.files.read(this.file, bytes, position) < length) throw this.#damaged('is too short')
+    return bytes
+  }
+
+  /** The plain entries of one block. */
+  block(section: Section, number: number): Buffer {
+    return this.#place.cache.get(this.#serial, section, number, () => this.openBlock(section, number))
+  }
+
+  /** The same past the cache, for those who pass over everything once. */
+  openBlock(section: Section, number: number): Buffer {
+    const { start, length } = this.footer.sections[section]
+    const whole = PER_BLOCK[section] * ENTRY[section]
+    const expected = Math.min(whole, length - number * whole)
+    if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
+    const sealed = this.#readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
+    this.#place.cache.opened++
+    const plain = this.#place.cipher.open(sealed, associateBlock(this.name.id, section, number))
+    if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
+    return asBuffer(plain)
+  }
+
+  /** How many entries a section has. */
+  count(section: Section): number {
+    return this.footer.sections[section].length / ENTRY[section]
+  }
+
+  entry(row: number): RowEntry {
+    return readRowEntry(this.block(ROWS, Math.floor(row / 128)), (row % 128) * 64)
+  }
+
+  seqOf(row: number): number {
+    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 16, 6)
+  }
+
+  createdOf(row: number): number {
+    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 28, 6)
+  }
+
+  modifiedOf(row: number): number {
+    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 34, 6)
+  }
+
+  /** The row as it was written; its keys stay in the index and are not given back. */
+  row(number: number): StoredRow {
+    const { offset, length, ...entry } = this.entry(number)
+    const bytes = this.#readExactly(offset, length)
+    const row = { ...entry, keys: NOTHING }
+    if (this.name.family === 'records') return { ...row, sealed: bytes }
+    return { ...row, chain: bytes.subarray(0, CHAIN), sealed: bytes.subarray(CHAIN) }
+  }
+
+  /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the first half matches. */
+  find(id: RowId): number | undefined {
+    const { idFences } = this.footer
+    for (let number = lastFence(idFences, id); number >= 0; number--) {
+      const row = this.#findIn(this.block(IDS, number), id)
+      if (row !== undefined) return row
+      // Ids of one first half may begin in the block before only where this block begins with it.
+      if (idFences.compare(id, 0, 8, number * 8, number * 8 + 8) !== 0) return undefined
+    }
+    return undefined
+  }
+
+  #findIn(block: Buffer, id: RowId): number | undefined {
+    const count = block.length / 12
+    const first = lowerBound(count, (index) => block.compare(id, 0, 8, index * 12, index * 12 + 8) >= 0)
+    for (let index = first; index < count; index++) {
+      if (block.compare(id, 0, 8, index * 12, index * 12 + 8) !== 0) return undefined
+      const row = block.readUInt32LE(index * 12 + 8)
+      if (isEqual(this.entry(row).id, id)) return row
+    }
+    return undefined
+  }
+
+  posting(key: Uint8Array): Posting | undefined {
+    const number = lastFence(this.footer.keyFences, key)
+    if (number < 0) return undefined
+    const block = this.block(DICT, number)
+    const count = block.length / 16
+    const index = lowerBound(count, (at) => block.compare(key, 0, 8, at * 16, at * 16 + 8) >= 0)
+    if (index === count || block.compare(key, 0, 8, index * 16, index * 16 + 8) !== 0) return undefined
+    return { start: block.readUInt32LE(index * 16 + 8), count: block.readUInt32LE(index * 16 + 12) }
+  }
+
+  /** The `index`-th row of a posting, ascending. */
+  postedRow({ start, count }: Posting, index: number): number {
+    if (count === 1) return start
+    const at = start + index
+    return this.block(POST, Math.floor(at / 2048)).readUInt32LE((at % 2048) * 4)
+  }
+
+  /** The `index`-th row by time of expiry. */
+  expiring(index: number): { expires: number; row: number } {
+    const block = this.block(EXPIRY, Math.floor(index / 682))
+    const at = (index % 682) * 12
+    return { expires: block.readUIntLE(at, 6), row: block.readUInt32LE(at + 6) }
+  }
+
+  /** Overwrites the sealed bytes of these rows with zeros, and syncs; doing so again changes nothing. */
+  erase(rows: Iterable<number>): void {
+    const { files } = this.#place
+    for (const row of rows) {
+      const { offset, length } = this.entry(row)
+      files.write(this.file, new Uint8Array(length), offset)
+    }
+    files.syncData(this.file)
+  }
+
+  #damaged(what: string): CofferError {
+    return new CofferError(
+      'vault_damaged',
+      `${this.path} ${what}. Run \`coffer vault verify\`, or restore a backup.`,
+    )
+  }
+}
+
+/** The least index below `count` of which `isReached` holds, or `count`; it must hold for all after the first. */
+export function lowerBound(count: number, isReached: (index: number) => boolean): number {
+  let low = 0
+  let high = count
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isReached(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** The last block whose fence is not above the first 8 bytes of `key`, or -1. */
+function lastFence(fences: Buffer, key: Uint8Array): number {
+  return lowerBound(fences.length / 8, (index) => fences.compare(key, 0, 8, index * 8, index * 8 + 8) > 0) - 1
+}

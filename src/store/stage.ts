@@ -1,0 +1,188 @@
+/**
+ * One unit of work: what it sees, and what it has changed so far. A stage that is thrown away leaves no trace.
+ * Knows nothing of files: taking the changes up is the engine's.
+ */
+import { CofferError } from '../errors.js'
+import { toText } from './bytes.js'
+import { type Change, changeLength, checkRow, DROP, INSERT, LOG, nameRow, REMOVE, REPLACE } from './change.js'
+import { findRows, getRow, type View } from './lookup.js'
+import { Overlay } from './overlay.js'
+import type { Draft, EngineReader, EngineWriter, Found, Mac, Query, Row, RowId } from './store.js'
+
+/** Where a tenant's chain of log rows stands. */
+export interface Chain {
+  value: Uint8Array
+  count: number
+}
+
+/** What the next row gets. */
+export interface Counters {
+  seq: number
+  logSeq: number
+  rev: number
+  /** ms since the epoch: no unit of work was earlier. */
+  time: number
+  /** By tenant. */
+  chains: Map<number, Chain>
+}
+
+export function createCounters(): Counters {
+  return { seq: 1, logSeq: 1, rev: 1, time: 0, chains: new Map() }
+}
+
+export function copyCounters(counters: Counters): Counters {
+  return { ...counters, chains: new Map(counters.chains) }
+}
+
+const CHAIN_BYTES = 16
+const CHAIN_START = new Uint8Array(CHAIN_BYTES)
+
+/** The chain value of a log row: keyed BLAKE2b, 16 bytes, over the tenant's previous value and the sealed row. */
+export function chainNext(mac: Mac, previous: Uint8Array, sealed: Uint8Array): Uint8Array {
+  const message = Buffer.allocUnsafe(previous.length + sealed.length)
+  message.set(previous)
+  message.set(sealed, previous.length)
+  return mac(message, CHAIN_BYTES)
+}
+
+/** What a tenant's first log row is chained to. */
+export function chainStart(): Uint8Array {
+  return CHAIN_START
+}
+
+/** A reader over what `view` gives at each call. */
+export function createReader(view: () => View, now: number): EngineReader {
+  return {
+    now,
+    get: async (kind, tenant, id, { expired = false } = {}) =>
+      getRow(view(), { kind, tenant, id, expired }, now),
+    find: async (query) => findRows(view(), query, now),
+  }
+}
+
+export class Stage implements EngineWriter {
+  readonly now: number
+  readonly changes: Change[] = []
+  /** What the changes take in a frame. */
+  bytes = 0
+  readonly #below: () => View
+  readonly #counters: Counters
+  readonly #chain: Mac
+  readonly #chains = new Map<number, Chain | undefined>()
+  readonly #overlay = new Overlay()
+  #seq: number
+  #logSeq: number
+  #isOver = false
+
+  constructor(below: () => View, counters: Counters, chain: Mac) {
+    this.#below = below
+    this.#counters = counters
+    this.#chain = chain
+    this.now = counters.time
+    this.#seq = counters.seq
+    this.#logSeq = counters.logSeq
+  }
+
+  get revision(): number {
+    return this.#counters.rev + this.changes.length
+  }
+
+  async get(
+    kind: number,
+    tenant: number,
+    id: RowId,
+    options: { expired?: boolean } = {},
+  ): Promise<Row | undefined> {
+    return getRow(this.#view(), { kind, tenant, id, expired: options.expired ?? false }, this.now)
+  }
+
+  async find(query: Query): Promise<Found> {
+    return findRows(this.#view(), query, this.now)
+  }
+
+  async put(draft: Draft): Promise<void> {
+    if (draft.seq !== undefined) return this.#replace(draft, draft.seq)
+    if (this.#isKnown(toText(draft.id), draft.tenant)) {
+      throw new CofferError('internal', 'A row was put as new though there is one of its id.')
+    }
+    this.#take({ kind: INSERT, row: { ...draft, seq: this.#seq, rev: this.revision, created: this.now } })
+    this.#seq++
+  }
+
+  #replace(draft: Draft, seq: number): void {
+    if (draft.created === undefined)
+      throw new CofferError('internal', 'A row was replaced without its time of creation.')
+    this.#take({ kind: REPLACE, row: { ...draft, seq, rev: this.revision, created: draft.created } })
+  }
+
+  async remove(kind: number, tenant: number, id: RowId): Promise<void> {
+    this.#take({ kind: REMOVE, row: nameRow(kind, tenant, id, this.revision) })
+  }
+
+  async append(draft: Draft): Promise<void> {
+    const last = this.#lastOf(draft.tenant)
+    const chain = chainNext(this.#chain, last.value, draft.sealed)
+    const { seq: _, ...row } = draft
+    this.#take({
+      kind: LOG,
+      row: { ...row, seq: this.#logSeq, rev: this.revision, created: this.now, chain },
+    })
+    this.#logSeq++
+    this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
+  }
+
+  async dropTenant(tenant: number): Promise<void> {
+    this.#take({ kind: DROP, row: nameRow(0, tenant, new Uint8Array(16), this.revision) })
+    this.#chains.set(tenant, undefined)
+  }
+
+  /** From here on the writer that the work was given refuses. */
+  end(): void {
+    this.#isOver = true
+  }
+
+  /** Moves `counters` to where this stage leaves them. Contract: they are those it began with. */
+  advance(counters: Counters): void {
+    counters.rev += this.changes.length
+    counters.seq = this.#seq
+    counters.logSeq = this.#logSeq
+    for (const [tenant, chain] of this.#chains) {
+      if (chain === undefined) counters.chains.delete(tenant)
+      else counters.chains.set(tenant, chain)
+    }
+  }
+
+  #take(change: Change): void {
+    if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
+    checkRow(change.row)
+    this.#overlay.apply(change)
+    this.changes.push(change)
+    this.bytes += changeLength(change)
+  }
+
+  #lastOf(tenant: number): Chain {
+    const chain = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
+    return chain ?? { value: chainStart(), count: 0 }
+  }
+
+  /** Whether an overlay holds a row of this id; in segments nobody looks, for the caller has. */
+  #isKnown(text: string, tenant: number): boolean {
+    for (const overlay of this.#view().overlays) {
+      const entry = overlay.entry(text)
+      if (entry !== undefined) return entry.item !== undefined
+      if (overlay.dropped.has(tenant)) return false
+    }
+    return false
+  }
+
+  #view(): View {
+    const below = this.#below()
+    return { ...below, overlays: [this.#overlay, ...below.overlays] }
+  }
+}
+
+/** The time of the next unit of work: never earlier than any before it. */
+export function nextTime(counters: Counters, clock: () => number): number {
+  counters.time = Math.max(counters.time, Math.floor(clock()))
+  return counters.time
+}
