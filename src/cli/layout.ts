@@ -48,6 +48,7 @@ function hang(value: unknown, labelWidth: number, gap: string, width: number): s
 export interface TablePlan {
   heads: string[]
   rows: string[][]
+  widths: number[]
 }
 
 /** Cells that fit `width` columns side by side; undefined when some column would be too narrow to be of use. */
@@ -61,7 +62,7 @@ export function planTable(
   const widths = fitColumns(heads, rows, width)
   if (widths === undefined) return undefined
   const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
-  return { heads: cut(heads), rows: rows.map(cut) }
+  return { heads: cut(heads), rows: rows.map(cut), widths }
 }
 
 /** A column gives way down to this many columns, an id only to that of a UUID, which is of no use when cut. */

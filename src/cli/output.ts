@@ -161,20 +161,27 @@ const STAND_IN = '\ue000'
  * measures by an old Unicode (a Thai or Hindi name would shift its row), so it lays out stand-ins of the right width,
  * and the cells take their places in reading order.
  */
-async function drawTable({ heads, rows }: TablePlan, paint: Paint): Promise<string> {
+async function drawTable({ heads, rows, widths }: TablePlan, paint: Paint): Promise<string> {
   const { default: Table } = await import('cli-table3')
-  const table = new Table({
-    head: heads.map(toStandIn),
-    chars: NO_RULES,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-  })
-  table.push(...rows.map((row) => row.map(toStandIn)))
   const cells = [...heads.map((head) => paint.bold(head)), ...rows.flat()]
     .filter((cell) => cell !== '')
     .values()
-  const drawn = table.toString().replace(/\ue000+/g, () => cells.next().value ?? '')
-  return `${drawn.replace(/ +$/gm, '')}\n`
+  const all = [heads, ...rows]
+  let drawn = ''
+  for (let at = 0; at < all.length; at += ROWS_AT_ONCE) {
+    const table = new Table({
+      chars: NO_RULES,
+      style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+      colWidths: widths,
+    })
+    table.push(...all.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
+    drawn += `${table.toString()}\n`
+  }
+  return drawn.replace(/\ue000+/g, () => cells.next().value ?? '').replace(/ +$/gm, '')
 }
+
+/** cli-table3 takes time that grows with the square of its rows. */
+const ROWS_AT_ONCE = 50
 
 function toStandIn(text: string): string {
   return STAND_IN.repeat(measureWidth(text))

@@ -223,6 +223,18 @@ t.test('where a column would be too narrow to be of use, things stand one below 
   )
 })
 
+t.test('a long table is as aligned at its end as at its start', async (t) => {
+  const items = Array.from({ length: 1000 }, (_, index) => ({
+    id: `${index}`.padStart(4, 'i'),
+    type: 'x'.repeat(index % 7),
+  }))
+  const { out } = await print([...items, { id: 'a-longer-id', type: 'last' }], { columns: ['id', 'type'] })
+  const lines = out.split('\n')
+  t.equal(lines.length, 1 + 1001 + 1)
+  t.ok(items.every(({ id, type }, index) => lines[index + 1] === `${id.padEnd(13)}${type}`.trimEnd()))
+  t.equal(lines[1001], 'a-longer-id  last')
+})
+
 t.test('no width breaks a table', async (t) => {
   for (let columns = 1; columns <= 130; columns++) {
     const { out } = await print(listOf(rows), {}, createTerminal({ columns }))
