@@ -16,26 +16,29 @@ import {
   sealHeader,
 } from './crypto/key-slot.js'
 import { createKeyring, type Keyring } from './crypto/keyring.js'
+import { createMac, isEqualDigest } from './crypto/mac.js'
 import { createRandom, createUuid } from './crypto/random.js'
 import { KEY_BYTES } from './crypto/seal.js'
-import { loadSodium } from './crypto/sodium.js'
+import { loadSodium, type Sodium } from './crypto/sodium.js'
 import { formatDate } from './domain/dates.js'
 import type { Expressions } from './domain/expression.js'
-import type { TenantRecord } from './domain/records.js'
+import type { SettingsRecord, TenantRecord } from './domain/records.js'
 import { CofferError } from './errors.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import type { Host } from './operations/perform.js'
 import { encodeId } from './store/bytes.js'
-import { createFileEngine, type FileEngine, openFileEngine } from './store/file-engine.js'
+import { createFileEngine, openFileEngine } from './store/file-engine.js'
 import { type Files, nodeFiles } from './store/files.js'
 import { createMemoryEngine } from './store/memory-engine.js'
 import { createSealedStore } from './store/sealed-store.js'
-import type { Clock, Engine, Random, Store } from './store/store.js'
+import type { Clock, Engine, Mac, Random, Store } from './store/store.js'
 import { FORMAT, type Header, hasHeader, readHeader } from './store/vault-file.js'
 import { validateInput } from './validate.js'
 
 const VAULT_ID_BYTES = 16
 const FIRST_TENANT = 1
+const SECRET_HASH_BYTES = 32
+const utf8 = new TextEncoder()
 
 /** Where a vault is, and the effects of this run; everything but the directory has a real default. */
 export interface Place {
@@ -48,13 +51,21 @@ export interface Place {
   random?: Random
 }
 
+export interface VaultFacts {
+  vault: string
+  format: number
+  created: string
+  key_slots: { id: string; kind: string; created: string }[]
+}
+
 /** An open vault: what `perform` needs, who its owner is, and what it consists of. */
 export interface App extends Host {
   readonly header: Header | undefined
   /** The person who could unlock the vault, acting in its first tenant. */
   owner(options: { reveal: boolean }): Promise<Caller>
   tenant(): Promise<TenantRecord>
-  readonly engine: Engine
+  /** What can be told of the vault without reading a record. */
+  describe(): VaultFacts
   close(): Promise<void>
 }
 
@@ -99,7 +110,7 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
   const keyring = createKeyring(sodium, random, root)
   sodium.memzero(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
-  const app = createApp({ engine, keyring, random, header })
+  const app = createApp({ engine, keyring, random, header, sodium })
   await createFirstTenant(app, keyring, tenantName)
   return app
 }
@@ -134,11 +145,16 @@ export async function openVault(place: Place, choose: (vault: LockedVault) => Pr
   const keyring = createKeyring(sodium, random, root)
   sodium.memzero(root)
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
-  return createApp({ engine, keyring, random, header })
+  return createApp({ engine, keyring, random, header, sodium })
 }
 
 function toSecret(opener: Opener): Secret {
   return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
+}
+
+/** Starts to load what opening any vault takes. A failure shows when the vault is opened. */
+export function warmUp(): void {
+  loadSodium().catch(() => {})
 }
 
 /** A vault that is nowhere but in memory and gone when closed. */
@@ -153,7 +169,7 @@ export async function openEphemeral({
   const random = createRandom()
   const keyring = createKeyring(sodium, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ keys: keyring.engine, clock })
-  const app = createApp({ engine, keyring, random, header: undefined })
+  const app = createApp({ engine, keyring, random, header: undefined, sodium })
   await createFirstTenant(app, keyring, tenantName)
   return app
 }
@@ -168,18 +184,20 @@ function createApp(parts: {
   keyring: Keyring
   random: Random
   header: Header | undefined
+  sodium: Sodium
 }): App {
-  const { engine, keyring, random, header } = parts
+  const { engine, keyring, random, header, sodium } = parts
   const store = createSealedStore(engine, keyring)
   let expressions: Promise<Expressions> | undefined
+  let secretsMac: Promise<Mac> | undefined
   let closing: Promise<void> | undefined
   const tenant = () => readTenant(store)
   return {
     store,
-    engine,
     header,
     random,
     tenant,
+    describe: () => describeHeader(header),
     createUuid: () => createUuid(random),
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
@@ -188,12 +206,30 @@ function createApp(parts: {
       )
       return expressions
     },
+    hashSecret: async (text) => {
+      secretsMac ??= readSettings(store).then(({ secrets_key }) => createMac(sodium, fromBase64(secrets_key)))
+      return Buffer.from((await secretsMac)(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
+    },
+    isEqualSecret: (a, b) => isEqualDigest(sodium, utf8.encode(a), utf8.encode(b)),
     owner: async (options) => ownerCaller(FIRST_TENANT, (await tenant()).owner_id, options),
     close: () => {
       closing ??= store.close().then(() => keyring.wipe())
       return closing
     },
   }
+}
+
+function describeHeader(header: Header | undefined): VaultFacts {
+  if (header === undefined) throw new CofferError('internal', 'A vault in memory has no header.')
+  const { vault, format, created, slots } = header
+  const key_slots = parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created }))
+  return { vault, format, created, key_slots }
+}
+
+async function readSettings(store: Store): Promise<SettingsRecord> {
+  const settings = await store.read((reader) => reader.get('settings', 0, 'vault'))
+  if (settings !== undefined) return settings
+  throw new CofferError('vault_damaged', 'The settings of the vault are missing. Run: coffer vault verify')
 }
 
 async function readTenant(store: Store): Promise<TenantRecord> {
@@ -223,6 +259,11 @@ async function createFirstTenant({ store, random }: App, keyring: Keyring, name:
       created_by: ownerId,
       created_at,
     })
+    await writer.insert('settings', 0, {
+      id: 'vault',
+      secrets_key: base64(random.bytes(KEY_BYTES)),
+      values: {},
+    })
     await writer.insert('user', 0, { id: ownerId, created_at })
     await writer.log(FIRST_TENANT, {
       tenant_id: tenantId,
@@ -238,8 +279,10 @@ async function createFirstTenant({ store, random }: App, keyring: Keyring, name:
   })
 }
 
+function fromBase64(text: string): Uint8Array {
+  return new Uint8Array(Buffer.from(text, 'base64'))
+}
+
 function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64')
 }
-
-export type { FileEngine }

@@ -8,16 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
-import { build } from 'esbuild'
+import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { AJV_OPTIONS } from './ajv-options.js'
 import { operations } from './operations/all.js'
 import { toJsonSchema } from './operations/schema.js'
 
 const compiledSources = fileURLToPath(new URL('.', import.meta.url))
 const distribution = fileURLToPath(new URL('..', import.meta.url))
-
-await writeValidators()
-await bundleCommandLine()
 
 async function writeValidators(): Promise<void> {
   const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, esm: true, lines: false } })
@@ -43,7 +40,7 @@ async function writeValidators(): Promise<void> {
 }
 
 /** Lets the bundle import text that is in no file. */
-function provide(name: string, contents: string): import('esbuild').Plugin {
+function provide(name: string, contents: string): Plugin {
   return {
     name: 'provide',
     setup(builder) {
@@ -56,19 +53,74 @@ function provide(name: string, contents: string): import('esbuild').Plugin {
   }
 }
 
+/**
+ * Packages that most commands never need, each a file of its own beside the command line: what is not loaded does not
+ * have to be parsed either. Our own code stays in one file, so that there is one `CofferError`. Each is used by its
+ * default export or by its named ones; a bundle of CommonJS can offer one of the two.
+ */
+const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
+  chalk: 'named',
+  'cli-table3': 'default',
+  inquirer: 'default',
+  'json-p3': 'named',
+  'libsodium-wrappers': 'default',
+  liquidjs: 'named',
+}
+
 /** CommonJS, because Node loads one such file 7 ms faster than the same as ES modules. */
+const commandLineOptions: BuildOptions = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'cjs',
+  minifySyntax: true,
+  minifyWhitespace: true,
+  legalComments: 'none',
+  // Otherwise Node would look through each late package for its export names, which takes longer than running it.
+  supported: { 'dynamic-import': false },
+  // Packages that look for their own files find them from here.
+  define: { 'import.meta.url': 'bundleUrl' },
+  banner: { js: '"use strict";const bundleUrl=require("node:url").pathToFileURL(__filename).href;' },
+}
+
 async function bundleCommandLine(): Promise<void> {
+  for (const [name, exported] of Object.entries(LATE_PACKAGES)) {
+    const picked = exported === 'default' ? 'all.default' : 'all'
+    const contents = `import * as all from '${name}'\nmodule.exports = ${picked}\n`
+    const stdin = { contents, resolveDir: compiledSources }
+    await build({
+      ...commandLineOptions,
+      stdin,
+      outfile: `${distribution}late/${name}.cjs`,
+      logLevel: 'error',
+    })
+  }
   await build({
+    ...commandLineOptions,
     entryPoints: [`${compiledSources}cli/main.js`],
-    bundle: true,
-    platform: 'node',
-    target: 'node20',
-    format: 'cjs',
-    minifySyntax: true,
-    legalComments: 'none',
-    // Packages that look for their own files find them from here.
-    define: { 'import.meta.url': 'bundleUrl' },
-    banner: { js: '"use strict";const bundleUrl=require("node:url").pathToFileURL(__filename).href;' },
+    plugins: [loadLate, spareChildProcess],
     outfile: `${distribution}coffer.cjs`,
   })
 }
+
+const loadLate: Plugin = {
+  name: 'load-late',
+  setup(builder) {
+    const filter = new RegExp(`^(${Object.keys(LATE_PACKAGES).join('|')})$`)
+    builder.onResolve({ filter }, ({ path }) => ({ path: `./late/${path}.cjs`, external: true }))
+  },
+}
+
+/** Commander loads `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here. */
+const spareChildProcess: Plugin = {
+  name: 'spare-child-process',
+  setup(builder) {
+    builder.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes('/commander/') ? { path: 'none', namespace: 'nothing' } : null,
+    )
+    builder.onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: 'module.exports = {}' }))
+  },
+}
+
+await writeValidators()
+await bundleCommandLine()

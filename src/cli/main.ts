@@ -40,6 +40,8 @@ export async function main(process: ProcessLike): Promise<number> {
 }
 
 async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<void> {
+  // Most commands open the vault; its cryptography gets ready in the background while the line is parsed.
+  if (!argv.includes('--help') && argv.length > 1) void import('../app.js').then(({ warmUp }) => warmUp())
   const { registry } = await import('../operations/all.js')
   const { parseLine } = await import('./program.js')
   const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)

@@ -1,8 +1,6 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { type App, type LockedVault, type Opener, openVault } from '../app.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
@@ -89,6 +87,8 @@ async function askPassphrase({ terminal }: Desk): Promise<Opener> {
 
 /** Through the shell, because that is what a person writes; the command comes from them alone. */
 async function runPassphraseCommand(command: string): Promise<string> {
+  const { execFile } = await import('node:child_process')
+  const { promisify } = await import('node:util')
   try {
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], {
       maxBuffer: SECRET_LIMIT_BYTES,

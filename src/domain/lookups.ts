@@ -2,19 +2,28 @@
  * What each kind of record may be looked up by. The store turns every pair into a keyed digest, so nothing here is
  * ever on disk in the clear.
  */
-import type { ContainersRecord, Kind, LogRecord, RecordOf, TenantRecord } from './records.js'
-import { tokenLookups } from './token-lookups.js'
-
-export interface Lookup {
-  field: string
-  value: string
-}
+import type {
+  ActivityRecord,
+  ApplicationRecord,
+  AssociationRecord,
+  ContainersRecord,
+  Kind,
+  LogRecord,
+  RecordOf,
+  TenantRecord,
+} from './records.js'
+import { type Lookup, tokenLookups } from './token-lookups.js'
 
 const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
   tenant: tenantLookups,
   user: () => [],
   token: tokenLookups,
   containers: containersLookups,
+  settings: () => [],
+  application: applicationLookups,
+  api_key: ({ application_id }) => [{ field: 'application', value: application_id }],
+  association: associationLookups,
+  activity: activityLookups,
   log: logLookups,
 }
 
@@ -32,6 +41,26 @@ function tenantLookups({ id, name }: TenantRecord): Lookup[] {
 
 function containersLookups({ containers }: ContainersRecord): Lookup[] {
   return containers.map((value) => ({ field: 'container', value }))
+}
+
+function applicationLookups({ type, name }: ApplicationRecord): Lookup[] {
+  return [
+    { field: 'type', value: type },
+    { field: 'name', value: name.toLowerCase() },
+  ]
+}
+
+function associationLookups({ parent_id, child_id }: AssociationRecord): Lookup[] {
+  return [
+    { field: 'parent', value: parent_id },
+    { field: 'child', value: child_id },
+  ]
+}
+
+/** `created` finds the newest token ever created of a type, deleted ones included. */
+function activityLookups({ month, created }: ActivityRecord): Lookup[] {
+  const lookups = [{ field: 'month', value: month }]
+  return created === undefined ? lookups : [...lookups, { field: 'created', value: created }]
 }
 
 /** `class` is what the filter `entity_type=token` matches: cards and banks are tokens too. */

@@ -2,9 +2,22 @@
  * The shapes that are kept in the vault, one interface per kind, and what each may be looked up by.
  * Fields are spelled as the API spells them. Nothing here knows how or where a record is stored.
  */
+import type { Rule } from './access.js'
+import type { ApplicationType, Permission } from './permissions.js'
 
 /** Numbers of the kinds as they stand on disk. A number is never given twice, nor to another kind. */
-export const KINDS = { tenant: 1, user: 2, token: 3, containers: 4, log: 255 } as const
+export const KINDS = {
+  tenant: 1,
+  user: 2,
+  token: 3,
+  containers: 4,
+  settings: 5,
+  application: 6,
+  api_key: 7,
+  association: 8,
+  activity: 9,
+  log: 255,
+} as const
 
 export type Kind = keyof typeof KINDS
 
@@ -65,6 +78,55 @@ export interface ContainersRecord {
   containers: string[]
 }
 
+/** The vault's own settings, under tenant number 0, always with id `vault`. */
+export interface SettingsRecord {
+  id: 'vault'
+  /** base64 of 32 random bytes: keys the hashes of API keys and links; it outlives a change of the vault's keys. */
+  secrets_key: string
+  values: Record<string, unknown>
+}
+
+export interface ApplicationRecord {
+  id: string
+  tenant_id: string
+  name: string
+  type: ApplicationType
+  permissions: Permission[]
+  rules: Rule[]
+  /** Hash of its API key; the key itself is nowhere. */
+  key_hash: string
+  expires_at?: string
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** Whose key it is, under tenant number 0; the id is the key's hash. */
+export interface ApiKeyRecord {
+  id: string
+  tenant: number
+  application_id: string
+}
+
+export interface AssociationRecord {
+  /** {@link associationId} */
+  id: string
+  parent_id: string
+  child_id: string
+  created_by: string
+  created_at: string
+}
+
+/** That a token was created, read or used in a month; `created` names its type where it was created. */
+export interface ActivityRecord {
+  /** `2030-01/<token id>` */
+  id: string
+  month: string
+  created?: string
+  at: string
+}
+
 /** `trace_id` stays inside the vault; the API's log object has the other fields. */
 export interface LogRecord {
   tenant_id: string
@@ -83,5 +145,15 @@ export interface RecordOf {
   user: UserRecord
   token: TokenRecord
   containers: ContainersRecord
+  settings: SettingsRecord
+  application: ApplicationRecord
+  api_key: ApiKeyRecord
+  association: AssociationRecord
+  activity: ActivityRecord
   log: LogRecord
+}
+
+/** The id of the association of two tokens; unambiguous, whatever the ids hold. */
+export function associationId(parentId: string, childId: string): string {
+  return JSON.stringify([parentId, childId])
 }

@@ -1,4 +1,5 @@
 /** Who asks for an operation, and what they may do. Nothing here says through which door they came. */
+import type { Grants } from '../domain/access.js'
 import type { Permission, Transform } from '../domain/permissions.js'
 
 export interface Actor {
@@ -10,6 +11,8 @@ export interface Caller {
   /** The number of the tenant that the caller acts in; no operation reaches another. */
   tenant: number
   actor: Actor
+  /** What an application was given; absent for the owner, who was given everything. */
+  grants?: Grants
   /** Whether the caller has the permission at all, on whatever container. */
   holds(permission: Permission): boolean
   /** How much may be seen where `permission` is used on all of `containers`; undefined where it is not granted. */

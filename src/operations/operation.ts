@@ -19,6 +19,10 @@ export interface Context {
   createUuid(): string
   /** The expression language; loaded when first asked for. */
   expressions(): Promise<Expressions>
+  /** Keyed hash of an API key or a link's secret, hexadecimal. */
+  hashSecret(text: string): Promise<string>
+  /** Compares two such hashes in constant time. */
+  isEqualSecret(a: string, b: string): boolean
   /** The tenant that the caller acts in. */
   tenant(): Promise<TenantRecord>
   /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */

@@ -18,6 +18,10 @@ export interface Host {
   readonly random: Random
   createUuid(): string
   expressions(): Promise<Expressions>
+  /** Keyed hash of an API key or a link's secret, hexadecimal. */
+  hashSecret(text: string): Promise<string>
+  /** Compares two such hashes in constant time. */
+  isEqualSecret(a: string, b: string): boolean
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }
@@ -84,6 +88,8 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
+    hashSecret: host.hashSecret,
+    isEqualSecret: host.isEqualSecret,
     tenant: async () => {
       const tenant = await store.get('tenant', 0, String(caller.tenant))
       if (tenant === undefined)

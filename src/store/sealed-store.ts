@@ -2,9 +2,11 @@
  * The barrier between records and rows: above it records, below it sealed bytes and keyed digests. It seals every
  * record under its tenant's keys and never learns where rows are kept.
  */
+import { containerSet, containerSetId } from '../domain/container.js'
 import { base58 } from '../domain/fingerprint.js'
-import { type Lookup, lookupsOf } from '../domain/lookups.js'
+import { lookupsOf } from '../domain/lookups.js'
 import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
+import { type Lookup, searchLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
 import type {
   Condition,
@@ -25,6 +27,8 @@ import type {
 const ID_BYTES = 16
 const KEY_BYTES = 8
 const FINGERPRINT_BYTES = 32
+/** Fewer would stand for fewer bytes, so shorter ones are filled up. */
+const FINGERPRINT_CHARACTERS = 43
 const REVISION_BYTES = 8
 
 const utf8 = new TextEncoder()
@@ -156,7 +160,7 @@ class Writer extends Reader implements StoreWriter {
 
   async fingerprint(tenant: number, value: string): Promise<string> {
     const keys = await this.tenants.keysOf(this.rows, tenant)
-    return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES))
+    return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
   }
 
   /** Purges an expired record that still has the id, so that it may be given again. */
@@ -169,10 +173,9 @@ class Writer extends Reader implements StoreWriter {
   }
 
   private async noteContainers(tenant: number, containers: readonly string[]): Promise<void> {
-    const sorted = [...new Set(containers)].sort()
-    const id = JSON.stringify(sorted)
+    const id = containerSetId(containers)
     if ((await this.get('containers', tenant, id)) !== undefined) return
-    await this.insert('containers', tenant, { id, containers: sorted }, { fresh: true })
+    await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
   }
 
   private draft<K extends Kind>(
@@ -197,11 +200,6 @@ class Writer extends Reader implements StoreWriter {
       sealed,
     }
   }
-}
-
-/** The pair that a search index value is found by, whatever its case. */
-export function searchLookup(value: string): Lookup {
-  return { field: 'search', value: value.toLowerCase() }
 }
 
 function idOf(record: RecordOf[Kind]): string {

@@ -1,0 +1,339 @@
+/** Applications: who may call, with which permissions and rules, and their keys. */
+import {
+  API_KEY_BYTES,
+  APPLICATION_TYPES,
+  checkApplication,
+  formatApiKey,
+  MAX_RULES,
+} from '../domain/application.js'
+import { formatDate, parseExpiry } from '../domain/dates.js'
+import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../domain/permissions.js'
+import { refuseErrors } from '../domain/property-errors.js'
+import type { ApplicationRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import { type Context, operation } from './operation.js'
+import { listOf, pageInput } from './page.js'
+
+const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
+const MOST_PERMISSIONS = 50
+
+export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
+
+const id = { type: 'string', description: 'The id of the application.' } as const
+
+const permissionList = {
+  type: 'array',
+  items: { type: 'string' },
+  maxItems: MOST_PERMISSIONS,
+  flag: 'permission',
+  description: 'A permission it holds; see coffer app permissions.',
+} as const
+
+const body = {
+  name: { type: 'string', minLength: 1, maxLength: 200, description: 'What people call it.' },
+  permissions: permissionList,
+  rules: {
+    type: 'array',
+    maxItems: MAX_RULES,
+    flag: 'rule',
+    description: 'An access rule as JSON; the lowest priority wins.',
+    items: {
+      type: 'object',
+      properties: {
+        description: { type: 'string', maxLength: 200 },
+        priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+        container: { type: 'string', description: 'Covers this container and all below.' },
+        transform: { type: 'string', enum: TRANSFORMS },
+        permissions: { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS },
+      },
+      required: ['priority', 'container', 'transform', 'permissions'],
+      additionalProperties: true,
+    },
+  },
+  expires_at: { type: 'string', description: 'When its key stops working.' },
+} as const
+
+interface ApplicationInput {
+  name: string
+  permissions?: string[]
+  rules?: {
+    description?: string
+    priority: number
+    container: string
+    transform: 'redact' | 'mask' | 'reveal'
+    permissions: string[]
+  }[]
+  expires_at?: string
+}
+
+export const createApplication = operation({
+  name: 'app create',
+  summary: 'Create an application and get its key, which is shown this once.',
+  permissions: ['application:create'],
+  route: 'POST /applications',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: {
+      ...body,
+      type: {
+        type: 'string',
+        enum: APPLICATION_TYPES,
+        description: `One of ${APPLICATION_TYPES.join(', ')}.`,
+      },
+    },
+    required: ['name', 'type'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: [
+    'coffer app create --name backend --type private --permission token:create --permission token:read',
+    `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
+  ],
+  log: { operation: 'create', message: 'Application created' },
+  async run(context, input) {
+    const tenant = await context.tenant()
+    const { key, hash } = await drawKey(context)
+    const record: ApplicationRecord = {
+      id: context.createUuid(),
+      tenant_id: tenant.id,
+      type: input.type,
+      ...(await readGrants(context, input.type, input)),
+      key_hash: hash,
+      created_by: context.caller.actor.id,
+      created_at: formatDate(context.now),
+    }
+    await context.store.insert('application', context.caller.tenant, record, { fresh: true })
+    await keepKey(context, record)
+    context.reached('application', record.id)
+    return { ...viewApplication(record), key }
+  },
+})
+
+export const listApplications = operation({
+  name: 'app list',
+  summary: 'List applications, newest first.',
+  permissions: ['application:read'],
+  route: 'GET /applications',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      id: {
+        type: 'array',
+        items: { type: 'string' },
+        maxItems: 100,
+        description: 'Only the application with this id.',
+      },
+      type: {
+        type: 'array',
+        items: { type: 'string' },
+        maxItems: 100,
+        description: 'Only applications of this type.',
+      },
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer app list', 'coffer app list --type private'],
+  async run(context, input) {
+    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+    const ids = input.id === undefined ? [] : [{ ids: input.id }]
+    const types =
+      input.type === undefined ? [] : [{ or: input.type.map((value) => ({ field: 'type', value })) }]
+    const and = [...ids, ...types]
+    const where = and.length === 0 ? {} : { where: { and } }
+    const { records, total } = await context.store.find('application', context.caller.tenant, {
+      ...page,
+      ...where,
+    })
+    return listOf(records.map(viewApplication), total, page)
+  },
+})
+
+export const whoami = operation({
+  name: 'app whoami',
+  summary: 'Get the application whose key is used.',
+  permissions: [],
+  route: 'GET /applications/key',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app whoami --api-key-stdin < key.txt'],
+  async run(context) {
+    const { actor } = context.caller
+    if (actor.type !== 'application')
+      throw new CofferError('not_found', 'No key is used: you act as the owner of the vault.')
+    return viewApplication(await requireApplication(context, actor.id))
+  },
+})
+
+export const getApplication = operation({
+  name: 'app get',
+  summary: 'Get an application by its id.',
+  permissions: ['application:read'],
+  route: 'GET /applications/{id}',
+  success: 200,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app get 9a1f…'],
+  log: { operation: 'read', message: 'Application retrieved' },
+  async run(context, input) {
+    const record = await requireApplication(context, input.id)
+    context.reached('application', record.id)
+    return viewApplication(record)
+  },
+})
+
+export const updateApplication = operation({
+  name: 'app update',
+  summary: 'Replace what an application is called and may do; its type and key stay.',
+  permissions: ['application:update'],
+  route: 'PUT /applications/{id}',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { id, ...body },
+    required: ['id', 'name'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer app update 9a1f… --name backend --permission token:read'],
+  log: { operation: 'update', message: 'Application updated' },
+  async run(context, input) {
+    const before = await requireApplication(context, input.id)
+    const { expires_at: _, ...kept } = before
+    const record: ApplicationRecord = {
+      ...kept,
+      ...(await readGrants(context, before.type, input)),
+      modified_by: context.caller.actor.id,
+      modified_at: formatDate(context.now),
+    }
+    await context.store.replace('application', context.caller.tenant, record)
+    context.reached('application', record.id)
+    return viewApplication(record)
+  },
+})
+
+export const deleteApplication = operation({
+  name: 'app delete',
+  summary: 'Delete an application; its key stops working at once.',
+  permissions: ['application:delete'],
+  route: 'DELETE /applications/{id}',
+  success: 204,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: [],
+  examples: ['coffer app delete 9a1f… --yes'],
+  destroys: 'This deletes the application and its key,',
+  log: { operation: 'delete', message: 'Application deleted' },
+  async run(context, input) {
+    const record = await requireApplication(context, input.id)
+    await context.store.remove('application', context.caller.tenant, record.id)
+    await context.store.remove('api_key', 0, record.key_hash)
+    context.reached('application', record.id)
+    return undefined
+  },
+})
+
+export const regenerateKey = operation({
+  name: 'app regenerate',
+  summary: 'Give an application a new key; the old one stops working at once.',
+  permissions: ['application:update'],
+  route: 'POST /applications/{id}/regenerate',
+  success: 200,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app regenerate 9a1f… --yes'],
+  destroys: 'This ends the present key of application',
+  log: { operation: 'update', message: 'Application key regenerated' },
+  async run(context, input) {
+    const before = await requireApplication(context, input.id)
+    const { key, hash } = await drawKey(context)
+    const record: ApplicationRecord = {
+      ...before,
+      key_hash: hash,
+      modified_by: context.caller.actor.id,
+      modified_at: formatDate(context.now),
+    }
+    await context.store.remove('api_key', 0, before.key_hash)
+    await context.store.replace('application', context.caller.tenant, record)
+    await keepKey(context, record)
+    context.reached('application', record.id)
+    return { ...viewApplication(record), key }
+  },
+})
+
+export const listPermissions = operation({
+  name: 'app permissions',
+  summary: 'List every permission and the application types that may hold it.',
+  permissions: [],
+  route: 'GET /permissions',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      application_type: {
+        type: 'string',
+        enum: APPLICATION_TYPES,
+        description: 'Only what this type may hold.',
+      },
+    },
+    additionalProperties: true,
+  },
+  columns: ['type', 'description', 'application_types'],
+  examples: ['coffer app permissions', 'coffer app permissions --application-type public'],
+  async run(_, input) {
+    const wanted = input.application_type
+    return Object.entries(PERMISSIONS)
+      .map(([type, { description, application_types }]) => ({ type, description, application_types }))
+      .filter(
+        ({ application_types }) =>
+          wanted === undefined || (application_types as readonly string[]).includes(wanted),
+      )
+  },
+})
+
+export function viewApplication({ key_hash: _, ...view }: ApplicationRecord): ApplicationView {
+  return view
+}
+
+/** @throws CofferError `not_found` */
+export async function requireApplication(
+  context: Context,
+  applicationId: string,
+): Promise<ApplicationRecord> {
+  const record = await context.store.get('application', context.caller.tenant, applicationId)
+  if (record === undefined) throw new CofferError('not_found', 'There is no application with this id.')
+  return record
+}
+
+async function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
+  const rules = (input.rules ?? []).map((rule) => ({
+    description: rule.description ?? '',
+    priority: rule.priority,
+    container: rule.container,
+    transform: rule.transform,
+    permissions: [...new Set(rule.permissions)] as Permission[],
+  }))
+  const permissions = [...new Set(input.permissions ?? [])] as Permission[]
+  refuseErrors(checkApplication(type, { permissions, rules }))
+  const expires =
+    input.expires_at === undefined ? undefined : await parseExpiry(input.expires_at, context.now)
+  return {
+    name: input.name,
+    permissions,
+    rules,
+    ...(expires === undefined ? {} : { expires_at: formatDate(expires) }),
+  }
+}
+
+async function drawKey(context: Context): Promise<{ key: string; hash: string }> {
+  const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
+  return { key, hash: await context.hashSecret(key) }
+}
+
+async function keepKey(context: Context, { key_hash, id: application_id }: ApplicationRecord): Promise<void> {
+  const entry = { id: key_hash, tenant: context.caller.tenant, application_id }
+  await context.store.insert('api_key', 0, entry, { fresh: true })
+}

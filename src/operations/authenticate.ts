@@ -1,0 +1,52 @@
+/** From an API key to a caller. Nothing is remembered between requests, so a key dies with what it stands for. */
+import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
+import { isApiKey } from '../domain/application.js'
+import type { ApplicationRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import type { StoreReader } from '../store/store.js'
+import type { Caller } from './caller.js'
+import type { Host } from './perform.js'
+
+/**
+ * The application that `key` belongs to, as a caller.
+ * @throws CofferError `unauthenticated`, without saying why: who has no key learns nothing about keys.
+ */
+export async function authenticate(host: Host, key: string): Promise<Caller> {
+  if (!isApiKey(key)) throw unauthenticated()
+  const hash = await host.hashSecret(key)
+  return host.store.read(async (reader) => {
+    const entry = await reader.get('api_key', 0, hash)
+    if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
+    const application = await findApplication(reader, entry.tenant, entry.application_id)
+    if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
+    if (application.expires_at !== undefined && Date.parse(application.expires_at) <= reader.now)
+      throw unauthenticated()
+    return applicationCaller(entry.tenant, application)
+  })
+}
+
+/** What an application may do, from what it was given. */
+export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
+  const grants: Grants = application
+  return {
+    tenant,
+    actor: { type: 'application', id: application.id },
+    grants,
+    holds: (permission) => holdsPermission(grants, permission),
+    transform: (permission, containers) => decideTransform(grants, permission, containers),
+  }
+}
+
+async function findApplication(
+  reader: StoreReader,
+  tenant: number,
+  id: string,
+): Promise<ApplicationRecord | undefined> {
+  // The keys of a deleted tenant's applications outlive it only as hashes that lead nowhere.
+  if ((await reader.get('tenant', 0, String(tenant))) === undefined) return undefined
+  return reader.get('application', tenant, id)
+}
+
+function unauthenticated(): CofferError {
+  return new CofferError('unauthenticated', 'The API key is missing, unknown, or no longer valid.')
+}
