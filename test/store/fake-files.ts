@@ -178,7 +178,7 @@ export class FakeFiles implements Files {
     const { fault } = this
     if (fault === undefined || this.steps < fault.at) return
     // A dead process stays dead; an error of the system comes once.
-    if (fault.code === 'stop') throw new Stopped(`${action} ${path}`)
+    if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
     if (this.steps === fault.at) throw storageError(action, path, { code: fault.code })
   }
 
