@@ -57,7 +57,8 @@ export async function perform(
   }, durability)
 }
 
-function authorize(caller: Caller, definition: AnyOperation): void {
+/** @throws CofferError `forbidden` naming what is missing. */
+export function authorize(caller: Caller, definition: AnyOperation): void {
   const missing = definition.permissions.filter((permission) => !caller.holds(permission))
   if (missing.length === 0) return
   throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
