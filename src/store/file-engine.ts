@@ -235,8 +235,9 @@ export class FileEngine implements Engine {
     const removals = group.changes.filter(isRemoval)
     const wasInJournal = removals.length > 0 && this.#ledger.holdsAny(removals, group.changes)
     try {
-      if (group.changes.length > 0) this.#ledger.append(group.changes, this.#counters)
-      if (group.isUrgent) this.#sync()
+      if (group.changes.length > 0) this.#ledger.append(group.changes, this.#counters, group.isUrgent)
+      else if (group.isUrgent) this.#ledger.sync()
+      if (group.isUrgent) this.#showAll()
     } catch (error) {
       this.#takeBack()
       for (const { fail } of group.waiting) fail(error)
@@ -251,10 +252,10 @@ export class FileEngine implements Engine {
     return undefined
   }
 
-  #sync(): void {
+  /** Nothing waits for a sync any more. */
+  #showAll(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#ledger.sync()
     this.#unsynced = new Overlay()
   }
 

@@ -14,6 +14,7 @@ import {
   type Journal,
   type JournalPlace,
   journalPath,
+  type Mark,
   openJournal,
   readHead,
 } from './journal.js'
@@ -100,20 +101,26 @@ export class Ledger {
   }
 
   /**
-   * Writes changes as one frame, unsynced. On failure the journal is as it was before.
+   * Writes changes as one frame and, when `isUrgent`, makes it and all before it safe. On failure the journal is as it
+   * was before.
    * @throws CofferError `storage_failed`.
    */
-  append(changes: readonly Change[], counters: Counters): void {
+  append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.#refuseIfBroken()
-    const mark = this.#journal.mark
+    const { mark } = this.#journal
+    const waiting = this.pending.length
+    const before = this.counters
     try {
       this.#journal.append(encodeFrame(changes, counters.time))
+      for (const change of changes) this.pending.push(change)
+      this.counters = copyCounters(counters)
+      if (isUrgent) this.sync()
     } catch (error) {
-      this.#cutTo(() => this.#journal.cut(mark), error)
+      this.pending.length = waiting
+      this.counters = before
+      this.#cutTo(mark, error)
       throw error
     }
-    for (const change of changes) this.pending.push(change)
-    this.counters = copyCounters(counters)
   }
 
   /**
@@ -301,9 +308,9 @@ export class Ledger {
     for (const { segment } of this.#contents.segments) segment.close()
   }
 
-  #cutTo(cut: () => void, cause: unknown): void {
+  #cutTo(mark: Mark, cause: unknown): void {
     try {
-      cut()
+      this.#journal.cut(mark)
     } catch {
       this.#break(cause)
     }

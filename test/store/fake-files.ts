@@ -28,6 +28,8 @@ export class FakeFiles implements Files {
   /** Steps so far: everything that changes the disk or makes it safe counts one. */
   steps = 0
   fault: Fault | undefined
+  /** What the fault hit. */
+  failed: string | undefined
   #directories = new Map<string, Directory>([['/', { names: new Map(), safe: new Map() }]])
   readonly #open = new Map<number, { path: string; file: File }>()
   #next = 3
@@ -179,7 +181,9 @@ export class FakeFiles implements Files {
     if (fault === undefined || this.steps < fault.at) return
     // A dead process stays dead; an error of the system comes once.
     if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
-    if (this.steps === fault.at) throw storageError(action, path, { code: fault.code })
+    if (this.steps !== fault.at) return
+    this.failed = action
+    throw storageError(action, path, { code: fault.code })
   }
 
   #file(file: number): File {
