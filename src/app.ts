@@ -40,6 +40,8 @@ const FIRST_TENANT = 1
 const SECRET_HASH_BYTES = 32
 const utf8 = new TextEncoder()
 
+export type { Clock } from './store/store.js'
+
 /** Where a vault is, and the effects of this run; everything but the directory has a real default. */
 export interface Place {
   directory: string

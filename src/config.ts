@@ -4,7 +4,7 @@
  */
 import { CofferError } from './errors.js'
 
-export const FORMATS = ['table', 'json', 'ndjson', 'id'] as const
+export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
 export type Format = (typeof FORMATS)[number]
 
 export interface Setting {
@@ -43,6 +43,12 @@ export const SETTINGS = {
     variable: 'COFFER_PASSPHRASE_COMMAND',
     description: 'opens the vault with the first line that this command prints',
   },
+  apiKeyStdin: {
+    flag: '--api-key-stdin',
+    variable: 'COFFER_API_KEY',
+    description:
+      'acts as the application whose key is the first line of standard input; the variable holds the key itself',
+  },
   output: {
     flag: '--output <format>',
     variable: 'COFFER_OUTPUT',
@@ -79,6 +85,10 @@ export interface Config {
   readonly passphraseFile?: string
   readonly passphraseFd?: number
   readonly passphraseCommand?: string
+  /** The API key to act with, from the environment alone. */
+  readonly apiKey?: string
+  /** Whether the first line of standard input is the API key. */
+  readonly apiKeyStdin: boolean
   readonly output?: Format
   readonly fields?: readonly string[]
   readonly color: 'auto' | 'always' | 'never'
@@ -116,6 +126,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     passphraseFile: text('passphraseFile'),
     passphraseFd: descriptor === undefined ? undefined : readDescriptorNumber(descriptor),
     passphraseCommand: text('passphraseCommand'),
+    apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
     fields: fields
       ?.split(',')
@@ -125,6 +136,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   return Object.freeze({
     ...withoutUndefined(given),
     color: (text('color') ?? 'auto') as Config['color'],
+    apiKeyStdin: flags.apiKeyStdin === true,
     input: flags.input !== false && !isTrue(env[SETTINGS.input.variable]),
     quiet: isSet('quiet'),
     yes: isSet('yes'),

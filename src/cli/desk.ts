@@ -1,7 +1,8 @@
 /** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
-import type { App } from '../app.js'
+import type { App, Clock } from '../app.js'
 import type { Config, Environment } from '../config.js'
 import type { Registry } from '../operations/registry.js'
+import type { Input } from './input.js'
 import type { InputStream, OutputStream, Terminal } from './terminal.js'
 
 /** The part of a process that the command line needs; `bin/` hands in the real one, tests a fake. */
@@ -12,6 +13,8 @@ export interface ProcessLike {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
   readonly pid: number
+  /** ms since the epoch; absent for the system's. */
+  readonly clock?: Clock
   cwd(): string
   on(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
   off(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
@@ -23,6 +26,9 @@ export interface Desk {
   readonly env: Environment
   readonly cwd: string
   readonly pid: number
+  readonly clock: Clock
+  /** Files and standard input; one for the whole run, because standard input can be read once. */
+  readonly input: Input
   readonly registry: Registry
   /** Aborted by Ctrl-C and by a request to stop. */
   readonly signal: AbortSignal

@@ -54,6 +54,8 @@ export interface Input {
    * @throws CofferError `vault_exposed` when others may, `usage` for anything else
    */
   readSecretFile(path: string, flag: string): Promise<string>
+  /** The first line of standard input, of which nothing else can be read then. @throws CofferError `usage` */
+  readStdinLine(flag: string): Promise<string>
   /** The first line that comes through a descriptor. @throws CofferError `usage` */
   readDescriptor(descriptor: number, flag: string): Promise<string>
 }
@@ -110,6 +112,9 @@ export function createInput(sources: { cwd: string; stdin: InputStream; files?: 
 
     readSecretFile: (path, flag) => readSecretFile(files, resolve(cwd, path), `${flag} (${path})`),
 
+    async readStdinLine(flag) {
+      return readFirstLine(takeStdin(flag), `${flag} (standard input)`)
+    },
     async readDescriptor(descriptor, flag) {
       const name = `${flag} (descriptor ${descriptor})`
       if (!Number.isInteger(descriptor) || descriptor < 0) {

@@ -4,6 +4,7 @@ import { readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import { VERSION } from '../version.js'
 import type { Desk, ProcessLike } from './desk.js'
+import { createInput } from './input.js'
 import { detectTerminal, type Terminal, write } from './terminal.js'
 
 const DEFAULT_COLUMNS = 80
@@ -59,6 +60,8 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
     env,
     cwd: process.cwd(),
     pid: process.pid,
+    clock: process.clock ?? Date.now,
+    input: createInput({ cwd: process.cwd(), stdin }),
     registry,
     signal,
     withVault: async (work) => {

@@ -2,6 +2,7 @@
  * How results, problems and notices are printed. chalk and cli-table3 live here alone and load only when something
  * is drawn with them, so that JSON pays for neither. Nothing here knows an operation.
  */
+import { FORMATS, type Format } from '../config.js'
 import { CofferError, type Problem } from '../errors.js'
 import { display, displayLines, indent, measureWidth, toJson } from './display.js'
 import { isObject, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
@@ -9,8 +10,7 @@ import { describePage, drawOne, GAP, namesOf, planTable, type TablePlan, textOf 
 import { collect, isList, isStream, itemsOf, sourceOf } from './result.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
-export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
-export type Format = (typeof FORMATS)[number]
+export { FORMATS, type Format }
 
 /**
  * `columns`: what a table or CSV of several things shows; empty means every field there is. `fields`: what `--fields`

@@ -6,7 +6,7 @@ import { parseJson } from '../domain/json.js'
 import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { Desk } from './desk.js'
-import { createInput, diskFiles, type Input } from './input.js'
+import type { Input } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 import { printWarning } from './output.js'
 import { isTerminal } from './terminal.js'
@@ -22,7 +22,7 @@ export async function gatherInput(
   words: readonly string[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
-  const input = createInput({ stdin: desk.terminal.stdin, cwd: desk.cwd, files: diskFiles })
+  const { input } = desk
   const flags = listFlags(definition)
   const given = await readFlags(desk, input, flags, options)
   const path = Object.fromEntries(

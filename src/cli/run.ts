@@ -2,6 +2,7 @@
 
 import type { App } from '../app.js'
 import { CofferError } from '../errors.js'
+import { authenticate } from '../operations/authenticate.js'
 import type { AnyOperation } from '../operations/operation.js'
 import { type List, listOf } from '../operations/page.js'
 import { perform } from '../operations/perform.js'
@@ -21,11 +22,12 @@ export async function runOperation(
 ): Promise<void> {
   const { terminal, config } = desk
   const format = chooseFormat(terminal, config.output)
+  const key = await readApiKey(desk)
   const input = await gatherInput(desk, definition, words, options)
   await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true
   const result = await desk.withVault(async (app) => {
-    const call = createCall(app, definition, isReveal)
+    const call = createCall(app, definition, { key, isReveal })
     if (options.all !== true) return call(input)
     const pages = walkPages(call, input, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
@@ -49,9 +51,18 @@ export async function runOperation(
 
 type Call = (input: Record<string, unknown>) => Promise<unknown>
 
-function createCall(app: App, definition: AnyOperation, reveal: boolean): Call {
+/** The key to act with; absent for the owner. */
+async function readApiKey({ config, input }: Desk): Promise<string | undefined> {
+  return config.apiKeyStdin ? input.readStdinLine('--api-key-stdin') : config.apiKey
+}
+
+function createCall(
+  app: App,
+  definition: AnyOperation,
+  { key, isReveal }: { key: string | undefined; isReveal: boolean },
+): Call {
   return async (input) => {
-    const caller = await app.owner({ reveal })
+    const caller = key === undefined ? await app.owner({ reveal: isReveal }) : await authenticate(app, key)
     const { result } = await perform(app, caller, definition, input, app.createUuid())
     return result
   }

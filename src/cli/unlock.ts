@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { type App, type LockedVault, type Opener, openVault } from '../app.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
-import { createInput, diskFiles, type Input, SECRET_LIMIT_BYTES } from './input.js'
+import { SECRET_LIMIT_BYTES } from './input.js'
 import { printNotice } from './output.js'
 
 const VAULT_DIRECTORY = '.coffer'
@@ -37,7 +37,7 @@ export function keyFilePath({ config }: Desk, vault: string): string {
 export async function unlockVault(desk: Desk): Promise<App> {
   const notices: string[] = []
   const directory = findVaultDirectory(desk)
-  const place = { directory, pid: desk.pid, notice: (text: string) => notices.push(text) }
+  const place = { directory, pid: desk.pid, clock: desk.clock, notice: (text: string) => notices.push(text) }
   const app = await openVault(place, (vault) => chooseOpener(desk, vault))
   for (const text of notices) await printNotice(desk.terminal, text)
   return app
@@ -45,13 +45,12 @@ export async function unlockVault(desk: Desk): Promise<App> {
 
 /** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
 async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
-  const { config } = desk
-  const input = createInput({ cwd: desk.cwd, stdin: desk.terminal.stdin, files: diskFiles })
+  const { config, input } = desk
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
     return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
   }
   if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
-  const passphrase = await readGivenPassphrase(desk, input)
+  const passphrase = await readGivenPassphrase(desk)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
   const usual = keyFilePath(desk, id)
   if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
@@ -61,7 +60,7 @@ async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Ope
 }
 
 /** From a file, a descriptor or a command, as the settings say; undefined where they say nothing. */
-export async function readGivenPassphrase({ config }: Desk, input: Input): Promise<string | undefined> {
+export async function readGivenPassphrase({ config, input }: Desk): Promise<string | undefined> {
   const { passphraseFile, passphraseFd, passphraseCommand } = config
   if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
   if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')

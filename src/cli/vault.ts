@@ -4,7 +4,6 @@ import { dirname } from 'node:path'
 import { type App, createVault, type NewOpener } from '../app.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
-import { createInput, diskFiles } from './input.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { findVaultDirectory, keyFilePath, newVaultDirectory, readGivenPassphrase } from './unlock.js'
 
@@ -24,7 +23,11 @@ export async function initVault(desk: Desk, flags: Readonly<Record<string, unkno
   })
   let app: App
   try {
-    app = await createVault({ directory, pid: desk.pid, notice: () => {} }, tenantName, opener)
+    app = await createVault(
+      { directory, pid: desk.pid, clock: desk.clock, notice: () => {} },
+      tenantName,
+      opener,
+    )
   } catch (error) {
     // A key to nothing would only confuse.
     if (keyFile !== undefined) await rm(keyFile, { force: true })
@@ -68,8 +71,7 @@ async function chooseNewOpener(
   wantsPassphrase: boolean,
   saved: (path: string) => void,
 ): Promise<NewOpener> {
-  const input = createInput({ cwd: desk.cwd, stdin: desk.terminal.stdin, files: diskFiles })
-  const given = await readGivenPassphrase(desk, input)
+  const given = await readGivenPassphrase(desk)
   if (given !== undefined) return { kind: 'passphrase', passphrase: given }
   if (wantsPassphrase) return { kind: 'passphrase', passphrase: await askNewPassphrase(desk) }
   return {

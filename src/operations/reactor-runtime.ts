@@ -1,0 +1,64 @@
+/**
+ * The port through which operations run people's code: what an invocation is, what comes of it. It knows nothing of
+ * processes, and nothing here has an effect.
+ */
+import type { CofferError } from '../errors.js'
+
+/** A call of the bound client, by its dotted name (`tokens.create`); what it throws is what the code catches. */
+export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
+
+/** One run of one reactor's code. */
+export interface Invocation {
+  tenant: number
+  /** Warm state is never shared between two of these. */
+  reactor: string
+  code: string
+  /** Any JSON object; detokenized, validated and cast. */
+  args: Readonly<Record<string, unknown>>
+  configuration: Readonly<Record<string, unknown>>
+  /** The client handed to the code; null when the reactor is bound to no application. */
+  client: ClientCall | null
+}
+
+/** What the code returned, or the error that its caller gets. */
+export type ReactorOutcome =
+  | { kind: 'result'; raw?: unknown; tokenize?: unknown }
+  | { kind: 'failure'; error: CofferError }
+
+export interface ConsoleLine {
+  level: 'debug' | 'info' | 'log' | 'warn' | 'error'
+  text: string
+}
+
+/** All that is known of a run. Console and stack may hold plaintext: they are for the vault's owner only. */
+export interface ReactorRun {
+  outcome: ReactorOutcome
+  console: readonly ConsoleLine[]
+  durationMs: number
+  /** Most memory seen above that of an idle child. */
+  memoryMiB: number
+  /** Where the code failed, in its own lines. */
+  stack?: string
+}
+
+/** What compiling and loading code without calling it tells. `fault` is the 422 that a run would end in. */
+export interface CompileReport {
+  fault?: CofferError
+  /** Dotted names that the code reads of `req.args`, as far as its text shows. */
+  args: readonly string[]
+  /** Names that the code reads of `req.configuration`. */
+  configuration: readonly string[]
+}
+
+export interface ReactorRuntime {
+  /**
+   * Never rejects for what the code does: that is a `failure` with `reactor_timeout`, `reactor_failed` or
+   * `formula_invalid`.
+   * @throws CofferError `unavailable` when no child can be started or too many wait.
+   */
+  run(invocation: Invocation): Promise<ReactorRun>
+  /** @throws CofferError `unavailable` as `run` does. */
+  check(code: string): Promise<CompileReport>
+  /** Kills every child; what still runs ends as `unavailable`. */
+  close(): Promise<void>
+}

@@ -1,0 +1,162 @@
+/**
+ * Fixture cases: sequences of operations with what each must answer. They say nothing of doors; every door replays
+ * all of them.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** What an operation answered, whichever door it went through. `body` is its result or the problem. */
+export interface Answer {
+  status: number
+  body?: unknown
+}
+
+export interface Step {
+  operation: string
+  input?: Record<string, unknown>
+  /** Who asks: the owner, or the application that an earlier step saved under this name. Default: owner. */
+  as?: string
+  reveal?: boolean
+  /** Moves the clock forward before the step. */
+  waitMs?: number
+  /** Keeps fields of the result under names, for `$name` in later steps. */
+  save?: Record<string, string>
+  expect: Expectation
+}
+
+export interface Expectation {
+  status: number
+  /** Must be in the result; see {@link findMismatch}. */
+  result?: unknown
+  /** Paths that must not be there. */
+  lacks?: string[]
+  /** Of a problem: property paths, each with a part of one of its messages. */
+  errors?: Record<string, string>
+  detail?: string
+}
+
+export interface Case {
+  title: string
+  /** What it shows: the section of the decisions or the specification, in words. */
+  about?: string
+  steps: Step[]
+}
+
+const folder = new URL('../../../fixtures/operations/', import.meta.url)
+
+/** All cases, with the name of their file before the title. */
+export function readCases(): Case[] {
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .sort()
+  return files.flatMap((file) => {
+    const cases = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as Case[]
+    return cases.map((each) => ({ ...each, title: `${file.replace('.json', '')}: ${each.title}` }))
+  })
+}
+
+/** Replaces every `"$name"` by what was saved under it; `$name` inside longer text too. */
+export function fillIn(value: unknown, saved: ReadonlyMap<string, unknown>): unknown {
+  if (typeof value === 'string') {
+    const whole = /^\$([a-z][a-z0-9]*)$/.exec(value)
+    if (whole !== null && saved.has(whole[1]!)) return saved.get(whole[1]!)
+    return value.replaceAll(/\$([a-z][a-z0-9]*)/g, (text, name: string) =>
+      saved.has(name) ? String(saved.get(name)) : text,
+    )
+  }
+  if (Array.isArray(value)) return value.map((item) => fillIn(item, saved))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, saved)]))
+}
+
+const WILDCARDS: Record<string, RegExp> = {
+  '*': /[\s\S]*/,
+  '*uuid': /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+  '*date': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/,
+  '*fingerprint': /^[1-9A-HJ-NP-Za-km-z]{43,44}$/,
+  '*key': /^key_[1-9A-HJ-NP-Za-km-z]{22}$/,
+}
+
+/**
+ * Where `actual` is not what was expected; undefined when it is. Objects may hold more than is expected, arrays may
+ * not; `"*"` is any value, `"*uuid"`, `"*date"`, `"*fingerprint"`, `"*key"` texts of that form, `"~…"` a regular expression.
+ */
+export function findMismatch(expected: unknown, actual: unknown, path = 'result'): string | undefined {
+  if (expected === '*') return actual === undefined ? `${path} is missing` : undefined
+  if (typeof expected === 'string' && (expected in WILDCARDS || expected.startsWith('~'))) {
+    const pattern = WILDCARDS[expected] ?? new RegExp(expected.slice(1))
+    return typeof actual === 'string' && pattern.test(actual)
+      ? undefined
+      : `${path} is ${JSON.stringify(actual)}, not ${expected}`
+  }
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(actual) || actual.length !== expected.length) {
+      return `${path} is ${JSON.stringify(actual)}, not an array of ${expected.length}`
+    }
+    return firstOf(expected.map((item, index) => findMismatch(item, actual[index], `${path}[${index}]`)))
+  }
+  if (typeof expected === 'object' && expected !== null) {
+    if (typeof actual !== 'object' || actual === null)
+      return `${path} is ${JSON.stringify(actual)}, not an object`
+    const entries = Object.entries(expected)
+    return firstOf(
+      entries.map(([key, item]) =>
+        findMismatch(item, (actual as Record<string, unknown>)[key], `${path}.${key}`),
+      ),
+    )
+  }
+  return Object.is(expected, actual)
+    ? undefined
+    : `${path} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`
+}
+
+/** Whether the answer is the expected one, and why not. */
+export function checkAnswer({ status, body }: Answer, expected: Expectation): string | undefined {
+  if (status !== expected.status)
+    return `status is ${status}, not ${expected.status}: ${JSON.stringify(body)}`
+  const mismatch = expected.result === undefined ? undefined : findMismatch(expected.result, body)
+  if (mismatch !== undefined) return mismatch
+  for (const path of expected.lacks ?? []) {
+    if (readPath(body, path) !== undefined) return `${path} is there`
+  }
+  const problem = (body ?? {}) as { errors?: Record<string, string[]>; detail?: string }
+  for (const [path, part] of Object.entries(expected.errors ?? {})) {
+    const messages = problem.errors?.[path] ?? []
+    if (!messages.some((message) => message.includes(part))) {
+      return `errors are ${JSON.stringify(problem.errors)}, without "${part}" at ${path}`
+    }
+  }
+  if (expected.detail !== undefined && !problem.detail?.includes(expected.detail))
+    return `detail is ${problem.detail}`
+  return undefined
+}
+
+/**
+ * The same text for answers that differ only in what is drawn or measured anew each time: ids, keys, fingerprints and
+ * dates become their order of appearance.
+ */
+export function normalize(answers: readonly Answer[]): unknown {
+  const names = new Map<string, string>()
+  const drawn =
+    /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00|key_[1-9A-HJ-NP-Za-km-z]{22}|(?<="fingerprint":")[1-9A-HJ-NP-Za-km-z]{43,44}/g
+  const text = JSON.stringify(answers.map(withoutReference)).replaceAll(drawn, (found) => {
+    if (/^\d{4}-\d\d-\d\dT/.test(found)) return '<date>'
+    if (!names.has(found)) names.set(found, `<${names.size + 1}>`)
+    return names.get(found)!
+  })
+  return JSON.parse(text)
+}
+
+function withoutReference({ status, body }: Answer): Answer {
+  if (typeof body !== 'object' || body === null || !('instance' in body)) return { status, body }
+  return { status, body: { ...body, instance: '<reference>' } }
+}
+
+function firstOf(mismatches: readonly (string | undefined)[]): string | undefined {
+  return mismatches.find((mismatch) => mismatch !== undefined)
+}
+
+function readPath(value: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value)
+}

@@ -1,0 +1,124 @@
+/** The ways into the product, each as a function from a step to an answer. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, openEphemeral } from '../../src/app.js'
+import { main } from '../../src/cli/main.js'
+import { listFlags, takesBody } from '../../src/cli/options.js'
+import { CofferError, toProblem } from '../../src/errors.js'
+import { registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { type AnyOperation, parseRoute } from '../../src/operations/operation.js'
+import { perform } from '../../src/operations/perform.js'
+import { runProcess } from '../cli/fake-process.js'
+import type { Answer } from './cases.js'
+
+/** One asked-for operation: `key` is the caller's API key, absent for the owner. */
+export interface Request {
+  operation: string
+  input: Record<string, unknown>
+  key?: string
+  reveal: boolean
+}
+
+export interface Door {
+  name: string
+  ask(request: Request): Promise<Answer>
+  close(): Promise<void>
+}
+
+/** ms since the epoch, moved by the cases. */
+export interface MovableClock {
+  now: number
+}
+
+/** `perform` itself, on a vault in memory. */
+export async function openPerformDoor(clock: MovableClock): Promise<Door> {
+  const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
+  return {
+    name: 'perform',
+    ask: (request) => askPerform(app, request),
+    close: () => app.close(),
+  }
+}
+
+async function askPerform(app: App, { operation, input, key, reveal }: Request): Promise<Answer> {
+  const definition = findOperation(operation)
+  try {
+    const caller = key === undefined ? await app.owner({ reveal }) : await authenticate(app, key)
+    const { status, result } = await perform(app, caller, definition, input, 'trace')
+    return result === undefined ? { status } : { status, body: JSON.parse(JSON.stringify(result)) }
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    return { status: error.status, body: toProblem(error, 'trace') }
+  }
+}
+
+/** The command line, on a vault in a directory of its own. */
+export async function openCommandDoor(clock: MovableClock): Promise<Door> {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
+  const env = {
+    XDG_CONFIG_HOME: join(place, 'config'),
+    COFFER_VAULT: join(place, '.coffer'),
+    COFFER_OUTPUT: 'json',
+  }
+  const run = (words: string[], stdin = '', more: Record<string, string> = {}) =>
+    runProcess(main, { words, stdin, cwd: place, env: { ...env, ...more }, clock: () => clock.now })
+  const init = await run(['init', '--name', 'default'])
+  if (init.code !== 0) throw new Error(`coffer init failed: ${init.stderr}`)
+  return {
+    name: 'command line',
+    ask: async ({ operation, input, key, reveal }) => {
+      const definition = findOperation(operation)
+      const { words, stdin } = spell(definition, input)
+      const flags = [...(reveal && definition.columns.includes('data') ? ['--reveal'] : []), '--yes']
+      const outcome = await run([...words, ...flags], stdin, key === undefined ? {} : { COFFER_API_KEY: key })
+      return readOutcome(definition, outcome)
+    },
+    close: async () => rmSync(place, { recursive: true, force: true }),
+  }
+}
+
+/** The command line that asks for `input`: its path as words, its query as flags, its body on standard input. */
+function spell(definition: AnyOperation, input: Record<string, unknown>): { words: string[]; stdin: string } {
+  const { parameters } = parseRoute(definition.route)
+  const path = parameters.map((parameter) => String(input[parameter]))
+  const words = [
+    ...definition.name.split(' '),
+    ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word])),
+  ]
+  const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
+  if (takesBody(definition)) return { words, stdin: JSON.stringify(rest) }
+  const flags = listFlags(definition).flatMap(({ property, name }) => {
+    const value = rest[property]
+    if (value === undefined) return []
+    if (Array.isArray(value)) return value.flatMap((item) => [name, String(item)])
+    if (typeof value === 'object')
+      return Object.entries(value!).flatMap(([key, item]) => [name, `${key}=${item}`])
+    return [name, String(value)]
+  })
+  return { words: [...words.slice(0, 2), ...flags, ...words.slice(2)], stdin: '' }
+}
+
+function readOutcome(
+  definition: AnyOperation,
+  { code, stdout, stderr }: { code: number; stdout: string; stderr: string },
+): Answer {
+  if (code === 0)
+    return stdout === ''
+      ? { status: definition.success }
+      : { status: definition.success, body: JSON.parse(stdout) }
+  const line = stderr
+    .trim()
+    .split('\n')
+    .find((text) => text.startsWith('{'))
+  if (line === undefined) throw new Error(`no problem on standard error: ${stderr}`)
+  const problem = JSON.parse(line) as { status: number }
+  return { status: problem.status, body: problem }
+}
+
+function findOperation(name: string): AnyOperation {
+  const definition = registry.find(name)
+  if (definition === undefined) throw new Error(`there is no operation "${name}"`)
+  return definition
+}
