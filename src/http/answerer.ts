@@ -1,0 +1,161 @@
+/**
+ * From a request to its answer: route, key, permission, body, `perform`, in the order that callers rely on. No sockets
+ * here; and nothing of what operations do.
+ */
+import { CofferError } from '../errors.js'
+import type { Caller } from '../operations/caller.js'
+import { authorize, type Host, perform } from '../operations/perform.js'
+import type { Registry } from '../operations/registry.js'
+import type { AccessEntry } from './access-log.js'
+import { readJsonBody, requireObject } from './body.js'
+import { type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
+import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
+import type { Page } from './pages.js'
+import { readQuery } from './query.js'
+import type { RateLimit } from './rate-limit.js'
+import { createRouter, type Endpoint, type Match, type Router } from './router.js'
+
+export interface AnswererOptions {
+  host: Host
+  registry: Registry
+  /** Who holds `key`. @throws CofferError `unauthenticated` */
+  authenticate(host: Host, key: string): Promise<Caller>
+  /** `svc` makes the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
+  prefix: string
+  bodyLimitBytes: number
+  /** What needs no key, by path. */
+  pages: ReadonlyMap<string, Page>
+  rateLimit?: RateLimit
+  record?(entry: AccessEntry): void
+  /** Told of every fault of ours, which the caller is shown by its reference alone. */
+  reportFault?(error: unknown, traceId: string): void
+  /** ms from any point in time, never going back. */
+  clock(): number
+}
+
+/** Answers a request; never throws. */
+export type Answerer = (ask: Ask) => Promise<Answer>
+
+export function createAnswerer(options: AnswererOptions): Answerer {
+  const parts: Parts = {
+    ...options,
+    router: createRouter(options.registry),
+    names: nameHeaders(options.prefix),
+  }
+  return async (ask) => {
+    const started = options.clock()
+    const traceId = readTraceId(ask, parts.names) ?? options.host.createUuid()
+    const visit: Visit = { ask, traceId, route: '-' }
+    const answer = await answerVisit(parts, visit).catch((error: unknown) => refuse(parts, visit, error))
+    answer.headers[parts.names.traceId] = traceId
+    options.record?.({
+      method: ask.method,
+      route: visit.route,
+      status: answer.status,
+      ms: options.clock() - started,
+      traceId,
+      ...(visit.applicationId === undefined ? {} : { applicationId: visit.applicationId }),
+    })
+    return answer
+  }
+}
+
+type Parts = AnswererOptions & { router: Router; names: HeaderNames }
+
+/** One request on its way, with what is known of it so far. */
+interface Visit {
+  readonly ask: Ask
+  readonly traceId: string
+  route: string
+  applicationId?: string
+}
+
+async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
+  const { ask } = visit
+  const { path, search } = splitTarget(ask.target)
+  const page = parts.pages.get(path)
+  if (page !== undefined) return answerPage(visit, path, page)
+  const match = parts.router.match(ask.method, path)
+  if ('allow' in match) return refuseMethod(visit, match.allow)
+  visit.route = match.endpoint.path
+  const caller = await identify(parts, ask)
+  visit.applicationId = caller.actor.id
+  const waitSeconds = parts.rateLimit?.take(caller.actor.id) ?? 0
+  if (waitSeconds > 0) return refuseHaste(visit, waitSeconds)
+  return runOperation(parts, visit, match, caller, search)
+}
+
+async function runOperation(
+  { host, bodyLimitBytes }: Parts,
+  { ask, traceId }: Visit,
+  { endpoint, parameters }: Match,
+  caller: Caller,
+  search: string,
+): Promise<Answer> {
+  const { definition } = endpoint
+  // `perform` checks it too, but a body is not read for somebody who may not send one.
+  authorize(caller, definition)
+  const body = endpoint.takesBody ? requireObject(await readJsonBody(ask, definition, bodyLimitBytes)) : {}
+  try {
+    const input = { ...body, ...readQuery(endpoint, search), ...parameters }
+    const { status, result } = await perform(host, caller, definition, input, traceId)
+    return answerResult(status, result)
+  } catch (error) {
+    throw nameAsWritten(error, endpoint)
+  }
+}
+
+/** @throws CofferError `unauthenticated` */
+async function identify({ host, names, authenticate }: Parts, { headers }: Ask): Promise<Caller> {
+  const key = readHeader(headers, names.apiKey)
+  if (key !== undefined && key !== '') return authenticate(host, key)
+  throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
+}
+
+function answerPage(visit: Visit, path: string, page: Page): Answer {
+  visit.route = path
+  const { method } = visit.ask
+  return method === 'GET' || method === 'HEAD' ? page() : refuseMethod(visit, 'GET, HEAD')
+}
+
+function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
+  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+  // RFC 9110, 11.6.1: a 401 says how to authenticate.
+  if (answer.status === 401)
+    answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
+  if (!(error instanceof CofferError) || error.code === 'internal') parts.reportFault?.(error, traceId)
+  return answer
+}
+
+function refuseMethod({ ask, traceId }: Visit, allow: string): Answer {
+  const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
+  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+  answer.headers.allow = allow
+  return answer
+}
+
+function refuseHaste({ ask, traceId }: Visit, waitSeconds: number): Answer {
+  const error = new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`)
+  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+  answer.headers['retry-after'] = String(waitSeconds)
+  return answer
+}
+
+/** An operation knows `size`; who wrote it into the query reads `query.size`. */
+function nameAsWritten(error: unknown, { query }: Endpoint): unknown {
+  if (!(error instanceof CofferError) || error.errors === undefined) return error
+  const entries = Object.entries(error.errors).map(([path, messages]) => {
+    const property = /^[^.[]*/.exec(path)![0]
+    return [Object.hasOwn(query, property) ? `query.${path}` : path, messages] as const
+  })
+  const { code, message, status } = error
+  return new CofferError(code, message, { errors: Object.fromEntries(entries), status, cause: error })
+}
+
+/** Path and query; of a whole URL (RFC 9112, 3.2.2) what follows the authority. */
+function splitTarget(target: string): { path: string; search: string } {
+  const rest = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
+  const at = rest.indexOf('?')
+  if (at === -1) return { path: rest || '/', search: '' }
+  return { path: rest.slice(0, at) || '/', search: rest.slice(at + 1) }
+}

@@ -1,0 +1,56 @@
+/**
+ * The body of a request: what it may be sent as, how large it may be, and the JSON object in it. It knows the
+ * operation's content type, not its schema.
+ */
+import { decodeUtf8, parseJson } from '../domain/json.js'
+import { CofferError } from '../errors.js'
+import type { AnyOperation } from '../operations/operation.js'
+import type { Ask } from './exchange.js'
+import { readHeader } from './headers.js'
+
+const JSON_MEDIA_TYPE = 'application/json'
+
+/**
+ * Reads the body that `definition` takes. The first failure of content type, size and text is the one that is answered.
+ * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
+ */
+export async function readJsonBody(ask: Ask, definition: AnyOperation, limitBytes: number): Promise<unknown> {
+  checkContentType(ask, definition.contentType)
+  const bytes = await ask.readBody(limitBytes)
+  if (bytes === undefined)
+    throw new CofferError(
+      'too_large',
+      `The body is larger than ${limitBytes} bytes, the most that is taken here.`,
+    )
+  if (bytes.length === 0) throw new CofferError('validation', 'The request needs a JSON body.')
+  return parseJson(decodeUtf8(bytes, 'the request body'), { source: 'the request body' })
+}
+
+/** The body as an object to merge with path and query. @throws CofferError `validation` */
+export function requireObject(value: unknown): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw new CofferError('validation', 'The request body must be a JSON object.')
+}
+
+/** A missing content type counts as JSON, but only where JSON is what is taken. */
+function checkContentType({ headers }: Ask, only: string | undefined): void {
+  const wanted = only ?? JSON_MEDIA_TYPE
+  const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
+  if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
+    throw unsupported('A compressed body is not taken. Send it without Content-Encoding.')
+  const header = readHeader(headers, 'content-type')
+  if (header === JSON_MEDIA_TYPE && only === undefined) return
+  if (header === undefined && only === undefined) return
+  const [type = '', ...parameters] = (header ?? '').split(';').map((part) => part.trim().toLowerCase())
+  if (type !== wanted) throw unsupported(`The body must be sent as ${wanted}.`)
+  for (const parameter of parameters) {
+    const [name, value = ''] = parameter.split('=').map((part) => part.trim())
+    if (name === 'charset' && !['utf-8', 'utf8'].includes(value.replaceAll('"', '')))
+      throw unsupported('The body must be UTF-8.')
+  }
+}
+
+function unsupported(message: string): CofferError {
+  return new CofferError('unsupported_media_type', message)
+}

@@ -1,0 +1,91 @@
+/**
+ * One client's connection: how many of its requests are unanswered, and how a request that never became one is
+ * refused in our own shape. It knows bytes and order, not what is asked.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { CofferError } from '../errors.js'
+import { type Answer, answerProblem } from './exchange.js'
+
+/** How long a refused client may take to read the refusal before the connection is cut. */
+const LINGER_MS = 1_000
+
+export class Connection {
+  readonly #socket: Socket
+  #open = 0
+  #refusal: string | undefined
+  #isBroken = false
+  #failBody: ((error: CofferError) => void) | undefined
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  /** No request is under way. */
+  get isIdle(): boolean {
+    return this.#open === 0
+  }
+
+  /** Nothing that comes from this client can be understood any more. */
+  get isBroken(): boolean {
+    return this.#isBroken
+  }
+
+  begin(): void {
+    this.#open++
+  }
+
+  /** One more answer is out, or its client is gone. */
+  end(): void {
+    this.#open--
+    if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
+  }
+
+  /** Who waits for a body is told when the rest of it can never come. */
+  awaitBody(fail: ((error: CofferError) => void) | undefined): void {
+    this.#failBody = fail
+  }
+
+  /**
+   * Refuses what came instead of a request. Requests before it on this connection are answered first; when it was the
+   * body of one, that one is answered with the refusal. True when this is the first refusal, and the raw one.
+   */
+  refuse(error: CofferError, traceId: string, traceHeader: string): boolean {
+    if (this.#isBroken) return false
+    this.#isBroken = true
+    if (this.#failBody !== undefined) {
+      this.#failBody(error)
+      return false
+    }
+    const answer = answerProblem(error, traceId)
+    answer.headers[traceHeader] = traceId
+    if (error.code === 'method_not_allowed') answer.headers.allow = 'DELETE, GET, PATCH, POST, PUT'
+    if (this.#open > 0) this.#refusal = spellAnswer(answer)
+    else this.#send(spellAnswer(answer))
+    return true
+  }
+
+  #send(text: string): void {
+    if (this.#socket.writable) this.#socket.end(text)
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+  }
+}
+
+/** `answer` as it goes over the wire, the last of its connection. */
+function spellAnswer({ status, headers, body }: Answer): string {
+  const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
+}
+
+/** What Node's parser complains of, in our words. */
+export function describeParserError(error: Error & { code?: string; rawPacket?: Buffer }): CofferError {
+  const { code, rawPacket } = error
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new CofferError('headers_too_large', 'The request line and headers are larger than 16 KiB.')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new CofferError('request_timeout', 'The request took too long to arrive.')
+  if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(rawPacket?.toString('latin1') ?? ''))
+    return new CofferError('method_not_allowed', 'This method is not known here.')
+  return new CofferError('validation', 'This is not an HTTP/1.1 request that can be understood.')
+}

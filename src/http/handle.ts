@@ -1,0 +1,37 @@
+/** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
+import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
+import type { Ask } from './exchange.js'
+
+export type Handler = (request: Request) => Promise<Response>
+
+/** A server without sockets. */
+export function createHandler(options: AnswererOptions): Handler {
+  return toHandler(createAnswerer(options))
+}
+
+/** The same `answerer` with the platform's own shapes around it. */
+export function toHandler(answerer: Answerer): Handler {
+  return async (request) => {
+    const { pathname, search } = new URL(request.url)
+    const ask: Ask = {
+      method: request.method,
+      target: pathname + search,
+      headers: Object.fromEntries(request.headers),
+      readBody: (limitBytes) => readStream(request.body, limitBytes),
+    }
+    const { status, headers, body } = await answerer(ask)
+    const isBare = body === '' || request.method === 'HEAD'
+    return new Response(isBare ? null : body, { status, headers })
+  }
+}
+
+async function readStream(body: Request['body'], limitBytes: number): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > limitBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,84 @@
+/** Listening on several addresses with one port. It knows nothing of requests. */
+import type { Server } from 'node:net'
+import { CofferError } from '../errors.js'
+
+/** How often another free port is tried when one address has it and another has not. */
+const FREE_PORT_TRIES = 20
+/** What a machine without the address's protocol says. */
+const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
+
+/**
+ * Listens on `port` of every address, with a server that `create` makes for each. Port 0 is any port that is free on
+ * all of them. Addresses after the first may be missing from the machine.
+ * @throws CofferError `unavailable`
+ */
+export async function listen<S extends Server>(
+  create: () => S,
+  { addresses, port }: { addresses: readonly string[]; port: number },
+): Promise<{ servers: S[]; port: number }> {
+  for (let tries = 1; ; tries++) {
+    const servers: S[] = []
+    try {
+      let chosen = port
+      for (const address of addresses) {
+        const server = create()
+        const isBound = await bind(server, address, chosen, servers.length === 0)
+        if (isBound) servers.push(server)
+        chosen = portOf(servers[0]!)
+      }
+      return { servers, port: chosen }
+    } catch (error) {
+      for (const server of servers) server.close()
+      const isTaken = codeOf(error) === 'EADDRINUSE'
+      if (port !== 0 || !isTaken || tries === FREE_PORT_TRIES) throw explain(error, port)
+    }
+  }
+}
+
+/** False when the machine has no such address and need not. */
+function bind(server: Server, host: string, port: number, isNeeded: boolean): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      if (!isNeeded && ABSENT.includes(codeOf(error) ?? '')) resolve(false)
+      else reject(error)
+    }
+    server.once('error', fail)
+    server.listen({ host, port, ipv6Only: host === '::1' }, () => {
+      server.off('error', fail)
+      resolve(true)
+    })
+  })
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  if (address !== null && typeof address === 'object') return address.port
+  throw new CofferError('internal', 'The server has no port.')
+}
+
+function explain(error: unknown, port: number): CofferError {
+  const code = codeOf(error)
+  if (code === 'EADDRINUSE')
+    return new CofferError(
+      'unavailable',
+      `Port ${port} is in use. Choose another with --port; 0 finds a free one.`,
+      {
+        cause: error,
+      },
+    )
+  if (code === 'EACCES')
+    return new CofferError(
+      'unavailable',
+      `Port ${port} may not be used by this user. Choose one above 1023.`,
+      {
+        cause: error,
+      },
+    )
+  return new CofferError('unavailable', `The server could not listen (${code ?? 'unknown reason'}).`, {
+    cause: error,
+  })
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}

@@ -1,0 +1,44 @@
+/** The emulation of a rate limit: one bucket for each application. It knows no request, only who asks and when. */
+import { CofferError } from '../errors.js'
+
+/** So many requests in so many milliseconds. */
+export interface Rate {
+  count: number
+  periodMs: number
+}
+
+export interface RateLimit {
+  /** 0 when one more request of `who` may pass, else the whole seconds after which one will. */
+  take(who: string): number
+}
+
+const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
+/** Applications remembered; beyond them the one that asked longest ago starts with a full bucket again. */
+const MOST_BUCKETS = 10_000
+
+/** Reads `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
+export function parseRate(text: string): Rate {
+  const [, digits = '', unit = ''] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
+  if (digits === '')
+    throw new CofferError('usage', '--rate-limit takes a number for a second, minute or hour: 100/s.')
+  return { count: Number(digits), periodMs: UNITS_MS[unit]! }
+}
+
+/** A token bucket (as large as `rate.count`, filled evenly) for each caller. `clock` is in ms. */
+export function createRateLimit({ count, periodMs }: Rate, clock: () => number): RateLimit {
+  const buckets = new Map<string, { left: number; at: number }>()
+  return {
+    take(who) {
+      const now = clock()
+      const known = buckets.get(who)
+      const left =
+        known === undefined ? count : Math.min(count, known.left + ((now - known.at) * count) / periodMs)
+      const isAllowed = left >= 1
+      // Deleted first, so that the map stays in the order of asking.
+      buckets.delete(who)
+      buckets.set(who, { left: isAllowed ? left - 1 : left, at: now })
+      if (buckets.size > MOST_BUCKETS) buckets.delete(buckets.keys().next().value!)
+      return isAllowed ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
+    },
+  }
+}

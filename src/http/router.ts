@@ -1,0 +1,122 @@
+/**
+ * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
+ */
+import { CofferError } from '../errors.js'
+import { type AnyOperation, locateProperty, parseRoute } from '../operations/operation.js'
+import type { Registry } from '../operations/registry.js'
+import type { Schema } from '../operations/schema.js'
+
+/** An operation as requests reach it, everything about its route worked out once. */
+export interface Endpoint {
+  definition: AnyOperation
+  method: string
+  /** `/tokens/{id}`: safe to log where the path is not. */
+  path: string
+  segments: readonly string[]
+  takesBody: boolean
+  /** Query parameters by name, with what each is. */
+  query: Readonly<Record<string, Schema>>
+}
+
+export interface Match {
+  endpoint: Endpoint
+  /** The path's parameters, decoded. */
+  parameters: Record<string, string>
+}
+
+/** A path that is known, but not with this method: those it takes, as the header `Allow` lists them. */
+export interface Mismatch {
+  allow: string
+}
+
+export interface Router {
+  /** @throws CofferError `not_found`, or `validation` for a path that is not percent-encoded UTF-8. */
+  match(method: string, path: string): Match | Mismatch
+}
+
+/** A router over `registry`; fixed segments go before parameters. */
+export function createRouter(registry: Registry): Router {
+  const shelves = new Map<string, Endpoint[]>()
+  for (const definition of registry.operations) {
+    const endpoint = describeEndpoint(definition)
+    const shelf = shelfOf(endpoint.segments)
+    shelves.set(shelf, [...(shelves.get(shelf) ?? []), endpoint].sort(compareFixedness))
+  }
+  return {
+    match(method, path) {
+      const segments = splitPath(path)
+      const found = (shelves.get(shelfOf(segments)) ?? []).filter((each) => fits(each.segments, segments))
+      if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
+      const endpoint = found.find((each) => each.method === method)
+      if (endpoint === undefined) return { allow: listMethods(found) }
+      return { endpoint, parameters: readParameters(endpoint.segments, segments) }
+    },
+  }
+}
+
+/** The operation's place in HTTP. */
+export function describeEndpoint(definition: AnyOperation): Endpoint {
+  const { method, path } = parseRoute(definition.route)
+  const properties: Record<string, Schema> = definition.input.properties ?? {}
+  const placed = (place: string) =>
+    Object.entries(properties).filter(([name]) => locateProperty(definition, name) === place)
+  return {
+    definition,
+    method,
+    path,
+    segments: path.split('/').slice(1),
+    takesBody: placed('body').length > 0,
+    query: Object.fromEntries(placed('query')),
+  }
+}
+
+/** Routes whose first segment and length are the same lie together; no first segment is a parameter. */
+function shelfOf(segments: readonly string[]): string {
+  return `${segments.length}/${segments[0]}`
+}
+
+/** `GET /tokens/search` would be a token called search, so a fixed segment wins where both have the method. */
+function compareFixedness(a: Endpoint, b: Endpoint): number {
+  const rank = ({ segments }: Endpoint) => segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
+  return rank(a) < rank(b) ? -1 : 1
+}
+
+function isParameter(segment: string): boolean {
+  return segment.startsWith('{')
+}
+
+/** Empty segments fit nothing: a doubled slash never names an empty id. */
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  return pattern.every((each, at) => (isParameter(each) ? segments[at] !== '' : each === segments[at]))
+}
+
+function readParameters(pattern: readonly string[], segments: readonly string[]): Record<string, string> {
+  const parameters: Record<string, string> = {}
+  pattern.forEach((each, at) => {
+    if (isParameter(each)) parameters[each.slice(1, -1)] = segments[at]!
+  })
+  return parameters
+}
+
+/** Decoded after splitting, so that an encoded slash stays inside its segment. One slash at the end means nothing. */
+function splitPath(path: string): string[] {
+  const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
+  const segments = path.slice(1, end).split('/')
+  return /[^\x21-\x24\x26-\x7e]/.test(path) ? segments.map(decodeSegment) : segments
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    if (/^[\x21-\x7e]*$/.test(segment)) return decodeURIComponent(segment)
+  } catch {
+    // What follows says it better than the decoder does.
+  }
+  throw new CofferError(
+    'validation',
+    'The path is not percent-encoded UTF-8. Encode ids with % and two hex digits.',
+  )
+}
+
+function listMethods(found: readonly Endpoint[]): string {
+  return [...new Set(found.map(({ method }) => method))].sort().join(', ')
+}

@@ -1,0 +1,289 @@
+/**
+ * Sockets around an answerer: listening, reading bodies, limits of time and size, and a stop that drops nothing which
+ * was accepted. It knows nothing of what is asked.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { Server as NetServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { CofferError } from '../errors.js'
+import type { AccessEntry } from './access-log.js'
+import type { Answerer } from './answerer.js'
+import { Connection, describeParserError } from './connection.js'
+import type { Answer } from './exchange.js'
+import { listen } from './listen.js'
+
+export interface ServerLimits {
+  /** From a connection's first moment to the end of its headers. */
+  headersMs: number
+  /** From the first byte of a request to its last. */
+  requestMs: number
+  /** An idle connection is closed after this. */
+  keepAliveMs: number
+  /** How long a stop waits for requests under way. */
+  stopMs: number
+}
+
+export const SERVER_LIMITS: ServerLimits = {
+  headersMs: 5_000,
+  requestMs: 10_000,
+  keepAliveMs: 30_000,
+  stopMs: 8_000,
+}
+
+/** Request line and headers together. */
+const HEADER_LIMIT_BYTES = 16_384
+const MOST_CONNECTIONS = 10_000
+/** How much of a body that nobody wants is read, so that its sender gets to read the answer. */
+const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
+/** A client that neither reads nor writes for this long is gone. */
+const SILENCE_MS = 120_000
+/** Connections that are idle when a stop begins may have a request on its way to us. */
+const STOP_GRACE_MS = 100
+/** How often time limits are looked at. */
+const CHECK_MS = 500
+
+export interface ServerOptions {
+  answerer: Answerer
+  /** In the order they are tried; the first must be there, of the others those that the machine has. */
+  addresses: readonly string[]
+  /** 0 for any that is free, the same on every address. */
+  port: number
+  /** PEM texts. */
+  tls?: { cert: string; key: string }
+  limits?: ServerLimits
+  /** The name of the trace id's header, and an id for what never became a request. */
+  traceHeader: string
+  createTraceId(): string
+  record?(entry: AccessEntry): void
+}
+
+export interface RunningServer {
+  readonly port: number
+  /** Accepts nothing more, and resolves when everything accepted is answered, or `stopMs` are over. */
+  stop(): Promise<void>
+}
+
+/** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for unusable TLS files */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const port = new Port(options)
+  const { servers, port: number } = await listen(() => port.createServer(), options)
+  return { port: number, stop: () => port.stop(servers) }
+}
+
+/** All connections of one server, over however many addresses they come. */
+class Port {
+  readonly #options: ServerOptions
+  readonly #limits: ServerLimits
+  readonly #connections = new Map<Duplex, Connection>()
+  #isStopping = false
+  #whenEmpty: (() => void) | undefined
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.#limits = options.limits ?? SERVER_LIMITS
+  }
+
+  createServer(): Server {
+    const { tls } = this.#options
+    const shape = {
+      maxHeaderSize: HEADER_LIMIT_BYTES,
+      // Ours has a body that says so.
+      requireHostHeader: false,
+      connectionsCheckingInterval: CHECK_MS,
+      headersTimeout: this.#limits.headersMs,
+      requestTimeout: this.#limits.requestMs,
+      keepAliveTimeout: this.#limits.keepAliveMs,
+    }
+    const server = tls === undefined ? createServer(shape) : createTls(shape, tls)
+    server.maxConnections = MOST_CONNECTIONS
+    server.timeout = SILENCE_MS
+    // A client that has said all it has to say still gets its answer.
+    Object.assign(server, { httpAllowHalfOpen: true })
+    const answer = (request: IncomingMessage, response: ServerResponse) =>
+      this.#answer(request, response, false)
+    server.on('request', answer)
+    server.on('checkExpectation', answer)
+    server.on('checkContinue', (request, response) => this.#answer(request, response, true))
+    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
+    server.on('connect', (_, socket) =>
+      this.#refuse(socket, new CofferError('method_not_allowed', 'This is no proxy.')),
+    )
+    server.on('clientError', (error, socket) => this.#refuse(socket, describeParserError(error)))
+    return server
+  }
+
+  async stop(servers: readonly Server[]): Promise<void> {
+    this.#isStopping = true
+    // The close of http would also cut idle connections, on which a request may be under way.
+    for (const server of servers) NetServer.prototype.close.call(server)
+    const timers = [
+      setTimeout(() => this.#closeIdle(), STOP_GRACE_MS),
+      setTimeout(() => this.#closeAll(), this.#limits.stopMs),
+    ]
+    await new Promise<void>((resolve) => {
+      this.#whenEmpty = resolve
+      if (this.#connections.size === 0) resolve()
+    })
+    for (const timer of timers) clearTimeout(timer)
+    for (const server of servers) server.close()
+  }
+
+  #closeIdle(): void {
+    for (const [socket, connection] of this.#connections) if (connection.isIdle) socket.destroy()
+  }
+
+  #closeAll(): void {
+    for (const socket of this.#connections.keys()) socket.destroy()
+  }
+
+  #admit(socket: Duplex): void {
+    this.#connections.set(socket, new Connection(socket as Socket))
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      if (this.#connections.size === 0) this.#whenEmpty?.()
+    })
+  }
+
+  #refuse(socket: Duplex, error: CofferError): void {
+    const connection = this.#connections.get(socket)
+    if (connection === undefined) {
+      socket.destroy()
+      return
+    }
+    const traceId = this.#options.createTraceId()
+    if (connection.refuse(error, traceId, this.#options.traceHeader))
+      this.#options.record?.({ method: '-', route: '-', status: error.status, ms: 0, traceId })
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const connection = this.#connections.get(request.socket)
+    if (connection === undefined || connection.isBroken) return
+    if (request.httpVersion === '1.1' && countHosts(request) !== 1) {
+      this.#refuse(
+        request.socket,
+        new CofferError('validation', 'A request names its host once, in the header Host.'),
+      )
+      return
+    }
+    connection.begin()
+    response.once('close', () => connection.end())
+    const body = new Body(request, connection, expectsContinue ? () => response.writeContinue() : undefined)
+    const ask = {
+      method: request.method ?? '',
+      target: request.url ?? '/',
+      headers: request.headers,
+      readBody: (limitBytes: number) => body.read(limitBytes),
+    }
+    void this.#options.answerer(ask).then((answer) => this.#send(answer, request, response, body))
+  }
+
+  #send(
+    { status, headers, body: text }: Answer,
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Body,
+  ): void {
+    const isComplete = request.complete
+    if (status !== 204) headers['content-length'] = String(Buffer.byteLength(text))
+    if (!isComplete || this.#isStopping) headers.connection = 'close'
+    response.writeHead(status, headers)
+    if (isComplete || body.isHopeless) {
+      response.end(text)
+      return
+    }
+    // Closing over unread bytes would reset the connection, and with it lose the answer.
+    response.write(text)
+    body.drain(() => response.end())
+  }
+}
+
+function createTls(shape: object, { cert, key }: { cert: string; key: string }): Server {
+  try {
+    return createTlsServer({ ...shape, cert, key, handshakeTimeout: SERVER_LIMITS.headersMs })
+  } catch (cause) {
+    throw new CofferError(
+      'usage',
+      'The certificate and key do not make a TLS server. Give both as PEM files.',
+      {
+        cause,
+      },
+    )
+  }
+}
+
+/** The body of one request, read at most once. */
+class Body {
+  readonly #request: IncomingMessage
+  readonly #connection: Connection
+  /** Tells a client that waits with its body to send it. */
+  #invite: (() => void) | undefined
+
+  constructor(request: IncomingMessage, connection: Connection, invite: (() => void) | undefined) {
+    this.#request = request
+    this.#connection = connection
+    this.#invite = invite
+  }
+
+  /** The rest of it will never come. */
+  get isHopeless(): boolean {
+    return this.#invite !== undefined || this.#connection.isBroken
+  }
+
+  read(limitBytes: number): Promise<Uint8Array | undefined> {
+    const request = this.#request
+    if (Number(request.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve(undefined)
+    this.#invite?.()
+    this.#invite = undefined
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let length = 0
+      let isDone = false
+      const finish = (outcome: () => void) => {
+        // By its late events this body must not touch what the connection does next.
+        if (isDone) return
+        isDone = true
+        request.removeAllListeners('data')
+        this.#connection.awaitBody(undefined)
+        outcome()
+      }
+      request.on('data', (chunk: Buffer) => {
+        length += chunk.length
+        chunks.push(chunk)
+        if (length > limitBytes) finish(() => resolve(undefined))
+      })
+      request.once('end', () =>
+        finish(() => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))),
+      )
+      request.once('close', () => finish(() => reject(cutOff())))
+      this.#connection.awaitBody((error) => finish(() => reject(error)))
+    })
+  }
+
+  /** Reads and drops what is left, up to a limit, and calls `done` when there is no more to come. */
+  drain(done: () => void): void {
+    const request = this.#request
+    let left = DRAIN_LIMIT_BYTES
+    request.once('close', done)
+    request.once('end', done)
+    request.on('data', (chunk: Buffer) => {
+      left -= chunk.length
+      if (left < 0) request.destroy()
+    })
+    request.resume()
+  }
+}
+
+/** Node keeps the first of several; RFC 9112 (3.2) has them refused. */
+function countHosts({ rawHeaders }: IncomingMessage): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
+}
+
+function cutOff(): CofferError {
+  return new CofferError('validation', 'The connection closed before the body was complete.')
+}
