@@ -1,13 +1,13 @@
 /**
- * How much work one rendering may do, counted instead of timed, so that the same expression over the same data
+ * How much work rendering may do, counted instead of timed, so that the same expression over the same data
  * always ends the same way. Knows nothing of what the work is.
  */
 import { CofferError } from '../errors.js'
 
-/** What one rendering may cost beside the size of its data; a unit is about one character or array element. */
+/** What rendering may cost beside the size of its data; a unit is about one character or array element. */
 const BASE_UNITS = 2_000_000
-/** An expression may pass over its data this many times. */
-const PASSES = 12
+/** How many times all expressions together may pass over the data. */
+const PASSES = 24
 
 /** Counts down. Its `use` and `check` are also what the Liquid library asks of a memory limit. */
 export class Budget {
@@ -21,7 +21,8 @@ export class Budget {
   use(units: number): void {
     if (!(units > 0)) return
     this.left -= units
-    if (this.left < 0) throw new CofferError('validation', 'this expression takes too much work for its data')
+    if (this.left < 0)
+      throw new CofferError('validation', 'this takes too much work for the size of the data')
   }
 
   /** The library's clock check; counting makes it needless. */

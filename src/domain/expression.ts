@@ -14,10 +14,10 @@ import {
   splitExpression,
   syntaxError,
 } from './expression-text.js'
+import { asJson, textOf } from './expression-value.js'
 import { FILTERS, type FilterRule, type JsonPath, type Random } from './filters.js'
-import { canonicalJson } from './json.js'
 import { loadJsonPath } from './json-path.js'
-import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS, prepareOperand } from './standard-filters.js'
+import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS, prepareOperands } from './standard-filters.js'
 
 export type { ExpressionUse } from './expression-syntax.js'
 export type { Random } from './filters.js'
@@ -202,12 +202,13 @@ function wrapFilters(library: Library, tools: Tools): Map<string, Handler> {
   for (const [name, [kind]] of LIBRARY_FILTERS) {
     const filter = library.filters[name as keyof typeof library.filters] as unknown as Handler
     wrapped.set(name, function (value, ...args) {
-      const operands = args.map((argument) => prepareOperand(kind, argument))
-      return library.toValueSync(filter.call(this, prepareOperand(kind, value), ...operands) as never)
+      const [operand, ...operands] = prepareOperands(kind, value, args)
+      return library.toValueSync(filter.call(this, operand, ...operands) as never)
     })
   }
-  for (const [name, rule] of [...OWN_STANDARD_FILTERS, ...FILTERS])
+  for (const [name, rule] of [...OWN_STANDARD_FILTERS, ...FILTERS]) {
     wrapped.set(name, wrapRule(library, rule, tools))
+  }
   for (const [name, handler] of wrapped) wrapped.set(name, guard(library, name, handler))
   return wrapped
 }
@@ -242,21 +243,4 @@ function budgetOf(call: FilterCall): Budget {
 
 function charge(operand: unknown, budget: Budget): void {
   budget.use(sizeOf(operand) + (Array.isArray(operand) ? operand.length * MEMBER_COST : 0))
-}
-
-// ---------------------------------------------------------------- results
-
-/** A copy that is JSON: what a filter left undefined is null. */
-function asJson(value: unknown, budget: Budget): unknown {
-  budget.use(typeof value === 'string' ? value.length + 1 : 1)
-  if (value === undefined || value === null) return null
-  if (typeof value !== 'object') return value
-  if (Array.isArray(value)) return value.map((item) => asJson(item, budget))
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asJson(member, budget)]))
-}
-
-function textOf(value: unknown, budget: Budget): string {
-  const text = typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
-  budget.use(text.length)
-  return text
 }

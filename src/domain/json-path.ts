@@ -10,8 +10,8 @@ const MAX_PATH_LENGTH = 400
 /** The gate takes 64 levels; the library counts visits from 1. */
 const MAX_DEPTH = 80
 /** Budget units of reading one value, and of one that can be read further. */
-const READ_COST = 8
-const OBJECT_COST = 40
+const READ_COST = 10
+const OBJECT_COST = 100
 
 /** Loads the library. The returned function throws CofferError `validation` for a path that is refused. */
 export async function loadJsonPath(): Promise<JsonPath> {

@@ -17,7 +17,7 @@ export interface Mask {
    * The mask over `data`; all its expressions share one budget.
    * @throws CofferError `validation` with every expression that failed.
    */
-  render(data: unknown): Promise<unknown>
+  render(data: unknown, budget?: Budget): Promise<unknown>
 }
 
 type Render = (data: unknown, errors: PropertyErrors, budget: Budget) => Promise<unknown>
@@ -37,9 +37,9 @@ export async function compileMask(mask: unknown, expressions: Expressions, path 
   const render = await compileValue(compiling, mask, path, 0)
   refuseErrors(compiling.errors)
   return {
-    async render(data) {
+    async render(data, budget = new Budget(sizeOf(data))) {
       const errors: PropertyErrors = {}
-      const masked = await render(data, errors, new Budget(sizeOf(data)))
+      const masked = await render(data, errors, budget)
       refuseErrors(errors)
       return masked
     },

@@ -9,9 +9,10 @@ import { formatDateFilter } from './strftime.js'
 
 /**
  * What a filter of the library works on. The library would write objects as `[object Object]`, so for `text` objects
- * and arrays, and for `list` the members of an array, become their canonical JSON first.
+ * and arrays, and for `list` the members of an array, become their canonical JSON first. `property` filters read
+ * their argument as the path of a property.
  */
-export type FilterKind = 'text' | 'list' | 'any'
+export type FilterKind = 'text' | 'list' | 'property' | 'any'
 
 /** The library's filters that may be used, with the arguments they take. Extensions of the library are left out. */
 export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, least: number, most: number]> =
@@ -31,11 +32,11 @@ export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, le
     ['downcase', ['text', 0, 0]],
     ['escape', ['text', 0, 0]],
     ['escape_once', ['text', 0, 0]],
-    ['find', ['any', 1, 2]],
-    ['find_index', ['any', 1, 2]],
+    ['find', ['property', 1, 2]],
+    ['find_index', ['property', 1, 2]],
     ['first', ['any', 0, 0]],
     ['floor', ['any', 0, 0]],
-    ['has', ['any', 1, 2]],
+    ['has', ['property', 1, 2]],
     ['join', ['list', 0, 1]],
     ['last', ['any', 0, 0]],
     ['lstrip', ['text', 0, 0]],
@@ -45,7 +46,7 @@ export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, le
     ['newline_to_br', ['text', 0, 0]],
     ['plus', ['any', 1, 1]],
     ['prepend', ['text', 1, 1]],
-    ['reject', ['any', 1, 2]],
+    ['reject', ['property', 1, 2]],
     ['remove', ['text', 1, 1]],
     ['remove_first', ['text', 1, 1]],
     ['remove_last', ['text', 1, 1]],
@@ -71,7 +72,7 @@ export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, le
     ['upcase', ['text', 0, 0]],
     ['url_decode', ['text', 0, 0]],
     ['url_encode', ['text', 0, 0]],
-    ['where', ['any', 1, 2]],
+    ['where', ['property', 1, 2]],
   ])
 
 /** Standard filters of our own making. */
@@ -81,8 +82,19 @@ export const OWN_STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<str
   ['base64_url_safe_decode', { least: 0, most: 0, run: (value) => decodeUrlSafe(value) }],
 ])
 
-/** The value or argument as a filter of this kind takes it. */
-export function prepareOperand(kind: FilterKind, value: unknown): unknown {
+/** What a filter of this kind is handed: the value, then the arguments. */
+export function prepareOperands(kind: FilterKind, value: unknown, args: readonly unknown[]): unknown[] {
+  if (kind === 'property') requirePropertyPath(args[0])
+  return [value, ...args].map((operand) => prepareOperand(kind, operand))
+}
+
+/** The library would read more than a path; a range in it would be built anew for every member of an array. */
+function requirePropertyPath(path: unknown): void {
+  if (typeof path === 'string' && !path.includes('(')) return
+  throw new CofferError('validation', 'this filter takes the name of a property, such as "address.city"')
+}
+
+function prepareOperand(kind: FilterKind, value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value
   if (kind === 'text') return canonicalJson(value)
   return kind === 'list' && Array.isArray(value) ? value.map((item) => prepareOperand('text', item)) : value

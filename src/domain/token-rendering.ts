@@ -3,6 +3,7 @@
  * to be rendered (`scope.data` is undefined) expressions are still checked, so that all complaints come at once.
  */
 import { CofferError, type PropertyErrors } from '../errors.js'
+import type { Budget } from './budget.js'
 import type { Expressions, ExpressionUse, Scope } from './expression.js'
 import { compileMask } from './mask.js'
 import { addError, collect } from './property-errors.js'
@@ -15,6 +16,8 @@ export interface Rendering {
   /** Complaints are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
+  /** Shared by all expressions of the token. */
+  budget: Budget
 }
 
 /** An id as given, or drawn by an expression, anew at every call. */
@@ -52,11 +55,14 @@ function requireDrawnId(drawn: unknown): string {
 }
 
 /** The mask over the data; undefined without a mask. */
-export async function renderMask({ expressions, errors, scope }: Rendering, mask: unknown): Promise<unknown> {
+export async function renderMask(
+  { expressions, errors, scope, budget }: Rendering,
+  mask: unknown,
+): Promise<unknown> {
   if (mask === undefined) return undefined
   return collect(errors, 'mask', async () => {
     const compiled = await compileMask(mask, expressions)
-    return scope.data === undefined ? undefined : compiled.render(scope.data)
+    return scope.data === undefined ? undefined : compiled.render(scope.data, budget)
   })
 }
 
@@ -98,11 +104,11 @@ function requireSearchValue(rendered: unknown): string {
 
 /** undefined while the data is not fit to be rendered. */
 async function renderText(
-  { expressions, scope }: Rendering,
+  { expressions, scope, budget }: Rendering,
   text: unknown,
   use: ExpressionUse,
 ): Promise<unknown> {
   if (typeof text !== 'string') throw new CofferError('validation', 'must be a string')
   const expression = await expressions.compile(text, use)
-  return scope.data === undefined ? undefined : expression.render(scope)
+  return scope.data === undefined ? undefined : expression.render(scope, budget)
 }

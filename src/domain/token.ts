@@ -3,6 +3,7 @@
  * kept to what a caller sees. It does not know who calls, what else is stored, or what time it is.
  */
 import { CofferError, type PropertyErrors } from '../errors.js'
+import { Budget, sizeOf } from './budget.js'
 import { checkContainers } from './container.js'
 import { formatDate, parseExpiry } from './dates.js'
 import type { Expressions } from './expression.js'
@@ -155,7 +156,12 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
   if (wish.deduplicate_token !== undefined && typeof wish.deduplicate_token !== 'boolean') {
     addError(errors, 'deduplicate_token', 'must be true or false')
   }
-  const rendering: Rendering = { expressions, errors, scope: { data, ...(metadata && { metadata }) } }
+  const rendering: Rendering = {
+    expressions,
+    errors,
+    scope: { data, ...(metadata && { metadata }) },
+    budget: new Budget(sizeOf(data)),
+  }
   const id = await readId(rendering, wish.id)
   const masked = await renderMask(rendering, wish.mask)
   const fingerprinted = await renderFingerprint(rendering, wish.fingerprint_expression)

@@ -1,0 +1,21 @@
+/**
+ * What an expression yields, as plain JSON or as a part of a text. It does not know how it was found.
+ */
+import type { Budget } from './budget.js'
+import { canonicalJson } from './json.js'
+
+/** A copy that is JSON: what a filter left undefined is null. */
+export function asJson(value: unknown, budget: Budget): unknown {
+  budget.use(typeof value === 'string' ? value.length + 1 : 1)
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'object') return value
+  if (Array.isArray(value)) return value.map((item) => asJson(item, budget))
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asJson(member, budget)]))
+}
+
+/** How a value stands inside text: null is nothing, objects and arrays are their canonical JSON. */
+export function textOf(value: unknown, budget: Budget): string {
+  const text = typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
+  budget.use(text.length)
+  return text
+}

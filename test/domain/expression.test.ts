@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { Budget } from '../../src/domain/budget.js'
+import { createExpressions, type ExpressionUse, type Scope } from '../../src/domain/expression.js'
+import { FILTERS } from '../../src/domain/filters.js'
+import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS } from '../../src/domain/standard-filters.js'
+import { CofferError } from '../../src/errors.js'
+
+interface Row {
+  use: ExpressionUse
+  expression: string
+  scope?: { data?: unknown; metadata?: Record<string, string>; tokens?: Record<string, unknown> }
+  result?: unknown
+  matches?: string
+  error?: string
+}
+
+const table: { scope: NonNullable<Row['scope']>; rows: Row[] } = JSON.parse(
+  readFileSync(new URL('../../../fixtures/expressions.json', import.meta.url), 'utf8'),
+)
+
+/** Counts up, so that what is drawn differs from byte to byte and never by chance. */
+function countingRandom() {
+  let next = 0
+  return { bytes: (count: number) => Uint8Array.from({ length: count }, () => next++ % 256) }
+}
+
+function scopeOf({ scope = table.scope }: Row): Scope {
+  const { tokens, ...rest } = scope
+  return tokens === undefined ? rest : { ...rest, tokens: new Map(Object.entries(tokens)) }
+}
+
+async function refusal(work: () => unknown): Promise<string> {
+  try {
+    const result = await work()
+    return `no refusal but ${JSON.stringify(result)}`
+  } catch (error) {
+    return error instanceof CofferError && error.code === 'validation' ? error.message : `not ours: ${error}`
+  }
+}
+
+t.test('every row of the expression table holds', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  t.ok(table.rows.length > 130, 'the table is there')
+  for (const row of table.rows) {
+    const title = `${row.use}: ${row.expression}`
+    const render = async () => (await expressions.compile(row.expression, row.use)).render(scopeOf(row))
+    if (row.error !== undefined) t.equal(await refusal(render), row.error, title)
+    else if (row.matches !== undefined)
+      t.match(await render().catch(String), new RegExp(row.matches, 'u'), title)
+    else t.strictSame(await render().catch(String), row.result, title)
+  }
+})
+
+t.test('the table covers every filter', async (t) => {
+  const used = table.rows.map(({ expression }) => expression).join(' ')
+  for (const name of [...FILTERS.keys(), ...LIBRARY_FILTERS.keys(), ...OWN_STANDARD_FILTERS.keys()]) {
+    t.match(used, new RegExp(`\\| ${name}\\b`), name)
+  }
+})
+
+t.test('an expression has at most 400 characters, however many units they are', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const longest = `{{ data }}${'😀'.repeat(390)}`
+  t.equal((await expressions.compile(longest, 'mask')).render({ data: '' }), '😀'.repeat(390))
+  const tooLong = 'an expression has at most 400 characters'
+  t.equal(await refusal(() => expressions.compile(`${longest}x`, 'mask')), tooLong)
+  t.equal(await refusal(() => expressions.compile('x'.repeat(1_000_000), 'mask')), tooLong)
+  const argument = `${'x'.repeat(500)}{{ abc }}`
+  const detokenization = await expressions.compile(argument, 'detokenize')
+  t.equal(detokenization.render({ tokens: new Map([['abc', 1]]) }), `${'x'.repeat(500)}1`)
+})
+
+t.test('a detokenization names its tokens, each once', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const { references } = await expressions.compile('{{ abc }} {{ def | last4 }} {{abc}}', 'detokenize')
+  t.strictSame(references, ['abc', 'def'])
+  t.strictSame((await expressions.compile('{{ data }}', 'mask')).references, [])
+})
+
+t.test('a compiled expression is kept for its place, and only the newest are', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const first = await expressions.compile('{{ data }}', 'fingerprint')
+  t.equal(await expressions.compile('{{ data }}', 'fingerprint'), first)
+  t.not(await expressions.compile('{{ data }}', 'mask'), first)
+  t.equal(
+    await refusal(() => expressions.compile('{{ metadata }}', 'mask')),
+    'unknown variable; use data (at column 4)',
+  )
+  for (let index = 0; index < 999; index++) await expressions.compile(`text ${index}`, 'mask')
+  t.not(await expressions.compile('{{ data }}', 'fingerprint'), first)
+})
+
+t.test('rendering changes nothing of the data and shares nothing with it', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const data = { list: [{ n: 2 }, { n: 1 }] }
+  const rendered = (await expressions.compile('{{ data }}', 'mask')).render({ data }) as typeof data
+  rendered.list[0]!.n = 9
+  ;(await expressions.compile("{{ data.list | sort: 'n' | reverse }}", 'mask')).render({ data })
+  t.strictSame(data, { list: [{ n: 2 }, { n: 1 }] })
+})
+
+t.test('the order of names does not show in text', async () => {
+  const expressions = createExpressions(countingRandom())
+  const expression = await expressions.compile('{{ data | stringify }}', 'fingerprint')
+  await fc.assert(
+    fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (data) => {
+      const turned = Object.fromEntries(Object.entries(data).reverse())
+      return expression.render({ data: turned }) === expression.render({ data })
+    }),
+    { numRuns: 50 },
+  )
+})
+
+t.test('reveal_last shows at most so many characters, and keeps length and hyphens', async () => {
+  const expressions = createExpressions(countingRandom())
+  const text = fc.string({ unit: fc.constantFrom('-', '1', 'a', 'é', '😀'), maxLength: 30 })
+  await fc.assert(
+    fc.asyncProperty(text, fc.integer({ min: 0, max: 12 }), async (data, count) => {
+      const expression = await expressions.compile(`{{ data | reveal_last: ${count}, '#' }}`, 'mask')
+      const before = [...data]
+      const after = [...(expression.render({ data }) as string)]
+      const shown = after.filter((character) => character !== '#' && character !== '-')
+      const tail = Math.max(0, before.length - count)
+      return (
+        after.length === before.length &&
+        shown.length <= count &&
+        before.every((character, at) => character !== '-' || after[at] === '-') &&
+        after.slice(tail).join() === before.slice(tail).join()
+      )
+    }),
+    { numRuns: 100 },
+  )
+})
+
+t.test(
+  'aliases are drawn without preference: bytes that would favour some letters are thrown away',
+  async (t) => {
+    const drawn = [255, 254, 252, 234, 233, 0]
+    const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn.shift() ?? 1) }
+    const expressions = createExpressions(random)
+    const length = await expressions.compile('{{ data | alias_preserve_length }}', 'id')
+    // 252 is the greatest multiple of 36 in a byte; 234 % 36 = 18 (s), 233 % 36 = 17 (r), then 0 (a).
+    t.equal(length.render({ data: '###' }), 'sra')
+  },
+)
+
+t.test('all of an alphabet is drawn about equally often', async (t) => {
+  let state = 1
+  const random = {
+    bytes: (count: number) =>
+      Uint8Array.from({ length: count }, () => {
+        state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+        return state >>> 24
+      }),
+  }
+  const expression = await createExpressions(random).compile('{{ data | alias_preserve_length }}', 'id')
+  const counts = new Map<string, number>()
+  for (let run = 0; run < 100; run++) {
+    for (const character of expression.render({ data: 'x'.repeat(360) }) as string) {
+      counts.set(character, (counts.get(character) ?? 0) + 1)
+    }
+  }
+  t.equal(counts.size, 36)
+  for (const [character, count] of counts)
+    t.ok(count > 850 && count < 1150, `${character}: ${count} of about 1000`)
+})
+
+t.test('work is bounded, by counting and not by the clock', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1), b: [1, 2, 3] })
+  const data = {
+    text: 'a'.repeat(100_000),
+    list: Array.from({ length: 20_000 }, (_, index) => ({ a: `x${index}` })),
+    deep: deep(60),
+  }
+  const hostile = [
+    "{{ data.text | replace: '', data.text }}",
+    "{{ data.text | split: '' | join: data.text }}",
+    `{{ data.list${' | concat: data.list'.repeat(15)} | size }}`,
+    `{{ data.list${" | sort: 'a'".repeat(25)} | size }}`,
+    "{{ data.deep | json: '$..*..*..*..*..*' }}",
+    "{{ data.list | json: '$[*,*,*,*,*,*,*,*][*,*,*,*,*,*,*]' }}",
+    '{{ data.text | slice: 0, 1000000000 }}',
+  ]
+  for (const text of hostile) {
+    const expression = await expressions.compile(text, 'mask')
+    t.match(
+      await refusal(() => expression.render({ data })),
+      /^this takes too much work for the size of the data/,
+      text,
+    )
+  }
+  const shared = new Budget(0)
+  const cheap = await expressions.compile('{{ data.text | upcase | size }}', 'mask')
+  const renderAgain = () => Array.from({ length: 100 }, () => cheap.render({ data }, shared))
+  t.match(await refusal(renderAgain), /^this takes too much work/, 'renderings can share a budget')
+})
+
+t.test('long data is no reason to refuse', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  const data = { text: 'é'.repeat(2_000_000), more: Array.from({ length: 100_000 }, (_, index) => index) }
+  const stringify = await expressions.compile('{{ data | stringify }}', 'fingerprint')
+  t.equal((stringify.render({ data }) as string).length, JSON.stringify(data).length)
+  const masked = await expressions.compile('{{ data.text | reveal_last: 4 }}', 'mask')
+  t.equal(masked.render({ data }), `${'X'.repeat(1_999_996)}éééé`)
+})
+
+t.test('a refusal shows nothing of the data', async (t) => {
+  const expressions = createExpressions(countingRandom())
+  for (const { expression, use, error } of table.rows.filter((row) => row.error !== undefined)) {
+    t.notMatch(error, /Sensitive|123-45|4242424242424242|3622/, expression)
+    t.match(
+      await refusal(async () => (await expressions.compile(expression, use)).render({ data: 'SECRET' })),
+      /^(?!.*SECRET)/,
+    )
+  }
+})

@@ -1,0 +1,68 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { base58, fingerprintText, fingerprintValue } from '../../src/domain/fingerprint.js'
+
+const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
+
+t.test('base58 gives the known answers of its makers', async (t) => {
+  // The vectors of draft-msporny-base58 and of Bitcoin Core's base58_encode_decode.json.
+  const table: [bytes: Uint8Array, text: string][] = [
+    [new TextEncoder().encode('Hello World!'), '2NEpo7TZRRrLZSi2U'],
+    [
+      new TextEncoder().encode('The quick brown fox jumps over the lazy dog.'),
+      'USm3fpXnKG5EUBx2ndxBDMPVciP5hGey2Jh4NDv6gmeo1LkMeiKrLJUUBk6Z',
+    ],
+    [hex('0000287fb4cd'), '11233QC4'],
+    [hex(''), ''],
+    [hex('61'), '2g'],
+    [hex('626262'), 'a3gV'],
+    [hex('00eb15231dfceb60925886b67d065299925915aeb172c06647'), '1NS17iag9jJgTHD1VXjvLCEnZuQ3rJDE9L'],
+    [hex('516b6fcd0f'), 'ABnLTmg'],
+    [hex('00000000000000000000'), '1111111111'],
+  ]
+  for (const [bytes, text] of table) t.equal(base58(bytes), text)
+})
+
+t.test('padded, 32 bytes are 43 or 44 characters and 16 bytes are 22', async (t) => {
+  t.equal(base58(new Uint8Array(32), 43), '1'.repeat(43))
+  t.equal(base58(new Uint8Array(32).fill(255), 43).length, 44)
+  t.equal(base58(hex(`00${'01'.repeat(31)}`), 43).length, 43)
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) =>
+      /^\w{43,44}$/.test(base58(bytes, 43)),
+    ),
+  )
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) => base58(bytes, 22).length === 22),
+  )
+})
+
+t.test('base58 can be undone', async () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) =>
+      Buffer.from(decode(base58(bytes))).equals(bytes),
+    ),
+  )
+})
+
+function decode(text: string): number[] {
+  const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
+  const zeros = /^1*/.exec(text)![0].length
+  let value = [...text].reduce((sum, digit) => sum * 58n + BigInt(alphabet.indexOf(digit)), 0n)
+  const bytes: number[] = []
+  for (; value > 0n; value /= 256n) bytes.unshift(Number(value % 256n))
+  return [...new Array<number>(zeros).fill(0), ...bytes]
+}
+
+t.test('a fingerprint is taken of type and value, told apart', async (t) => {
+  t.equal(fingerprintText('card', '4242'), '["card","4242"]')
+  t.equal(fingerprintText('token', { b: 1, a: [null] }), '["token","{\\"a\\":[null],\\"b\\":1}"]')
+  t.equal(
+    fingerprintText('token', 12),
+    fingerprintText('token', '12'),
+    'equal content, as in a stringified value',
+  )
+  t.not(fingerprintText('token', '","'), fingerprintText('token","', ''))
+  t.not(fingerprintText('card', '4242'), fingerprintText('card_number', '4242'))
+  t.equal(fingerprintValue(true), 'true')
+})

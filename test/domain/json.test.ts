@@ -1,0 +1,253 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { canonicalJson, decodeUtf8, exactNumber, parseJson } from '../../src/domain/json.js'
+import { CofferError } from '../../src/errors.js'
+
+function refusal(work: () => unknown): string {
+  try {
+    return `no refusal but ${JSON.stringify(work())}`
+  } catch (error) {
+    return error instanceof CofferError ? `${error.code}: ${error.message}` : `not ours: ${error}`
+  }
+}
+
+const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+
+const TAKEN: [text: string, value: unknown][] = [
+  ['null', null],
+  [' \t\r\n true \n', true],
+  ['-0.5e-3', -0.0005],
+  ['9007199254740992', 2 ** 53],
+  ['100000000000000000000', 1e20],
+  ['1E+2', 100],
+  ['0.1000000000000000000', 0.1],
+  ['""', ''],
+  ['"\\u0000\\ud83d\\ude00\\n\\/"', '\0😀\n/'],
+  ['"é😀"', 'é😀'],
+  ['[]', []],
+  ['{}', {}],
+  ['[1, [2], {"a": [3, {}]}]', [1, [2], { a: [3, {}] }]],
+  ['{"constructor": "Acme"}', { constructor: 'Acme' }],
+  ['{"constructor": {"name": 1}, "prototype": 2}', { constructor: { name: 1 }, prototype: 2 }],
+  ['{"toString": 1, "hasOwnProperty": 2, "": 3}', { toString: 1, hasOwnProperty: 2, '': 3 }],
+  ['{"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]}', { a: { a: 1 }, b: [{ a: 1 }, { a: 2 }] }],
+]
+
+const twice = 'this property occurs twice in one object; keep one of them'
+const prototypes = 'a property of this name could reach object prototypes and is never taken'
+const inexact =
+  'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string'
+
+const REFUSED: [text: string, place: string, reason: string][] = [
+  ['', '1, column 1', 'the text ends too early; expected a JSON value (strings and names in double quotes)'],
+  [
+    ' \n ',
+    '2, column 2',
+    'the text ends too early; expected a JSON value (strings and names in double quotes)',
+  ],
+  ['{"a": 1,\n "b" 2}', '2, column 6', 'expected ":" after the property name'],
+  ['{"a": 1,\n "b": }', '2, column 7', 'expected a JSON value (strings and names in double quotes)'],
+  ['{"a": 1 "b": 2}', '1, column 9', 'expected "," or "}"'],
+  ['{"a": 1,}', '1, column 9', 'expected a property name in double quotes'],
+  ["{'a': 1}", '1, column 2', 'expected a property name in double quotes or "}"'],
+  ['{"a": 1]', '1, column 8', 'expected "," or "}"'],
+  ['{"a": 1', '1, column 8', 'the text ends too early; expected "," or "}"'],
+  ['[1, 2', '1, column 6', 'the text ends too early; expected "," or "]"'],
+  ['[1 2]', '1, column 4', 'expected "," or "]"'],
+  ['[1,]', '1, column 4', 'expected a JSON value (strings and names in double quotes)'],
+  ['[', '1, column 2', 'the text ends too early; expected a JSON value or "]"'],
+  ['[,1]', '1, column 2', 'expected a JSON value or "]"'],
+  ['{', '1, column 2', 'the text ends too early; expected a property name in double quotes or "}"'],
+  ['1 2', '1, column 3', 'expected nothing more after the value'],
+  ['{} x', '1, column 4', 'expected nothing more after the value'],
+  ['01', '1, column 2', 'expected nothing more after the value'],
+  ['+1', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
+  ['.5', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
+  ['NaN', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
+  ['nul', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
+  ['nullx', '1, column 5', 'expected nothing more after the value'],
+  ['// no\n1', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
+  ['"abc', '1, column 5', 'the text ends inside a string; expected a closing quote'],
+  ['"a\nb"', '1, column 3', 'control characters in a string must be written as escapes such as \\n'],
+  [
+    '"\\x41"',
+    '1, column 2',
+    'expected an escape: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits',
+  ],
+  [
+    '"\\u12g4"',
+    '1, column 2',
+    'expected an escape: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits',
+  ],
+  ['\ufeff{}', '1, column 1', 'it starts with a byte order mark; send plain UTF-8'],
+  ['{"a": 1, "a": 2}', '1, column 10', twice],
+  ['{"a": 1, "\\u0061": 2}', '1, column 10', twice],
+  ['[{"k": {"a": 1, "b": 2, "a": 3}}]', '1, column 25', twice],
+  ['{"__proto__": 1}', '1, column 2', prototypes],
+  ['{"x": [{"\\u005f_proto__": {}}]}', '1, column 9', prototypes],
+  ['{"constructor": {"prototype": {}}}', '1, column 18', prototypes],
+  ['{"constructor": {"a": 1, "\\u0070rototype": {}}}', '1, column 26', prototypes],
+  [deep(65), '1, column 65', 'nested more than 64 levels deep'],
+  ['[9007199254740993]', '1, column 2', inexact],
+  ['-9007199254740993', '1, column 1', inexact],
+  ['1e400', '1, column 1', inexact],
+  ['1e-400', '1, column 1', inexact],
+  ['0.12345678901234567890', '1, column 1', inexact],
+  [`1${'0'.repeat(2000)}`, '1, column 1', inexact],
+  ['"\\ud800"', '1, column 1', 'half of a surrogate pair stands alone in this string'],
+  ['["ok", "\\udc00\\ud800"]', '1, column 8', 'half of a surrogate pair stands alone in this string'],
+  ['["\ud800"]', '1, column 3', 'half of a surrogate pair stands alone'],
+]
+
+t.test('the gate takes what JSON allows', async (t) => {
+  for (const [text, value] of TAKEN) t.equal(JSON.stringify(parseJson(text)), JSON.stringify(value), text)
+  t.equal(JSON.stringify(parseJson(deep(64))), deep(64), '64 levels')
+})
+
+t.test('the gate names line, column and what is expected of everything else', async (t) => {
+  for (const [text, place, reason] of REFUSED) {
+    const message = `validation: the JSON text is refused at line ${place}: ${reason}`
+    t.equal(
+      refusal(() => parseJson(text)),
+      message,
+      text.slice(0, 60),
+    )
+  }
+})
+
+t.test('the caller names the text and the kind of refusal', async (t) => {
+  const message =
+    'usage: --data is refused at line 1, column 2: expected a property name in double quotes or "}"'
+  t.equal(
+    refusal(() => parseJson('{x', { source: '--data', code: 'usage' })),
+    message,
+  )
+})
+
+t.test('the gate agrees with JSON.parse on every valid document', async (t) => {
+  const spaced = fc.tuple(fc.jsonValue(), fc.constantFrom(undefined, 1, '\t'))
+  fc.assert(
+    fc.property(spaced, ([value, space]) => {
+      const text = JSON.stringify(value, null, space)
+      if (/__proto__/.test(text)) return
+      if (JSON.stringify(parseJson(text)) !== JSON.stringify(JSON.parse(text))) throw new Error(text)
+    }),
+    { numRuns: 300 },
+  )
+  t.pass()
+})
+
+t.test('the gate never takes what JSON.parse refuses', async (t) => {
+  const pieces = fc.constantFrom(
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    ':',
+    '"a"',
+    '"b"',
+    '"',
+    '1',
+    '-',
+    '0',
+    '.',
+    'e',
+    'true',
+    'null',
+    ' ',
+    '\\',
+    'u',
+  )
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
+      const text = parts.join('')
+      let isValid = true
+      try {
+        JSON.parse(text)
+      } catch {
+        isValid = false
+      }
+      const message = refusal(() => parseJson(text))
+      if (message.startsWith('not ours')) throw new Error(`${text}: ${message}`)
+      if (!isValid && message.startsWith('no refusal')) throw new Error(`taken: ${text}`)
+      if (isValid && !message.startsWith('no refusal') && !message.includes(twice))
+        throw new Error(`refused: ${text}`)
+    }),
+    { numRuns: 3000 },
+  )
+  t.pass()
+})
+
+t.test('a number is taken exactly when a double keeps its value', async (t) => {
+  fc.assert(
+    fc.property(
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      (value) => exactNumber(String(value).replace('e+', 'e')) === value,
+    ),
+  )
+  fc.assert(
+    fc.property(
+      fc.bigInt({ min: 0n, max: 10n ** 30n }),
+      (value) => (exactNumber(String(value)) !== undefined) === isKept(value),
+    ),
+  )
+  t.equal(exactNumber('007'), 7)
+  t.equal(exactNumber('1.'), undefined)
+  t.equal(exactNumber(' 1'), undefined)
+  t.equal(exactNumber(''), undefined)
+})
+
+/** A double keeps an integer when its shortest decimal is the integer itself. */
+function isKept(value: bigint): boolean {
+  const [digits = '', power = '0'] = String(Number(value)).split('e+')
+  const [whole = '', fraction = ''] = digits.split('.')
+  return BigInt(whole + fraction) * 10n ** (BigInt(power) - BigInt(fraction.length)) === value
+}
+
+t.test('UTF-8 is decoded strictly', async (t) => {
+  t.equal(decodeUtf8(new TextEncoder().encode('é😀')), 'é😀')
+  const message = 'validation: the body is not UTF-8; encode it as UTF-8 without a byte order mark'
+  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
+    t.equal(
+      refusal(() => decodeUtf8(Uint8Array.from(bytes), 'the body')),
+      message,
+    )
+  }
+  t.match(
+    refusal(() => parseJson(decodeUtf8(Uint8Array.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d])))),
+    /byte order mark/,
+  )
+})
+
+t.test('canonical JSON is one text for equal values', async (t) => {
+  t.equal(
+    canonicalJson({ b: [1, { d: null, c: 'é' }], a: 1.0, A: '\u2028' }),
+    '{"A":"\u2028","a":1,"b":[1,{"c":"é","d":null}]}',
+  )
+  t.equal(canonicalJson({ a: undefined, b: [undefined] }), '{"b":[null]}')
+  t.equal(canonicalJson(undefined), 'null')
+  t.equal(
+    canonicalJson({ '\u{1f600}': 1, '\ufb01': 2 }),
+    '{"\u{1f600}":1,"\ufb01":2}',
+    'names in code unit order',
+  )
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = canonicalJson(value)
+      return text === canonicalJson(shuffled(value)) && canonicalJson(JSON.parse(text)) === text
+    }),
+    { numRuns: 300 },
+  )
+})
+
+/** The same value with the names of every object the other way round. */
+function shuffled(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shuffled)
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([name, member]) => [name, shuffled(member)]),
+  )
+}
