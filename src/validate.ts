@@ -16,7 +16,7 @@ export function validateInput(name: string, input: Record<string, unknown>): voi
   const validate = compiled[name]
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
   if (validate(input)) return
-  const errors = describeFailures(validate.errors ?? [])
+  const errors = describeFailures(validate.errors ?? [], input)
   throw new CofferError('validation', summarizeErrors(errors), { errors })
 }
 
@@ -26,11 +26,11 @@ export function summarizeErrors(errors: PropertyErrors): string {
   return `The request is not valid: ${messages.slice(0, 3).join('; ')}${messages.length > 3 ? '; …' : ''}.`
 }
 
-/** ajv's failures as messages per property, keyed by the path as the caller wrote it. */
-export function describeFailures(failures: readonly ErrorObject[]): PropertyErrors {
+/** ajv's failures of `input` as messages per property, keyed by the path as the caller wrote it. */
+export function describeFailures(failures: readonly ErrorObject[], input: unknown): PropertyErrors {
   const errors: PropertyErrors = Object.create(null)
   for (const failure of failures.slice(0, MOST_MESSAGES)) {
-    const path = pathOf(failure)
+    const path = pathOf(failure, input)
     errors[path] ??= []
     errors[path].push(describe(failure))
   }
@@ -38,17 +38,21 @@ export function describeFailures(failures: readonly ErrorObject[]): PropertyErro
 }
 
 /** `/rules/0/container` as `rules[0].container`; a missing or surplus property is named itself. */
-function pathOf({ instancePath, params }: ErrorObject): string {
+function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
   const named: unknown = params.missingProperty ?? params.additionalProperty
   const parts = instancePath
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   if (typeof named === 'string') parts.push(named)
-  return parts.reduce(
-    (path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : path === '' ? part : `${path}.${part}`),
-    '',
-  )
+  let path = ''
+  let place = input
+  for (const part of parts) {
+    // Only the input knows whether a number is a place in an array or a name.
+    path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
+    place = (place as Record<string, unknown> | null | undefined)?.[part]
+  }
+  return path
 }
 
 const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {

@@ -143,30 +143,31 @@ t.test(
 t.test('failures become messages per property, at the path the caller wrote', async (t) => {
   const failure = (keyword: string, instancePath: string, params: object) =>
     ({ keyword, instancePath, params, schemaPath: '' }) as Parameters<typeof describeFailures>[0][number]
-  t.same(
-    describeFailures([
-      failure('required', '', { missingProperty: 'type' }),
-      failure('type', '/containers/0', { type: 'string' }),
-      failure('type', '/containers/0', { type: ['array', 'null'] }),
-      failure('minimum', '/rules/1/priority', { limit: 1 }),
-      failure('additionalProperties', '/settings', { additionalProperty: 'a/b' }),
-      failure('maxLength', '/a~1b', { limit: 200 }),
-      failure('minLength', '/name', { limit: 1 }),
-      failure('enum', '/type', { allowedValues: ['a', 'b'] }),
-      failure('format', '/uuid', { format: 'uuid' }),
-      failure('maxProperties', '/metadata', { limit: 50 }),
-      failure('novel', '/x', {}),
-    ]),
-    {
-      type: ['is required', 'must be one of a, b'],
-      'containers[0]': ['must be a string', 'must be an array or null'],
-      'rules[1].priority': ['must be at least 1'],
-      'settings.a/b': ['is not known here'],
-      'a/b': ['must have at most 200 characters'],
-      name: ['must have at least 1 character'],
-      uuid: ['must be a UUID'],
-      metadata: ['must have at most 50 entries'],
-      x: ['is not valid'],
-    },
-  )
+  const input = { containers: [1], rules: [{}, { priority: 0 }], metadata: { 7: 1 } }
+  const failures = [
+    failure('required', '', { missingProperty: 'type' }),
+    failure('type', '/containers/0', { type: 'string' }),
+    failure('type', '/containers/0', { type: ['array', 'null'] }),
+    failure('minimum', '/rules/1/priority', { limit: 1 }),
+    failure('additionalProperties', '/settings', { additionalProperty: 'a/b' }),
+    failure('maxLength', '/a~1b', { limit: 200 }),
+    failure('minLength', '/name', { limit: 1 }),
+    failure('enum', '/type', { allowedValues: ['a', 'b'] }),
+    failure('format', '/uuid', { format: 'uuid' }),
+    failure('maxProperties', '/metadata', { limit: 50 }),
+    failure('type', '/metadata/7', { type: 'string' }),
+    failure('novel', '/x', {}),
+  ]
+  t.same(describeFailures(failures, input), {
+    type: ['is required', 'must be one of a, b'],
+    'containers[0]': ['must be a string', 'must be an array or null'],
+    'rules[1].priority': ['must be at least 1'],
+    'settings.a/b': ['is not known here'],
+    'a/b': ['must have at most 200 characters'],
+    name: ['must have at least 1 character'],
+    uuid: ['must be a UUID'],
+    metadata: ['must have at most 50 entries'],
+    'metadata.7': ['must be a string'],
+    x: ['is not valid'],
+  })
 })
