@@ -10,7 +10,7 @@ import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import { type AnyOperation, parseRoute } from '../../src/operations/operation.js'
 import { perform } from '../../src/operations/perform.js'
-import { runProcess } from '../cli/fake-process.js'
+import { type Outcome, runProcess } from '../cli/fake-process.js'
 import type { Answer } from './cases.js'
 
 /** One asked-for operation: `key` is the caller's API key, absent for the owner. */
@@ -73,7 +73,7 @@ export async function openCommandDoor(clock: MovableClock): Promise<Door> {
       const { words, stdin } = spell(definition, input)
       const flags = [...(reveal && definition.columns.includes('data') ? ['--reveal'] : []), '--yes']
       const outcome = await run([...words, ...flags], stdin, key === undefined ? {} : { COFFER_API_KEY: key })
-      return readOutcome(definition, outcome)
+      return readOutcome(outcome)
     },
     close: async () => rmSync(place, { recursive: true, force: true }),
   }
@@ -100,14 +100,8 @@ function spell(definition: AnyOperation, input: Record<string, unknown>): { word
   return { words: [...words.slice(0, 2), ...flags, ...words.slice(2)], stdin: '' }
 }
 
-function readOutcome(
-  definition: AnyOperation,
-  { code, stdout, stderr }: { code: number; stdout: string; stderr: string },
-): Answer {
-  if (code === 0)
-    return stdout === ''
-      ? { status: definition.success }
-      : { status: definition.success, body: JSON.parse(stdout) }
+function readOutcome({ code, stdout, stderr }: Outcome): Answer {
+  if (code === 0) return stdout === '' ? { status: 'done' } : { status: 'done', body: JSON.parse(stdout) }
   const line = stderr
     .trim()
     .split('\n')

@@ -7,10 +7,14 @@ const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [openPerformDoor, open
 
 for (const each of readCases()) {
   t.test(each.title, async (t) => {
-    const replays: { name: string; answers: Answer[] }[] = []
+    const replays: { name: string; answers: unknown }[] = []
     for (const open of DOORS) {
       const clock = { now: START }
       const door = await open(clock)
+      if (each.except?.includes(door.name)) {
+        await door.close()
+        continue
+      }
       try {
         replays.push({ name: door.name, answers: await replay(t, door, clock, each) })
       } finally {
@@ -19,12 +23,12 @@ for (const each of readCases()) {
     }
     const [first, ...others] = replays
     for (const other of others) {
-      t.same(normalize(other.answers), normalize(first!.answers), `${other.name} answers like ${first!.name}`)
+      t.same(other.answers, first!.answers, `${other.name} answers like ${first!.name}`)
     }
   })
 }
 
-async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case): Promise<Answer[]> {
+async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case): Promise<unknown> {
   const saved = new Map<string, unknown>()
   const answers: Answer[] = []
   for (const [index, step] of steps.entries()) {
@@ -44,5 +48,5 @@ async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case)
     answers.push(answer)
   }
   t.equal(answers.length, steps.length, `${door.name} answered every step`)
-  return answers
+  return normalize(answers, saved)
 }
