@@ -4,6 +4,9 @@
 // Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
 process.on('SIGUSR1', () => {})
 
+// Stays when the event loop runs dry before anybody said how it ended.
+process.exitCode = 1
+
 const { main } = require('../dist/coffer.cjs')
 
 main(process).then((code) => {

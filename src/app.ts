@@ -22,16 +22,17 @@ import { KEY_BYTES } from './crypto/seal.js'
 import { loadSodium, type Sodium } from './crypto/sodium.js'
 import { formatDate } from './domain/dates.js'
 import type { Expressions } from './domain/expression.js'
-import type { SettingsRecord, TenantRecord } from './domain/records.js'
+import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
 import { CofferError } from './errors.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import type { Host } from './operations/perform.js'
+import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
 import { encodeId } from './store/bytes.js'
 import { createFileEngine, openFileEngine } from './store/file-engine.js'
 import { type Files, nodeFiles } from './store/files.js'
 import { createMemoryEngine } from './store/memory-engine.js'
 import { createSealedStore } from './store/sealed-store.js'
-import type { Clock, Engine, Mac, Random, Store } from './store/store.js'
+import type { Clock, Engine, Mac, Random, Store, StoreReader } from './store/store.js'
 import { FORMAT, type Header, hasHeader, readHeader } from './store/vault-file.js'
 import { validateInput } from './validate.js'
 
@@ -63,9 +64,11 @@ export interface VaultFacts {
 /** An open vault: what `perform` needs, who its owner is, and what it consists of. */
 export interface App extends Host {
   readonly header: Header | undefined
-  /** The person who could unlock the vault, acting in its first tenant. */
-  owner(options: { reveal: boolean }): Promise<Caller>
-  tenant(): Promise<TenantRecord>
+  /** The person who could unlock the vault, acting in the tenant of this name or id, else in the oldest. */
+  owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
+  /** The tenant of this name or id, else the oldest. */
+  tenant(nameOrId?: string): Promise<TenantRecord>
+  generateTenantKeys(): TenantKeyBytes
   /** What can be told of the vault without reading a record. */
   describe(): VaultFacts
   close(): Promise<void>
@@ -113,7 +116,7 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
   sodium.memzero(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
   const app = createApp({ engine, keyring, random, header, sodium })
-  await createFirstTenant(app, keyring, tenantName)
+  await createFirstTenant(app, tenantName)
   return app
 }
 
@@ -172,7 +175,7 @@ export async function openEphemeral({
   const keyring = createKeyring(sodium, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ keys: keyring.engine, clock })
   const app = createApp({ engine, keyring, random, header: undefined, sodium })
-  await createFirstTenant(app, keyring, tenantName)
+  await createFirstTenant(app, tenantName)
   return app
 }
 
@@ -191,9 +194,9 @@ function createApp(parts: {
   const { engine, keyring, random, header, sodium } = parts
   const store = createSealedStore(engine, keyring)
   let expressions: Promise<Expressions> | undefined
-  let secretsMac: Promise<Mac> | undefined
+  let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
-  const tenant = () => readTenant(store)
+  const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   return {
     store,
     header,
@@ -208,12 +211,19 @@ function createApp(parts: {
       )
       return expressions
     },
-    hashSecret: async (text) => {
-      secretsMac ??= readSettings(store).then(({ secrets_key }) => createMac(sodium, fromBase64(secrets_key)))
-      return Buffer.from((await secretsMac)(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
+    hashSecret: async (text, reader) => {
+      secretsMac ??= createMac(sodium, fromBase64((await readSettings(reader)).secrets_key))
+      return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
     },
     isEqualSecret: (a, b) => isEqualDigest(sodium, utf8.encode(a), utf8.encode(b)),
-    owner: async (options) => ownerCaller(FIRST_TENANT, (await tenant()).owner_id, options),
+    owner: async ({ reveal, tenant: nameOrId }) => {
+      const { number, owner_id } = await tenant(nameOrId)
+      return ownerCaller(number, owner_id, { reveal })
+    },
+    generateTenantKeys: () => {
+      const { data, index, fingerprint } = keyring.generateTenant()
+      return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+    },
     close: () => {
       closing ??= store.close().then(() => keyring.wipe())
       return closing
@@ -228,56 +238,35 @@ function describeHeader(header: Header | undefined): VaultFacts {
   return { vault, format, created, key_slots }
 }
 
-async function readSettings(store: Store): Promise<SettingsRecord> {
-  const settings = await store.read((reader) => reader.get('settings', 0, 'vault'))
+async function readSettings(reader: StoreReader): Promise<SettingsRecord> {
+  const settings = await reader.get('settings', 0, 'vault')
   if (settings !== undefined) return settings
   throw new CofferError('vault_damaged', 'The settings of the vault are missing. Run: coffer vault verify')
 }
 
-async function readTenant(store: Store): Promise<TenantRecord> {
-  const tenant = await store.read((reader) => reader.get('tenant', 0, String(FIRST_TENANT)))
-  if (tenant !== undefined) return tenant
-  throw new CofferError(
-    'not_found',
-    'This vault has no tenant any more. Create another vault: coffer init --vault DIRECTORY',
-  )
+/** The first tenant is found without a search, which is what nearly every command wants. */
+async function readTenant(store: Store, nameOrId?: string): Promise<TenantRecord> {
+  return store.read(async (reader) => {
+    if (nameOrId !== undefined) return findTenant(reader, nameOrId)
+    const first = await reader.get('tenant', 0, String(FIRST_TENANT))
+    if (first !== undefined) return first
+    const { records, total } = await reader.find('tenant', 0, { page: 1, size: 1 })
+    const oldest = total > 1 ? await reader.find('tenant', 0, { page: total, size: 1 }) : { records }
+    const [tenant] = oldest.records
+    if (tenant !== undefined) return tenant
+    throw new CofferError('not_found', 'This vault has no tenant. Create one: coffer tenant create NAME')
+  })
 }
 
-/** The tenant, its keys, its owner, and the record that says so, at once. */
-async function createFirstTenant({ store, random }: App, keyring: Keyring, name: string): Promise<void> {
-  const ownerId = createUuid(random)
-  const tenantId = createUuid(random)
-  const raw = keyring.generateTenant()
-  const keys = { data: base64(raw.data), index: base64(raw.index), fingerprint: base64(raw.fingerprint) }
+/** The vault's own records and its first tenant, at once. */
+async function createFirstTenant(
+  { store, random, createUuid, generateTenantKeys }: App,
+  name: string,
+): Promise<void> {
+  const secretsKey = base64(random.bytes(KEY_BYTES))
   await store.write(async (writer) => {
-    const created_at = formatDate(writer.now)
-    await writer.insert('tenant', 0, {
-      number: FIRST_TENANT,
-      id: tenantId,
-      owner_id: ownerId,
-      name,
-      settings: {},
-      keys,
-      created_by: ownerId,
-      created_at,
-    })
-    await writer.insert('settings', 0, {
-      id: 'vault',
-      secrets_key: base64(random.bytes(KEY_BYTES)),
-      values: {},
-    })
-    await writer.insert('user', 0, { id: ownerId, created_at })
-    await writer.log(FIRST_TENANT, {
-      tenant_id: tenantId,
-      actor_id: ownerId,
-      actor_type: 'user',
-      entity_type: 'tenant',
-      entity_id: tenantId,
-      operation: 'create',
-      message: 'Tenant created',
-      created_at,
-      trace_id: createUuid(random),
-    })
+    await createVaultRecords(writer, { secretsKey, ownerId: createUuid() })
+    await createTenant(writer, { name, keys: generateTenantKeys(), createUuid })
   })
 }
 

@@ -49,6 +49,12 @@ export const SETTINGS = {
     description:
       'acts as the application whose key is the first line of standard input; the variable holds the key itself',
   },
+  tenant: {
+    flag: '--tenant <name>',
+    variable: 'COFFER_TENANT',
+    description:
+      'acts in this tenant, by name or id; else in the one chosen by tenant use, else in the first',
+  },
   output: {
     flag: '--output <format>',
     variable: 'COFFER_OUTPUT',
@@ -82,6 +88,7 @@ export const SETTINGS = {
 export interface Config {
   readonly vault?: string
   readonly keyFile?: string
+  readonly tenant?: string
   readonly passphraseFile?: string
   readonly passphraseFd?: number
   readonly passphraseCommand?: string
@@ -123,6 +130,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   const given = {
     vault: text('vault'),
     keyFile: text('keyFile'),
+    tenant: text('tenant'),
     passphraseFile: text('passphraseFile'),
     passphraseFd: descriptor === undefined ? undefined : readDescriptorNumber(descriptor),
     passphraseCommand: text('passphraseCommand'),

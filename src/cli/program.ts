@@ -22,6 +22,13 @@ export interface ParsedLine {
 
 const NOUNS: Record<string, string> = {
   token: 'Store values and get tokens for them',
+  app: 'Say who may call, and with which permissions',
+  log: 'See what was done',
+  tenant: 'Look after your tenant, and how much of it is used',
+  formula: 'Define code that reactors run',
+  reactor: 'Run code on the data of tokens',
+  member: 'See who belongs to your tenant',
+  invite: 'Invite people to your tenant',
   vault: 'Look after the vault itself',
 }
 

@@ -25,6 +25,11 @@ export async function gatherInput(
   const { input } = desk
   const flags = listFlags(definition)
   const given = await readFlags(desk, input, flags, options)
+  const { wholeBody } = definition
+  if (wholeBody !== undefined && given[wholeBody] === undefined) {
+    const source = typeof options.file === 'string' ? options.file : '-'
+    given[wholeBody] = await readDocument(desk, source)
+  }
   const path = Object.fromEntries(
     parseRoute(definition.route).parameters.map((name, index) => [name, words[index]]),
   )
@@ -88,7 +93,7 @@ async function readBody(
   given: Readonly<Record<string, unknown>>,
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
-  if (!takesBody(definition)) return {}
+  if (!takesBody(definition) || definition.wholeBody !== undefined) return {}
   if (typeof options.file === 'string')
     return parseBody(await input.readFile(options.file, '--file'), options.file)
   const isMissing = listFlags(definition).some(
@@ -98,6 +103,15 @@ async function readBody(
   if (!isWanted || isTerminal(desk.terminal.stdin) || input.isStdinTaken) return {}
   const text = await input.readFile('-', 'standard input')
   return text.trim() === '' ? {} : parseBody(text, 'standard input')
+}
+
+/** A body that is any JSON at all. */
+async function readDocument({ input, terminal }: Desk, source: string): Promise<unknown> {
+  if (source === '-' && isTerminal(terminal.stdin)) {
+    throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
+  }
+  const name = source === '-' ? 'standard input' : source
+  return parseJson(await input.readFile(source, source === '-' ? name : '--file'), { source: name })
 }
 
 function parseBody(text: string, name: string): Record<string, unknown> {

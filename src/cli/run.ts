@@ -23,11 +23,12 @@ export async function runOperation(
   const { terminal, config } = desk
   const format = chooseFormat(terminal, config.output)
   const key = await readApiKey(desk)
+  const { tenant } = config
   const input = await gatherInput(desk, definition, words, options)
   await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true
   const result = await desk.withVault(async (app) => {
-    const call = createCall(app, definition, { key, isReveal })
+    const call = createCall(app, definition, { key, isReveal, tenant })
     if (options.all !== true) return call(input)
     const pages = walkPages(call, input, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
@@ -59,10 +60,11 @@ async function readApiKey({ config, input }: Desk): Promise<string | undefined> 
 function createCall(
   app: App,
   definition: AnyOperation,
-  { key, isReveal }: { key: string | undefined; isReveal: boolean },
+  { key, isReveal, tenant }: { key: string | undefined; isReveal: boolean; tenant: string | undefined },
 ): Call {
   return async (input) => {
-    const caller = key === undefined ? await app.owner({ reveal: isReveal }) : await authenticate(app, key)
+    const caller =
+      key === undefined ? await app.owner({ reveal: isReveal, tenant }) : await authenticate(app, key)
     const { result } = await perform(app, caller, definition, input, app.createUuid())
     return result
   }

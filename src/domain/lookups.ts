@@ -24,6 +24,10 @@ const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
   api_key: ({ application_id }) => [{ field: 'application', value: application_id }],
   association: associationLookups,
   activity: activityLookups,
+  member: ({ user_id, role }) => [
+    { field: 'user', value: user_id },
+    { field: 'role', value: role },
+  ],
   log: logLookups,
 }
 

@@ -35,3 +35,17 @@ export async function collect<T>(
     return undefined
   }
 }
+
+/** Runs `work`; a refusal that names no property is about the one at `path`. */
+export function about<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.code !== 'validation' || error.errors !== undefined)
+      throw error
+    throw new CofferError('validation', `${path}: ${error.message}`, {
+      cause: error,
+      errors: { [path]: [error.message] },
+    })
+  }
+}

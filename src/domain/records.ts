@@ -16,6 +16,7 @@ export const KINDS = {
   api_key: 7,
   association: 8,
   activity: 9,
+  member: 10,
   log: 255,
 } as const
 
@@ -83,7 +84,23 @@ export interface SettingsRecord {
   id: 'vault'
   /** base64 of 32 random bytes: keys the hashes of API keys and links; it outlives a change of the vault's keys. */
   secrets_key: string
+  /** The user who created the vault, and owns every tenant made on its command line. */
+  owner_id: string
+  /** The number that the next tenant gets; none is ever given twice. */
+  next_tenant: number
   values: Record<string, unknown>
+}
+
+/** `user_id` leads to a {@link UserRecord} under tenant number 0. */
+export interface MemberRecord {
+  id: string
+  tenant_id: string
+  role: 'OWNER' | 'ADMIN'
+  user_id: string
+  created_by?: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
 }
 
 export interface ApplicationRecord {
@@ -150,6 +167,7 @@ export interface RecordOf {
   api_key: ApiKeyRecord
   association: AssociationRecord
   activity: ActivityRecord
+  member: MemberRecord
   log: LogRecord
 }
 

@@ -1,7 +1,39 @@
 /** Every operation of the product, in the order that help and reference show them. */
+import * as application from './application.js'
+import * as association from './association.js'
+import * as log from './log.js'
 import { createRegistry } from './registry.js'
-import { createToken, deleteToken, getToken, listTokens, updateToken } from './token.js'
+import { searchTokens } from './search.js'
+import * as tenant from './tenant.js'
+import * as token from './token.js'
+import { tokenize } from './tokenize.js'
 
-export const operations = [createToken, listTokens, getToken, updateToken, deleteToken]
+export const operations = [
+  token.createToken,
+  token.listTokens,
+  token.getToken,
+  token.updateToken,
+  token.deleteToken,
+  searchTokens,
+  tokenize,
+  association.linkTokens,
+  association.unlinkTokens,
+  association.createChild,
+  association.listChildren,
+  application.createApplication,
+  application.listApplications,
+  application.getApplication,
+  application.updateApplication,
+  application.deleteApplication,
+  application.regenerateKey,
+  application.whoami,
+  application.listPermissions,
+  log.listLogs,
+  log.listEntityTypes,
+  tenant.getTenant,
+  tenant.updateTenant,
+  tenant.deleteTenant,
+  tenant.reportUsage,
+]
 
 export const registry = createRegistry(operations)

@@ -8,7 +8,7 @@ import {
 } from '../domain/application.js'
 import { formatDate, parseExpiry } from '../domain/dates.js'
 import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../domain/permissions.js'
-import { refuseErrors } from '../domain/property-errors.js'
+import { about, refuseErrors } from '../domain/property-errors.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import { type Context, operation } from './operation.js'
@@ -98,7 +98,7 @@ export const createApplication = operation({
       id: context.createUuid(),
       tenant_id: tenant.id,
       type: input.type,
-      ...(await readGrants(context, input.type, input)),
+      ...readGrants(context, input.type, input),
       key_hash: hash,
       created_by: context.caller.actor.id,
       created_at: formatDate(context.now),
@@ -206,7 +206,7 @@ export const updateApplication = operation({
     const { expires_at: _, ...kept } = before
     const record: ApplicationRecord = {
       ...kept,
-      ...(await readGrants(context, before.type, input)),
+      ...readGrants(context, before.type, input),
       modified_by: context.caller.actor.id,
       modified_at: formatDate(context.now),
     }
@@ -308,7 +308,7 @@ export async function requireApplication(
   return record
 }
 
-async function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
+function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
   const rules = (input.rules ?? []).map((rule) => ({
     description: rule.description ?? '',
     priority: rule.priority,
@@ -318,8 +318,8 @@ async function readGrants(context: Context, type: ApplicationType, input: Applic
   }))
   const permissions = [...new Set(input.permissions ?? [])] as Permission[]
   refuseErrors(checkApplication(type, { permissions, rules }))
-  const expires =
-    input.expires_at === undefined ? undefined : await parseExpiry(input.expires_at, context.now)
+  const { expires_at: text } = input
+  const expires = text === undefined ? undefined : about('expires_at', () => parseExpiry(text, context.now))
   return {
     name: input.name,
     permissions,

@@ -13,8 +13,8 @@ import type { Host } from './perform.js'
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
   if (!isApiKey(key)) throw unauthenticated()
-  const hash = await host.hashSecret(key)
   return host.store.read(async (reader) => {
+    const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
     if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
     const application = await findApplication(reader, entry.tenant, entry.application_id)

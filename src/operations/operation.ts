@@ -31,6 +31,19 @@ export interface Context {
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
+/**
+ * What an operation is given that must not hold the vault while it works, because it waits for something slow. Each
+ * `inUnit` is a transaction of its own, log records included.
+ */
+export interface Session {
+  readonly caller: Caller
+  readonly traceId: string
+  createUuid(): string
+  inUnit<T>(work: (context: Context) => Promise<T>): Promise<T>
+  /** Performs another operation for another caller, as if they had asked. */
+  perform(caller: Caller, definition: AnyOperation, input: Record<string, unknown>): Promise<unknown>
+}
+
 /** An answer that names something which existed before: it is 200 where creating would have been 201. */
 export class Existing<T> {
   readonly result: T
@@ -53,6 +66,8 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown>
   readonly success: 200 | 201 | 204
   /** Path, query and body merged into one object. */
   readonly input: I
+  /** The property that the whole body is, where the body is no object of properties. */
+  readonly wholeBody?: string
   /** What the body must be sent as, where it is not `application/json`. */
   readonly contentType?: string
   /** What a table on a terminal shows; dots reach into objects. */
@@ -63,7 +78,10 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown>
   readonly destroys?: string
   /** The record written for each entity reached; absent where reading leaves no trace by design. */
   readonly log?: LogEntry
-  run(context: Context, input: Infer<I>): Promise<Out | Existing<Out>>
+  /** The work, all of it in one transaction. */
+  run?(context: Context, input: Infer<I>): Promise<Out | Existing<Out>>
+  /** Instead of `run`, for what takes several transactions. */
+  runDetached?(session: Session, input: Infer<I>): Promise<Out>
 }
 
 /** A declaration with its handler's input typed from its schema. */

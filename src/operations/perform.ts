@@ -7,9 +7,16 @@ import { formatDate } from '../domain/dates.js'
 import type { Expressions } from '../domain/expression.js'
 import type { LogRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import type { Random, Store, StoreWriter } from '../store/store.js'
+import type { Random, Store, StoreReader, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
-import { type AnyOperation, type Context, Existing, type LogEntry, parseRoute } from './operation.js'
+import {
+  type AnyOperation,
+  type Context,
+  Existing,
+  type LogEntry,
+  parseRoute,
+  type Session,
+} from './operation.js'
 import type { ObjectSchema } from './schema.js'
 
 /** The effects that operations are given. */
@@ -18,8 +25,8 @@ export interface Host {
   readonly random: Random
   createUuid(): string
   expressions(): Promise<Expressions>
-  /** Keyed hash of an API key or a link's secret, hexadecimal. */
-  hashSecret(text: string): Promise<string>
+  /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
+  hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */
   isEqualSecret(a: string, b: string): boolean
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
@@ -46,15 +53,31 @@ export async function perform(
   authorize(caller, definition)
   const complete = completeInput(definition.input, input)
   host.validate(definition, complete)
+  const session = createSession(host, caller, definition, traceId)
+  const out =
+    definition.runDetached === undefined
+      ? await session.inUnit((context) => definition.run!(context, complete))
+      : await definition.runDetached(session, complete)
+  const isExisting = out instanceof Existing
+  return { status: isExisting ? 200 : definition.success, result: isExisting ? out.result : out }
+}
+
+function createSession(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
   const durability = parseRoute(definition.route).method === 'GET' ? 'soon' : 'now'
-  return host.store.write(async (store) => {
-    const reached: ReachedEntity[] = []
-    const out = await definition.run(createContext(host, store, caller, reached), complete)
-    await writeLog(store, caller, definition, reached, traceId)
-    const isExisting = out instanceof Existing
-    return { status: isExisting ? 200 : definition.success, result: isExisting ? out.result : out }
-  }, durability)
+  return {
+    caller,
+    traceId,
+    createUuid: host.createUuid,
+    inUnit: (work) =>
+      host.store.write(async (store) => {
+        const reached: ReachedEntity[] = []
+        const out = await work(createContext(host, store, caller, reached))
+        await writeLog(store, caller, definition, reached, traceId)
+        return out
+      }, durability),
+    perform: async (other, inner, input) => (await perform(host, other, inner, input, traceId)).result,
+  }
 }
 
 /** @throws CofferError `forbidden` naming what is missing. */
@@ -89,7 +112,7 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
-    hashSecret: host.hashSecret,
+    hashSecret: (text) => host.hashSecret(text, store),
     isEqualSecret: host.isEqualSecret,
     tenant: async () => {
       const tenant = await store.get('tenant', 0, String(caller.tenant))

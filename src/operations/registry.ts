@@ -57,6 +57,9 @@ function findFaults(definition: AnyOperation): string[] {
     const isQuery = locateProperty(definition, property) === 'query'
     if (isQuery && type === undefined) faults.push(`query parameter ${property} has no type`)
   }
+  if ((definition.run === undefined) === (definition.runDetached === undefined)) {
+    faults.push('it needs one of run and runDetached')
+  }
   if (definition.examples.length === 0) faults.push('it has no example')
   if (definition.contentType !== undefined && method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')

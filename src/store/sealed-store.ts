@@ -152,6 +152,11 @@ class Writer extends Reader implements StoreWriter {
     await this.rows.remove(KINDS[kind], tenant, digest)
   }
 
+  async removeTenant(tenant: number): Promise<void> {
+    await this.remove('tenant', 0, String(tenant))
+    await this.rows.dropTenant(tenant)
+  }
+
   async log(tenant: number, record: RecordOf['log']): Promise<void> {
     const keys = await this.tenants.keysOf(this.rows, tenant)
     const id = digest(keys, ['log', tenant, this.rows.revision], ID_BYTES)

@@ -51,6 +51,8 @@ export interface StoreWriter extends StoreReader {
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
+  /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
+  removeTenant(tenant: number): Promise<void>
   /** Appends a log record; it can never be replaced or removed. */
   log(tenant: number, record: RecordOf['log']): Promise<void>
   /** BLAKE2b-256 of `text` under the tenant's fingerprint key, base58. */

@@ -1,0 +1,98 @@
+/** The audit log: reading it, and the kinds of entity it speaks of. Nothing can change it. */
+import { parseLogDate } from '../domain/dates.js'
+import { about } from '../domain/property-errors.js'
+import type { LogRecord } from '../domain/records.js'
+import type { Condition } from '../store/store.js'
+import { operation } from './operation.js'
+import { listOf, pageInput } from './page.js'
+
+/** Every entity type, by the name that records carry. */
+const ENTITY_TYPES = [
+  { display_name: 'Application', value: 'application' },
+  { display_name: 'Bank', value: 'bank' },
+  { display_name: 'Card', value: 'card' },
+  { display_name: 'Invitation', value: 'invitation' },
+  { display_name: 'Member', value: 'member' },
+  { display_name: 'Proxy', value: 'proxy' },
+  { display_name: 'Reactor', value: 'reactor' },
+  { display_name: 'ReactorFormula', value: 'reactor_formula' },
+  { display_name: 'Tenant', value: 'tenant' },
+  { display_name: 'Token', value: 'token' },
+] as const
+
+export const listLogs = operation({
+  name: 'log list',
+  summary: 'List what was done, newest first.',
+  permissions: ['log:read'],
+  route: 'GET /logs',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      entity_type: {
+        type: 'string',
+        maxLength: 100,
+        description: 'Only this type of entity; token matches cards and banks too.',
+      },
+      entity_id: { type: 'string', maxLength: 400, description: 'Only the entity with this id.' },
+      start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
+      end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+      ...pageInput(10_000),
+    },
+    additionalProperties: true,
+  },
+  columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
+  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
+  async run(context, input) {
+    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+    const and = [...entityConditions(input), ...dateConditions(input)]
+    const where = and.length === 0 ? {} : { where: { and } }
+    const { records, total } = await context.store.find('log', context.caller.tenant, { ...page, ...where })
+    return listOf(records.map(viewLog), total, page)
+  },
+})
+
+export const listEntityTypes = operation({
+  name: 'log entity-types',
+  summary: 'List the types of entity that the log speaks of.',
+  permissions: ['log:read'],
+  route: 'GET /logs/entity-types',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: ['display_name', 'value'],
+  examples: ['coffer log entity-types'],
+  run: async () => [...ENTITY_TYPES],
+})
+
+/** The API's log object: everything but what support needs. */
+export function viewLog({ trace_id: _, ...view }: LogRecord): Omit<LogRecord, 'trace_id'> {
+  return view
+}
+
+interface LogFilters {
+  entity_type?: string
+  entity_id?: string
+  start_date?: string
+  end_date?: string
+}
+
+function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
+  const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
+  if (type === undefined) return ids
+  // One look-up for the usual question, what happened to this token.
+  if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
+  return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
+}
+
+function dateConditions({ start_date, end_date }: LogFilters): Condition[] {
+  const from = readDate('start_date', start_date)
+  const below = readDate('end_date', end_date)
+  if (from === undefined && below === undefined) return []
+  return [
+    { range: 'created', ...(from === undefined ? {} : { from }), ...(below === undefined ? {} : { below }) },
+  ]
+}
+
+function readDate(property: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : about(property, () => parseLogDate(text))
+}

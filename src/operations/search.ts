@@ -1,0 +1,107 @@
+/** Token search: from the tree of a query to a condition over what tokens can be looked up by. */
+import { parseLogDate } from '../domain/dates.js'
+import {
+  type EqualsTerm,
+  MAX_QUERY_LENGTH,
+  parseSearchQuery,
+  type RangeTerm,
+  type SearchQuery,
+} from '../domain/search-query.js'
+import { metadataLookup, searchLookup } from '../domain/token-lookups.js'
+import { CofferError } from '../errors.js'
+import type { Condition } from '../store/store.js'
+import { type Context, operation } from './operation.js'
+import { pageInput } from './page.js'
+import { forEachContainerSet, listTokensWhere } from './token-access.js'
+import { TOKEN_COLUMNS } from './token-input.js'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const METADATA = 'metadata.'
+
+export const searchTokens = operation({
+  name: 'token search',
+  summary: 'Find tokens by their search indexes, metadata and other attributes.',
+  details: [
+    'Terms are field:value, joined by AND, OR, NOT (also ! and -) and parentheses; values with spaces in quotes.',
+    'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
+    'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day. A date without',
+    'a time stands for the whole day, in UTC.',
+  ].join('\n'),
+  permissions: ['token:search'],
+  route: 'POST /tokens/search',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      query: {
+        type: 'string',
+        maxLength: MAX_QUERY_LENGTH,
+        description: 'What to find; nothing matches every token.',
+      },
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: [
+    `coffer token search --query 'data:6789 AND NOT type:card'`,
+    `coffer token search --query 'container:/pii/* AND created_at:[2030-01-01 TO *]'`,
+  ],
+  log: { operation: 'read', message: 'Token retrieved' },
+  async run(context, input) {
+    const query = parseSearchQuery(input.query ?? '')
+    const conditions = query === undefined ? [] : [await toCondition(context, query)]
+    return listTokensWhere(context, conditions, input)
+  },
+})
+
+async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {
+  if (query.kind === 'equals') return toLookup(context, query)
+  if (query.kind === 'range') return toRange(query)
+  if (query.kind === 'not') return { not: await toCondition(context, query.part) }
+  const parts: Condition[] = []
+  for (const part of query.parts) parts.push(await toCondition(context, part))
+  return query.kind === 'and' ? { and: parts } : { or: parts }
+}
+
+async function toLookup(context: Context, { field, value }: EqualsTerm): Promise<Condition> {
+  if (field === 'id') return { ids: [value] }
+  if (field === 'data') return searchLookup(value)
+  if (field.startsWith(METADATA)) return metadataLookup(field.slice(METADATA.length), value)
+  if (field !== 'container') return { field, value }
+  return value.endsWith('*') ? startingWith(context, value.slice(0, -1)) : { field, value }
+}
+
+/** Containers on and below a path have a look-up of their own; any other beginning is found through the sets in use. */
+async function startingWith(context: Context, beginning: string): Promise<Condition> {
+  if (beginning.endsWith('/')) return { field: 'ancestor', value: beginning }
+  const found: Condition[] = []
+  await forEachContainerSet(context, ({ id, containers }) => {
+    const isFound = containers.some((container) => container.startsWith(beginning))
+    if (isFound) found.push({ field: 'containers', value: id })
+  })
+  return { or: found }
+}
+
+function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition {
+  const range = field === 'created_at' ? 'created' : 'modified'
+  const start = from === undefined ? undefined : readDate(from, column)
+  const end = to === undefined ? undefined : readDate(to, column)
+  return {
+    range,
+    ...(start === undefined ? {} : { from: isInclusive ? start.first : start.last + 1 }),
+    ...(end === undefined ? {} : { below: isInclusive ? end.last + 1 : end.first }),
+  }
+}
+
+/** The first and last ms that the text stands for: all of a day, or one moment. */
+function readDate(text: string, column: number): { first: number; last: number } {
+  try {
+    const first = parseLogDate(text)
+    const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
+    return { first, last: isDay ? first + DAY_MS - 1 : first }
+  } catch (cause) {
+    const message = `needs ISO 8601 dates such as 2030-01-31 (column ${column})`
+    throw new CofferError('validation', `query: ${message}`, { cause, errors: { query: [message] } })
+  }
+}

@@ -1,0 +1,143 @@
+/** Reaching tokens on behalf of a caller: which there are, which may be seen, how much of each, and what is noted. */
+import { formatDate } from '../domain/dates.js'
+import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
+import type { ContainersRecord, TokenRecord } from '../domain/records.js'
+import { redactDuplicate, type TokenView, viewToken } from '../domain/token.js'
+import { metadataLookup } from '../domain/token-lookups.js'
+import { CofferError } from '../errors.js'
+import type { Condition } from '../store/store.js'
+import type { Context, LogEntry } from './operation.js'
+import { type List, listOf } from './page.js'
+
+const SETS_PER_PAGE = 1000
+
+/** The name a token has in the log: cards and banks go by their own. */
+export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): string {
+  return type === 'card' || type === 'bank' ? type : 'token'
+}
+
+/** Notes for log and usage report that the operation reached this token. */
+export async function reachToken(context: Context, record: TokenRecord, as?: LogEntry): Promise<void> {
+  context.reached(entityTypeOf(record), record.id, as)
+  const id = activityId(context, record)
+  if ((await context.store.get('activity', context.caller.tenant, id)) !== undefined) return
+  await insertActivity(context, { id })
+}
+
+/** The same for a token that was just created. `isFresh`: its id was never given before. */
+export async function reachNewToken(context: Context, record: TokenRecord, isFresh: boolean): Promise<void> {
+  context.reached(entityTypeOf(record), record.id)
+  const id = activityId(context, record)
+  const { tenant } = context.caller
+  // An id given again in the month its first token was deleted is one active token, but a creation of its own.
+  const isKnown = !isFresh && (await context.store.get('activity', tenant, id)) !== undefined
+  if (isKnown) await context.store.remove('activity', tenant, id)
+  await insertActivity(context, { id, created: record.type })
+}
+
+function activityId({ now }: Context, { id }: TokenRecord): string {
+  return `${monthOf(now)}/${id}`
+}
+
+/** `2030-01`, in UTC. */
+export function monthOf(now: number): string {
+  return formatDate(now).slice(0, '2030-01'.length)
+}
+
+async function insertActivity(context: Context, activity: { id: string; created?: string }): Promise<void> {
+  const record = { ...activity, month: monthOf(context.now), at: formatDate(context.now) }
+  await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
+}
+
+/** @throws CofferError `not_found` */
+export async function requireToken(context: Context, id: string): Promise<TokenRecord> {
+  const record = await context.store.get('token', context.caller.tenant, id)
+  if (record === undefined) throw new CofferError('not_found', 'There is no token with this id.')
+  return record
+}
+
+/** @throws CofferError `forbidden` when no rule grants `permission` on all of `containers`. */
+export function requireTransform(
+  context: Context,
+  permission: Permission,
+  containers: readonly string[],
+): Transform {
+  const transform = context.caller.transform(permission, containers)
+  if (transform !== undefined) return transform
+  throw new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
+}
+
+/** The token as a caller with this transform is shown it after writing: masked, whatever the rule says. */
+export function viewWritten(record: TokenRecord, transform: Transform): TokenView {
+  return viewToken(record, stricterTransform('mask', transform))
+}
+
+/** What the filters of a list ask for. */
+export function filterConditions(filters: {
+  id?: string[]
+  type?: string[]
+  metadata?: Record<string, string>
+}): Condition[] {
+  const { id, type, metadata = {} } = filters
+  const ids = id === undefined ? [] : [{ ids: id }]
+  const types = type === undefined ? [] : [{ or: type.map((value) => ({ field: 'type', value })) }]
+  const notes = Object.entries(metadata).map(([key, value]) => metadataLookup(key, value))
+  return [...ids, ...types, ...notes]
+}
+
+/** A page of the tokens that match and that the caller may read, each shown as far as its rule lets it be. */
+export async function listTokensWhere(
+  context: Context,
+  conditions: readonly Condition[],
+  { page = 1, size = 20 }: { page?: number; size?: number },
+): Promise<List<TokenView>> {
+  const and = [...conditions, ...(await readableCondition(context))]
+  const where = and.length === 0 ? {} : { where: { and } }
+  const { records, total } = await context.store.find('token', context.caller.tenant, {
+    page,
+    size,
+    ...where,
+  })
+  const views: TokenView[] = []
+  for (const record of records) {
+    views.push(viewToken(record, requireTransform(context, 'token:read', record.containers)))
+    await reachToken(context, record)
+  }
+  return listOf(views, total, { page, size })
+}
+
+/**
+ * That a token's set of containers is one that the caller may read. There are few sets and many tokens, so the sets
+ * are decided one by one and the tokens counted by them.
+ */
+async function readableCondition(context: Context): Promise<Condition[]> {
+  const { caller } = context
+  // A rule that decides for the root covers everything below.
+  if (caller.transform('token:read', ['/']) !== undefined) return []
+  const readable: Condition[] = []
+  await forEachContainerSet(context, ({ id, containers }) => {
+    if (caller.transform('token:read', containers) !== undefined)
+      readable.push({ field: 'containers', value: id })
+  })
+  return [{ or: readable }]
+}
+
+/** Visits every distinct set of containers that a token of the tenant has or had. */
+export async function forEachContainerSet(
+  { store, caller }: Context,
+  visit: (set: ContainersRecord) => void,
+): Promise<void> {
+  for (let page = 1; ; page++) {
+    const { records, total } = await store.find('containers', caller.tenant, { page, size: SETS_PER_PAGE })
+    records.forEach(visit)
+    if (page * SETS_PER_PAGE >= total) return
+  }
+}
+
+/** The original, to somebody who asked for a duplicate of it: redacted where they may not read it. */
+export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
+  await reachToken(context, original, { operation: 'read', message: 'Token retrieved' })
+  const transform = context.caller.transform('token:read', original.containers)
+  if (transform === undefined) return redactDuplicate(viewToken(original, 'redact'))
+  return viewWritten(original, transform)
+}

@@ -1,0 +1,113 @@
+/** Writing tokens: the one way a token comes to be, whichever operation asked for it, and the one way it changes. */
+import { formatDate } from '../domain/dates.js'
+import { stricterTransform } from '../domain/permissions.js'
+import type { TokenRecord } from '../domain/records.js'
+import { patchToken, prepareToken, type TokenDraft, type TokenView } from '../domain/token.js'
+import { type Context, Existing } from './operation.js'
+import { reachNewToken, reachToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+
+const ID_DRAWS = 10
+
+/**
+ * Creates a token from create-token attributes, or answers with the one that it would duplicate.
+ * @throws CofferError `validation`, `forbidden`, `conflict`
+ */
+export async function createFrom(
+  context: Context,
+  input: Readonly<Record<string, unknown>>,
+): Promise<TokenView | Existing<TokenView>> {
+  const draft = await prepareToken(input, { expressions: await context.expressions(), now: context.now })
+  const transform = requireTransform(context, 'token:create', draft.record.containers)
+  const fingerprint = await fingerprintOf(context, draft)
+  if (await isDeduplicated(context, draft)) {
+    const original = await findByFingerprint(context, fingerprint)
+    if (original !== undefined) return new Existing(await showDuplicate(context, original))
+  }
+  const { id, isFresh } = await drawId(context, draft)
+  const record: TokenRecord = {
+    ...draft.record,
+    id,
+    tenant_id: (await context.tenant()).id,
+    fingerprint,
+    created_by: context.caller.actor.id,
+    created_at: formatDate(context.now),
+  }
+  await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
+  await reachNewToken(context, record, isFresh)
+  return viewWritten(record, transform)
+}
+
+/**
+ * Applies a merge patch, or answers with the token that the result would duplicate and leaves this one as it was.
+ * @throws CofferError `validation`, `forbidden`
+ */
+export async function updateFrom(
+  context: Context,
+  before: TokenRecord,
+  patch: Readonly<Record<string, unknown>>,
+): Promise<TokenView> {
+  const transform = requireTransform(context, 'token:update', before.containers)
+  const draft = await patchToken(before, patch, {
+    expressions: await context.expressions(),
+    now: context.now,
+  })
+  const after = requireTransform(context, 'token:update', draft.record.containers)
+  const fingerprint = await fingerprintOf(context, draft)
+  if (await isDeduplicated(context, draft)) {
+    const original = await findByFingerprint(context, fingerprint, before.id)
+    if (original !== undefined) return showDuplicate(context, original)
+  }
+  const record: TokenRecord = {
+    ...draft.record,
+    id: before.id,
+    tenant_id: before.tenant_id,
+    fingerprint,
+    created_by: before.created_by,
+    created_at: before.created_at,
+    modified_by: context.caller.actor.id,
+    modified_at: formatDate(context.now),
+  }
+  await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
+  await reachToken(context, record)
+  return viewWritten(record, stricterTransform(transform, after))
+}
+
+function putOptions({ searchValues, expires }: TokenDraft) {
+  return { search: searchValues, ...(expires === undefined ? {} : { expires }) }
+}
+
+function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promise<string> {
+  return context.store.fingerprint(context.caller.tenant, fingerprintText)
+}
+
+/** What the token says counts, else the tenant's setting. */
+async function isDeduplicated(context: Context, { record }: TokenDraft): Promise<boolean> {
+  return record.deduplicate_token ?? (await context.tenant()).settings.deduplicate_tokens === 'true'
+}
+
+/** The oldest token with this fingerprint, the one that later ones are duplicates of. */
+async function findByFingerprint(
+  context: Context,
+  value: string,
+  except?: string,
+): Promise<TokenRecord | undefined> {
+  const others = except === undefined ? [] : [{ not: { ids: [except] } }]
+  const where = { and: [{ field: 'fingerprint', value }, ...others] }
+  const find = (page: number) => context.store.find('token', context.caller.tenant, { where, page, size: 1 })
+  const newest = await find(1)
+  const { records } = newest.total > 1 ? await find(newest.total) : newest
+  // Keys are short digests; what must be exact is compared.
+  return records.find(({ fingerprint }) => fingerprint === value)
+}
+
+/** The id asked for, one drawn by its alias expression, or a UUID where neither gives one that is free. */
+async function drawId(context: Context, draft: TokenDraft): Promise<{ id: string; isFresh: boolean }> {
+  const { id: wanted } = draft
+  if (wanted?.kind === 'given') return { id: wanted.id, isFresh: false }
+  for (let draw = 0; wanted !== undefined && draw < ID_DRAWS; draw++) {
+    const id = wanted.draw()
+    if ((await context.store.get('token', context.caller.tenant, id)) === undefined)
+      return { id, isFresh: false }
+  }
+  return { id: context.createUuid(), isFresh: true }
+}
