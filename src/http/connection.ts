@@ -2,7 +2,7 @@
  * One client's connection: how many of its requests are unanswered, and how a request that never became one is
  * refused in our own shape. It knows bytes and order, not what is asked.
  */
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError } from '../errors.js'
 import { type Answer, answerProblem } from './exchange.js'
@@ -13,8 +13,10 @@ const LINGER_MS = 1_000
 export class Connection {
   readonly #socket: Socket
   #open = 0
+  /** What is said when everything before it is answered. */
   #refusal: string | undefined
-  #isBroken = false
+  #fault: CofferError | undefined
+  #last: IncomingMessage | undefined
   #failBody: ((error: CofferError) => void) | undefined
 
   constructor(socket: Socket) {
@@ -28,11 +30,12 @@ export class Connection {
 
   /** Nothing that comes from this client can be understood any more. */
   get isBroken(): boolean {
-    return this.#isBroken
+    return this.#fault !== undefined
   }
 
-  begin(): void {
+  begin(request: IncomingMessage): void {
     this.#open++
+    this.#last = request
   }
 
   /** One more answer is out, or its client is gone. */
@@ -41,20 +44,21 @@ export class Connection {
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
-  /** Who waits for a body is told when the rest of it can never come. */
+  /** Who waits for a body is told when the rest of it can never come; undefined: nobody waits any more. */
   awaitBody(fail: ((error: CofferError) => void) | undefined): void {
     this.#failBody = fail
+    if (this.#fault !== undefined) fail?.(this.#fault)
   }
 
   /**
-   * Refuses what came instead of a request. Requests before it on this connection are answered first; when it was the
-   * body of one, that one is answered with the refusal. True when this is the first refusal, and the raw one.
+   * Refuses what came instead of a request, after the answers to those before it. When it is the body of one that is
+   * broken, whoever reads that is told instead. True when the refusal is an answer of its own.
    */
   refuse(error: CofferError, traceId: string, traceHeader: string): boolean {
-    if (this.#isBroken) return false
-    this.#isBroken = true
-    if (this.#failBody !== undefined) {
-      this.#failBody(error)
+    if (this.#fault !== undefined) return false
+    this.#fault = error
+    if (this.#open > 0 && this.#last?.complete === false) {
+      this.#failBody?.(error)
       return false
     }
     const answer = answerProblem(error, traceId)
@@ -78,14 +82,24 @@ function spellAnswer({ status, headers, body }: Answer): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
 }
 
+type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }
+
 /** What Node's parser complains of, in our words. */
-export function describeParserError(error: Error & { code?: string; rawPacket?: Buffer }): CofferError {
-  const { code, rawPacket } = error
+export function describeParserError(error: ParserError): CofferError {
+  const { code } = error
   if (code === 'HPE_HEADER_OVERFLOW')
     return new CofferError('headers_too_large', 'The request line and headers are larger than 16 KiB.')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new CofferError('request_timeout', 'The request took too long to arrive.')
-  if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(rawPacket?.toString('latin1') ?? ''))
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    return new CofferError('too_large', 'The extensions of the chunks are too large.')
+  if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(faultyLine(error)))
     return new CofferError('method_not_allowed', 'This method is not known here.')
   return new CofferError('validation', 'This is not an HTTP/1.1 request that can be understood.')
+}
+
+/** The line that the parser stopped in, and what follows it. */
+function faultyLine({ rawPacket, bytesParsed = 0 }: ParserError): string {
+  const text = rawPacket?.toString('latin1') ?? ''
+  return text.slice(text.lastIndexOf('\n', bytesParsed) + 1)
 }

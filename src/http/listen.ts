@@ -57,6 +57,7 @@ function portOf(server: Server): number {
 }
 
 function explain(error: unknown, port: number): CofferError {
+  if (error instanceof CofferError) return error
   const code = codeOf(error)
   if (code === 'EADDRINUSE')
     return new CofferError(

@@ -43,12 +43,12 @@ const API_KEY = 'apiKey'
 
 /** The document that describes `registry` as this server answers it. */
 export function createDocument(registry: Registry, options: DocumentOptions): OpenApiDocument {
+  const names = nameHeaders(options.prefix)
   const paths: OpenApiDocument['paths'] = {}
   for (const definition of registry.operations) {
     const endpoint = describeEndpoint(definition)
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: describe(endpoint) }
   }
-  const names = nameHeaders(options.prefix)
   return {
     openapi: '3.1.0',
     info: {

@@ -166,7 +166,7 @@ class Port {
       )
       return
     }
-    connection.begin()
+    connection.begin(request)
     response.once('close', () => connection.end())
     const body = new Body(request, connection, expectsContinue ? () => response.writeContinue() : undefined)
     const ask = {
@@ -264,6 +264,7 @@ class Body {
   drain(done: () => void): void {
     const request = this.#request
     let left = DRAIN_LIMIT_BYTES
+    this.#connection.awaitBody(done)
     request.once('close', done)
     request.once('end', done)
     request.on('data', (chunk: Buffer) => {

@@ -1,0 +1,295 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import t, { type Test } from 'tap'
+import type { AccessEntry } from '../../src/http/access-log.js'
+import { createAnswerer } from '../../src/http/answerer.js'
+import { type RunningServer, SERVER_LIMITS, startServer } from '../../src/http/server.js'
+import { readAnswers, sendRaw, spellRequest } from '../http/socket.js'
+import { createToy, KEYS } from '../http/toy.js'
+
+const BODY_LIMIT_BYTES = 100_000
+const SECRET = '4242424242424242'
+
+const entries: AccessEntry[] = []
+const toy = createToy({ bodyLimitBytes: BODY_LIMIT_BYTES, record: (entry) => entries.push(entry) })
+const server: RunningServer = await startServer({
+  answerer: createAnswerer(toy.options),
+  addresses: ['127.0.0.1'],
+  port: 0,
+  limits: { ...SERVER_LIMITS, headersMs: 600, requestMs: 900 },
+  traceHeader: 'svc-trace-id',
+  createTraceId: () => 'below-http',
+  record: (entry) => entries.push(entry),
+})
+const { port } = server
+
+t.afterEach(async () => {
+  const [answer] = readAnswers(await sendRaw(port, spellRequest('GET /healthz', { Connection: 'close' })))
+  if (answer?.status !== 200) throw new Error('the server does not go on')
+  if (toy.faults.length > 0) throw new Error('something failed on our side', { cause: toy.faults[0] })
+})
+
+t.teardown(() => server.stop())
+
+const key = { 'SVC-API-KEY': KEYS.all, Connection: 'close' }
+const json = { ...key, 'Content-Type': 'application/json' }
+
+/** Sends bytes and expects one answer of our shape. */
+async function expectProblem(
+  t: Test,
+  name: string,
+  status: number,
+  parts: string | Uint8Array | (string | Uint8Array)[],
+): Promise<void> {
+  const text = await sendRaw(port, parts)
+  const answers = readAnswers(text)
+  t.equal(answers.length, 1, `${name}: one answer`)
+  const [answer] = answers
+  t.equal(answer?.status, status, name)
+  t.match(answer?.headers['content-type'], /^application\/problem\+json/, name)
+  t.ok(answer?.headers['svc-trace-id'], name)
+  const problem = JSON.parse(answer?.body || '{}') as { status: number; instance: string }
+  t.match(problem, { type: /^urn:coffer:problem:/, title: /./, status, detail: /./, instance: /./ }, name)
+  t.equal(problem.instance, answer?.headers['svc-trace-id'])
+  t.notMatch(text, SECRET, `${name}: nothing of the request comes back`)
+}
+
+t.test('bodies that mean nothing or two things are 400', async (t) => {
+  const bodies: [string, string][] = [
+    ['duplicate keys', `{"name":"a","data":"${SECRET}","data":1}`],
+    ['__proto__', `{"name":"a","__proto__":{"data":"${SECRET}"}}`],
+    ['__proto__, escaped', `{"\\u005f\\u005fproto__":1,"name":"${SECRET}"}`],
+    ['constructor.prototype', '{"name":"a","constructor":{"prototype":1}}'],
+    ['10,000 levels of arrays', `{"name":"a","data":${'['.repeat(10_000)}${']'.repeat(10_000)}}`],
+    ['10,000 levels of objects', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+    ['levels without end', '['.repeat(BODY_LIMIT_BYTES)],
+    ['2^53 + 1', '{"name":"a","data":9007199254740993}'],
+    ['1e400', '{"name":"a","data":1e400}'],
+    ['NaN', '{"name":"a","data":NaN}'],
+    ['Infinity', '{"name":"a","data":-Infinity}'],
+    ['a lone surrogate, escaped', '{"name":"a","data":"\\ud83d"}'],
+    ['a byte order mark', '\ufeff{"name":"a"}'],
+    ['a comment', '{"name":"a"/**/}'],
+    ['a trailing comma', '{"name":"a",}'],
+    ['two values', '{"name":"a"}{"name":"b"}'],
+    ['a raw control character', '{"name":"a\n"}'],
+    ['an empty body', ''],
+    ['a wrong type', `{"name":["${SECRET}"]}`],
+    ['too long a value', `{"name":"${SECRET}"}`],
+    ['a top-level array', '[]'],
+    ['a top-level number', '1'],
+  ]
+  for (const [name, body] of bodies)
+    await expectProblem(t, name, 400, spellRequest('POST /things', json, body))
+  const invalid = Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
+  const head = spellRequest('POST /things', { ...json, 'Content-Length': String(invalid.length) })
+  await expectProblem(t, 'invalid UTF-8', 400, [head, invalid])
+})
+
+t.test('what a body may not be sent as is 415', async (t) => {
+  const body = `{"name":"${SECRET}"}`
+  const types = [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/json; charset=iso-8859-1',
+    'application/merge-patch+json',
+    '*/*',
+    'application/json\0',
+  ]
+  for (const type of types.slice(0, -1))
+    await expectProblem(t, type, 415, spellRequest('POST /things', { ...key, 'Content-Type': type }, body))
+  await expectProblem(
+    t,
+    'a NUL in a header',
+    400,
+    spellRequest('POST /things', { 'Content-Type': types.at(-1)! }, body),
+  )
+  const zipped = gzipSync(body)
+  const head = spellRequest('POST /things', {
+    ...json,
+    'Content-Encoding': 'gzip',
+    'Content-Length': String(zipped.length),
+  })
+  await expectProblem(t, 'gzip', 415, [head, zipped])
+  await expectProblem(t, 'PATCH as JSON', 415, spellRequest('PATCH /things/a', json, body))
+})
+
+t.test('what is too large is refused, and the refusal can be read', async (t) => {
+  const large = 'x'.repeat(BODY_LIMIT_BYTES + 1)
+  await expectProblem(t, 'a body over the limit', 413, spellRequest('POST /things', json, large))
+  const chunk = `${(10_000).toString(16)}\r\n${'x'.repeat(10_000)}\r\n`
+  const chunked = `POST /things HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${KEYS.all}\r\nTransfer-Encoding: chunked\r\n\r\n`
+  await expectProblem(t, 'a chunked body over the limit', 413, [
+    chunked,
+    ...Array.from({ length: 100 }, () => chunk),
+    '0\r\n\r\n',
+  ])
+  const megabyte = Buffer.alloc(1_000_000, 'x')
+  const head = spellRequest('POST /things', { ...json, 'Content-Length': '7000000' })
+  await expectProblem(t, '7 MB', 413, [head, ...Array.from({ length: 7 }, () => megabyte)])
+  const endless = spellRequest('POST /things', { ...json, 'Content-Length': '1000000000000' })
+  const text = await sendRaw(port, [endless, ...Array.from({ length: 12 }, () => megabyte)])
+  t.match(text, /^(HTTP\/1\.1 413 |$)/, 'beyond 8 MiB of the rest the connection is cut')
+  await expectProblem(
+    t,
+    'a header of 16 KiB',
+    431,
+    spellRequest('GET /things', { ...key, 'X-Long': 'x'.repeat(17_000) }),
+  )
+  await expectProblem(t, 'a URL of 16 KiB', 431, spellRequest(`GET /things/${'x'.repeat(17_000)}`, key))
+  await expectProblem(t, 'an id of 8 KiB', 404, spellRequest(`GET /nothing/${'x'.repeat(8_000)}`, key))
+  await expectProblem(t, 'many headers', 431, spellRequest('GET /things', many(3_000)))
+  await expectProblem(t, 'a chunk extension', 413, [chunked, `5;${'x'.repeat(20_000)}\r\nhello\r\n0\r\n\r\n`])
+})
+
+function many(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`X-${at}`, 'y']))
+}
+
+t.test('what comes too slowly is 408', async (t) => {
+  const slowHeaders = expectProblem(
+    t,
+    'headers that never end',
+    408,
+    'GET /things HTTP/1.1\r\nHost: x\r\nX-Slow: ',
+  )
+  const head = spellRequest('POST /things', { ...json, 'Content-Length': '100' })
+  const slowBody = expectProblem(t, 'a body that never ends', 408, [head, '{"name":'])
+  const slowUnknown = expectProblem(t, 'a body nobody waits for', 404, [
+    head.replace('/things', '/x'),
+    '{"name":',
+  ])
+  await Promise.all([slowHeaders, slowBody, slowUnknown])
+})
+
+t.test('paths and ids lead nowhere but to their operation', async (t) => {
+  const cases: [string, number][] = [
+    ['/things/%zz', 400],
+    ['/things/%', 400],
+    ['/things/%c3', 400],
+    ['/things/%ED%A0%80', 400],
+    ['/nothing/../things', 404],
+    ['/../../etc/passwd', 404],
+    ['/things/a/../missing', 404],
+    ['/things/./missing', 404],
+    ['//things/missing', 404],
+    ['/things//', 404],
+    ['/things%2Fmissing', 404],
+    ['/things/missing#fragment', 200],
+    ['/things/missing;x=y', 200],
+    ['/things/..%2f..%2f..%2fetc%2fpasswd', 200],
+    ['/things/%00', 200],
+    ['/things/%7B%7B%20data%20%7D%7D', 200],
+    ['/things/missing?%zz', 400],
+    ['/things?size=0', 400],
+    ['/things?size=9999999999999999999999', 400],
+    ['/things?id=1&id=2&id=3&id=4', 400],
+  ]
+  for (const [target, status] of cases) {
+    if (status === 200) {
+      const [answer] = readAnswers(await sendRaw(port, spellRequest(`GET ${target}`, key)))
+      t.equal(answer?.status, 200, target)
+      const id = decodeURIComponent(target.slice('/things/'.length))
+      t.same(JSON.parse(answer?.body ?? ''), { id }, 'an id is text, whatever it looks like')
+    } else await expectProblem(t, target, status, spellRequest(`GET ${target}`, key))
+  }
+  const raw = Buffer.from(spellRequest('GET /things/é', key))
+  await expectProblem(t, 'raw UTF-8 in the path', 400, raw)
+})
+
+t.test('unknown methods are 405, here and below HTTP', async (t) => {
+  for (const method of ['PUT', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'BREW', 'CONNECT'])
+    await expectProblem(t, method, 405, spellRequest(`${method} /things`, key))
+  const head = await sendRaw(port, spellRequest('HEAD /things', key))
+  t.match(head, /^HTTP\/1\.1 405 [\s\S]*\r\nallow: GET, POST\r\n[\s\S]*\r\n\r\n$/i, 'HEAD has no body')
+})
+
+t.test('what is not HTTP/1.1 is 400', async (t) => {
+  const cases: [string, string | Uint8Array][] = [
+    ['garbage', 'hello\r\n\r\n'],
+    ['a TLS greeting', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03])],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['HTTP/9', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
+    ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
+    ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+    ['a space before the colon', 'GET / HTTP/1.1\r\nHost : x\r\n\r\n'],
+    ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n'],
+    ['a bare line feed in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n'],
+  ]
+  for (const [name, bytes] of cases) {
+    const text = await sendRaw(port, bytes, { halfClose: true })
+    const [answer] = readAnswers(text)
+    t.equal(answer?.status, 400, name)
+    t.match(JSON.parse(answer?.body || '{}'), { type: 'urn:coffer:problem:validation', status: 400 }, name)
+  }
+})
+
+t.test('nothing is smuggled past the border of a request', async (t) => {
+  const smuggled = 'DELETE /things/smuggled HTTP/1.1\r\nHost: x\r\n\r\n'
+  const lines = `POST /things HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${KEYS.all}\r\n`
+  const cases: [string, string][] = [
+    ['both lengths', `${lines}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`],
+    ['two lengths', `${lines}Content-Length: 2\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`],
+    ['a length with a sign', `${lines}Content-Length: +2\r\n\r\n{}${smuggled}`],
+    ['chunked twice', `${lines}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n${smuggled}`],
+    ['not chunked at the end', `${lines}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n${smuggled}`],
+    ['an odd spelling', `${lines}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${smuggled}`],
+    ['a bad chunk length', `${lines}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n${smuggled}`],
+    ['a chunk without end', `${lines}Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n${smuggled}`],
+  ]
+  for (const [name, text] of cases) {
+    await expectProblem(t, name, 400, text)
+    t.notOk(
+      toy.seen.some(({ id }) => id === 'smuggled'),
+      name,
+    )
+  }
+})
+
+t.test('pipelined requests are answered in order, whatever comes after them', async (t) => {
+  const get = (id: string) => spellRequest(`GET /things/${id}`, { 'SVC-API-KEY': KEYS.all })
+  const ids = Array.from({ length: 500 }, (_, at) => `p${at}`)
+  const all = readAnswers(await sendRaw(port, ids.map(get).join(''), { halfClose: true }))
+  t.same(
+    all.map(({ body }) => JSON.parse(body).id),
+    ids,
+  )
+  const mixed = readAnswers(await sendRaw(port, `${get('a')}${get('b')}GARBAGE\r\n\r\n`))
+  t.same(
+    mixed.map(({ status }) => status),
+    [200, 200, 400],
+  )
+})
+
+t.test('a client that closed its half still gets its answer', async (t) => {
+  const body = '{"name":"half"}'
+  const [answer] = readAnswers(
+    await sendRaw(port, spellRequest('POST /things', { ...json, Connection: 'keep-alive' }, body), {
+      halfClose: true,
+    }),
+  )
+  t.equal(answer?.status, 201)
+  const cut = spellRequest('POST /things', { ...json, 'Content-Length': '100' })
+  const [refusal] = readAnswers(await sendRaw(port, [cut, '{"name":'], { halfClose: true }))
+  t.equal(refusal?.status, 400, 'also when its body is cut off')
+})
+
+t.test('clients that vanish in the middle leave nothing behind', async (t) => {
+  const before = toy.seen.length
+  const whole = spellRequest('POST /things', json, '{"name":"gone"}')
+  for (let length = 1; length < whole.length; length += 7) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    await new Promise<void>((resolve) => socket.write(whole.slice(0, length), () => resolve()))
+    socket.resetAndDestroy()
+  }
+  t.equal(toy.seen.length, before, 'half a request does nothing')
+})
+
+t.test('no line of the log holds a key, a query, an id or a body', async (t) => {
+  const text = JSON.stringify(entries)
+  t.ok(entries.length > 100)
+  t.notMatch(text, new RegExp(`${SECRET}|${KEYS.all}|smuggled|passwd|missing`))
+})

@@ -1,0 +1,370 @@
+import t from 'tap'
+import { createHandler } from '../../src/http/handle.js'
+import { createRateLimit, parseRate } from '../../src/http/rate-limit.js'
+import { APPLICATIONS, createToy, KEYS, type ToyRequest } from './toy.js'
+
+const json = { 'svc-api-key': KEYS.all, 'content-type': 'application/json' }
+const reader = { 'svc-api-key': KEYS.reader }
+
+t.test('an operation answers with its status, its result and the trace id', async (t) => {
+  const toy = createToy()
+  const made = await toy.ask({ method: 'POST', target: '/things', body: '{"name":"a","data":null}' })
+  t.equal(made.status, 201)
+  t.same(made.json, { name: 'a', data: null })
+  t.same(made.headers, {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'svc-trace-id': 'made-1',
+  })
+  const existing = await toy.ask({
+    method: 'POST',
+    target: '/things',
+    body: '{"name":"a","deduplicate_token":true}',
+  })
+  t.equal(existing.status, 200)
+  const gone = await toy.ask({ method: 'DELETE', target: '/things/a' })
+  t.equal(gone.status, 204)
+  t.equal(gone.body, '')
+  t.notOk('content-type' in gone.headers)
+})
+
+t.test('the first of several faults is answered, in the order that callers rely on', async (t) => {
+  const toy = createToy({ bodyLimitBytes: 20 })
+  const large = `{"name":"${'x'.repeat(30)}"}`
+  const cases: [number, ToyRequest][] = [
+    [404, { method: 'BREW', target: '/nothing', headers: {} }],
+    [405, { method: 'PUT', target: '/things', headers: {} }],
+    [401, { method: 'POST', target: '/things', headers: { 'content-type': 'text/plain' }, body: large }],
+    [
+      403,
+      {
+        method: 'POST',
+        target: '/things',
+        headers: { ...reader, 'content-type': 'text/plain' },
+        body: large,
+      },
+    ],
+    [
+      415,
+      { method: 'POST', target: '/things', headers: { ...json, 'content-type': 'text/plain' }, body: large },
+    ],
+    [413, { method: 'POST', target: '/things', headers: json, body: large }],
+    [400, { method: 'POST', target: '/things', headers: json, body: '{"name":' }],
+    [400, { target: '/things?size=0', headers: reader }],
+    [404, { target: '/things/missing', headers: reader }],
+  ]
+  for (const [status, request] of cases) {
+    const answer = await toy.ask(request)
+    t.equal(answer.status, status)
+    t.match(answer.json, {
+      status,
+      title: String,
+      detail: String,
+      type: /^urn:coffer:problem:/,
+      instance: /^made-/,
+    })
+    t.equal(answer.headers['content-type'], 'application/problem+json; charset=utf-8')
+  }
+  t.same(toy.seen, [{ id: 'missing' }], 'only the last reached its operation')
+})
+
+t.test('a path knows its methods', async (t) => {
+  const toy = createToy()
+  const cases: [string, string, string][] = [
+    ['PUT', '/things', 'GET, POST'],
+    ['HEAD', '/things/a', 'DELETE, GET, PATCH'],
+    ['OPTIONS', '/things/a', 'DELETE, GET, PATCH'],
+    ['PUT', '/things/search', 'DELETE, GET, PATCH, POST'],
+    ['get', '/things', 'GET, POST'],
+    ['POST', '/healthz', 'GET, HEAD'],
+  ]
+  for (const [method, target, allow] of cases) {
+    const answer = await toy.ask({ method, target })
+    t.equal(answer.status, 405, `${method} ${target}`)
+    t.equal(answer.headers.allow, allow)
+  }
+})
+
+t.test('paths are split before they are decoded, and one slash at the end means nothing', async (t) => {
+  const toy = createToy()
+  const ids: [string, string][] = [
+    ['/things/plain', 'plain'],
+    ['/things/plain/', 'plain'],
+    ['/things/a%2Fb', 'a/b'],
+    ['/things/..%2f..%2Fetc%2Fpasswd', '../../etc/passwd'],
+    ['/things/..', '..'],
+    ['/things/%00', '\0'],
+    ['/things/%C3%A9', 'é'],
+    ['/things/a;b={{c}}', 'a;b={{c}}'],
+    ['/%74hings/a', 'a'],
+    ['/things/search', 'search'],
+    ['http://elsewhere:1/things/a?x=1', 'a'],
+  ]
+  for (const [target, id] of ids) {
+    const answer = await toy.ask({ target })
+    t.equal(answer.status, 200, target)
+    t.same(toy.seen.at(-1), { id })
+  }
+  const refused: [string, number][] = [
+    ['/things//', 404],
+    ['/things/a//', 404],
+    ['//things', 404],
+    ['/things/a/b', 404],
+    ['/Things', 404],
+    ['*', 404],
+    ['/things/%zz', 400],
+    ['/things/%', 400],
+    ['/things/%C3', 400],
+    ['/things/%ED%A0%80', 400],
+    ['/things/é', 400],
+  ]
+  for (const [target, status] of refused) t.equal((await toy.ask({ target })).status, status, target)
+  await toy.ask({ target: '/things/' })
+  t.same(toy.seen.at(-1), { page: 1, size: 20 }, 'a list, not an empty id')
+})
+
+t.test('two parameters of one path arrive under their names, before anything in the body', async (t) => {
+  const toy = createToy()
+  const answer = await toy.ask({ method: 'POST', target: '/things/a%20b/links/c', body: 'not JSON at all' })
+  t.equal(answer.status, 204, 'an operation without a body ignores one')
+  t.same(toy.seen, [{ id: 'a b', other_id: 'c' }])
+  const patch = { 'svc-api-key': KEYS.all, 'content-type': 'application/merge-patch+json' }
+  await toy.ask({ method: 'PATCH', target: '/things/a', headers: patch, body: '{"id":"other","name":"n"}' })
+  t.same(toy.seen.at(-1), { id: 'a', name: 'n' })
+})
+
+t.test('the query becomes what the schema asks for', async (t) => {
+  const toy = createToy()
+  const cases: [string, object][] = [
+    ['', {}],
+    ['?', {}],
+    ['?id=a&id=b', { id: ['a', 'b'] }],
+    ['?id=a', { id: ['a'] }],
+    ['?page=2&size=50', { page: 2, size: 50 }],
+    ['?deep=true', { deep: true }],
+    ['?unknown=1&unknown=2&id[]=x&', {}],
+    ['?metadata.k=v&metadata.k=w&metadata.x=y', { metadata: { k: 'v', x: 'y' } }],
+    ['?metadata[k]=v&metadata%5Bx.y%5D=a%20b+c', { metadata: { k: 'v', 'x.y': 'a b c' } }],
+    ['?metadata.toString=x', { metadata: { toString: 'x' } }],
+    ['?metadata=x&metadata[=y', {}],
+    ['?metadata.k', { metadata: { k: '' } }],
+    ['?__proto__=x&constructor.prototype=y&toString=z', {}],
+    ['?id=%26%3D%2B', { id: ['&=+'] }],
+  ]
+  for (const [search, input] of cases) {
+    const answer = await toy.ask({ target: `/things${search}` })
+    t.equal(answer.status, 200, search)
+    const plain = JSON.parse(JSON.stringify(toy.seen.at(-1)))
+    t.strictSame(plain, { page: 1, size: 20, ...input }, search)
+  }
+  t.equal(Object.getPrototypeOf({}), Object.prototype)
+  const refused: [string, string | undefined][] = [
+    ['?size=0', 'query.size'],
+    ['?size=51', 'query.size'],
+    ['?size=ten', 'query.size'],
+    ['?size=1e1', 'query.size'],
+    ['?page=', 'query.page'],
+    ['?page=1&page=2', 'query.page'],
+    ['?deep=yes', 'query.deep'],
+    ['?id=a&id=b&id=c&id=d', 'query.id'],
+    ['?metadata.a=1&metadata.b=1&metadata.c=1&metadata.d=1', 'query.metadata'],
+    ['?id=%zz', undefined],
+    ['?x=%ff', undefined],
+    ['?id=é', undefined],
+  ]
+  for (const [search, path] of refused) {
+    const { status, json } = await toy.ask({ target: `/things${search}` })
+    t.equal(status, 400, search)
+    t.same(Object.keys((json as { errors?: object }).errors ?? {}), path === undefined ? [] : [path], search)
+  }
+})
+
+t.test('a body is taken as the content type says, or refused', async (t) => {
+  const toy = createToy()
+  const post = (headers: Record<string, string>, body: string | Uint8Array = '{"name":"a"}') =>
+    toy.ask({ method: 'POST', target: '/things', headers: { 'svc-api-key': KEYS.all, ...headers }, body })
+  const taken = [
+    {},
+    { 'content-type': 'application/json' },
+    { 'content-type': 'Application/JSON; charset=UTF-8' },
+    { 'content-type': 'application/json;charset="utf-8";x=y' },
+    { 'content-type': 'application/json', 'content-encoding': 'identity' },
+  ]
+  for (const headers of taken) t.equal((await post(headers)).status, 201, JSON.stringify(headers))
+  const refused = [
+    { 'content-type': 'text/plain' },
+    { 'content-type': '' },
+    { 'content-type': 'application/merge-patch+json' },
+    { 'content-type': 'application/json, text/plain' },
+    { 'content-type': 'application/json; charset=latin1' },
+    { 'content-type': 'application/json; charset=utf-16' },
+    { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    { 'content-type': 'multipart/form-data; boundary=x' },
+  ]
+  for (const headers of refused) t.equal((await post(headers)).status, 415, JSON.stringify(headers))
+  const patch = (type?: string) =>
+    toy.ask({
+      method: 'PATCH',
+      target: '/things/a',
+      headers: { 'svc-api-key': KEYS.all, ...(type === undefined ? {} : { 'content-type': type }) },
+      body: '{}',
+    })
+  t.equal((await patch('application/merge-patch+json; charset=utf-8')).status, 200)
+  t.equal((await patch('application/json')).status, 415)
+  t.equal((await patch()).status, 415)
+})
+
+t.test('only JSON objects that mean one thing are taken', async (t) => {
+  const toy = createToy({ bodyLimitBytes: 100_000 })
+  const post = (body: string | Uint8Array) => toy.ask({ method: 'POST', target: '/things', body })
+  const bodies: [string, string | Uint8Array][] = [
+    ['empty', ''],
+    ['white space', ' \n'],
+    ['malformed', '{"name":"a"'],
+    ['a repeated name', '{"name":"a","name":"b"}'],
+    ['__proto__', '{"name":"a","__proto__":{}}'],
+    ['__proto__ escaped', '{"name":"a","\\u005f_proto__":{}}'],
+    ['constructor.prototype', '{"name":"a","constructor":{"prototype":{}}}'],
+    ['too deep', `{"name":"a","data":${'['.repeat(10_000)}${']'.repeat(10_000)}}`],
+    ['an integer over 2^53', '{"name":"a","data":9007199254740993}'],
+    ['a number over the largest', '{"name":"a","data":1e400}'],
+    ['a lone surrogate', '{"name":"\\ud800"}'],
+    ['a byte order mark', '\ufeff{"name":"a"}'],
+    ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ['an array', '[{"name":"a"}]'],
+    ['null', 'null'],
+    ['a string', '"name"'],
+  ]
+  for (const [name, body] of bodies) {
+    const { status, json } = await post(body)
+    t.equal(status, 400, name)
+    t.match(json, { type: 'urn:coffer:problem:validation' })
+  }
+  t.equal((await post('{"name":"a","data":{"constructor":"Acme","toString":1,"nul":"\\u0000"}}')).status, 201)
+  t.equal(toy.seen.length, 1)
+})
+
+t.test('the trace id of the caller is taken where it is fit to be logged', async (t) => {
+  const toy = createToy()
+  const ask = (traceId: string) =>
+    toy.ask({ target: '/things/missing', headers: { 'svc-api-key': KEYS.all, 'svc-trace-id': traceId } })
+  for (const traceId of ['abc-1', 'x'.repeat(128), '!~']) {
+    const { json, headers } = await ask(traceId)
+    t.match(json, { instance: traceId })
+    t.equal(headers['svc-trace-id'], traceId)
+  }
+  for (const traceId of ['', 'x'.repeat(129), 'a b', 'é', 'a\tb']) {
+    const { json, headers } = await ask(traceId)
+    t.match((json as { instance: string }).instance, /^made-\d+$/)
+    t.match(headers['svc-trace-id'], /^made-\d+$/)
+  }
+})
+
+t.test('a prefix names the headers, and no other is honoured', async (t) => {
+  const toy = createToy({ prefix: 'BT' })
+  const good = await toy.ask({
+    target: '/things',
+    headers: { 'bt-api-key': KEYS.all, 'bt-trace-id': 'mine' },
+  })
+  t.equal(good.status, 200)
+  t.equal(good.headers['bt-trace-id'], 'mine')
+  const bad = await toy.ask({ target: '/things', headers: { 'svc-api-key': KEYS.all } })
+  t.equal(bad.status, 401)
+  t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
+  t.match(bad.json, { detail: /BT-API-KEY/ })
+})
+
+t.test('who wants plain JSON gets problems as plain JSON', async (t) => {
+  const toy = createToy()
+  const type = async (accept?: string) => {
+    const headers = { 'svc-api-key': KEYS.all, ...(accept === undefined ? {} : { accept }) }
+    return (await toy.ask({ target: '/nothing', headers })).headers['content-type']
+  }
+  const problem = 'application/problem+json; charset=utf-8'
+  const plain = 'application/json; charset=utf-8'
+  t.equal(await type(), problem)
+  t.equal(await type('application/json'), plain)
+  t.equal(await type('text/html, application/json;q=0.9'), plain)
+  t.equal(await type('application/json, */*'), problem)
+  t.equal(await type('application/json, application/*'), problem)
+  t.equal(await type('application/json, application/problem+json'), problem)
+  t.equal(await type('text/html'), problem)
+})
+
+t.test('a fault of ours shows its reference and nothing else', async (t) => {
+  const toy = createToy()
+  const { status, json, body } = await toy.ask({ target: '/things/fault' })
+  t.equal(status, 500)
+  t.match(json, { type: 'urn:coffer:problem:internal', instance: 'made-1', detail: /Reference: made-1$/ })
+  t.notMatch(body, /4242|TypeError/)
+  t.equal(toy.faults.length, 1)
+})
+
+t.test('every request is recorded by its route, without ids, keys, queries or bodies', async (t) => {
+  let now = 0
+  const toy = createToy({ clock: () => (now += 5) })
+  await toy.ask({ target: '/things/secret-id?q=secret', headers: { ...json, 'svc-trace-id': 'x' } })
+  await toy.ask({ target: '/nothing/secret', headers: {} })
+  await toy.ask({ target: '/things/a', headers: { 'svc-api-key': 'secret' } })
+  await toy.ask({ target: '/healthz', headers: {} })
+  t.same(toy.entries, [
+    {
+      method: 'GET',
+      route: '/things/{id}',
+      status: 200,
+      ms: 5,
+      traceId: 'x',
+      applicationId: APPLICATIONS.all,
+    },
+    { method: 'GET', route: '-', status: 404, ms: 5, traceId: 'made-1' },
+    { method: 'GET', route: '/things/{id}', status: 401, ms: 5, traceId: 'made-2' },
+    { method: 'GET', route: '/healthz', status: 200, ms: 5, traceId: 'made-3' },
+  ])
+})
+
+t.test('the rate limit is each application’s own, and says when to come back', async (t) => {
+  let now = 0
+  const clock = () => now
+  const toy = createToy({ clock, rateLimit: createRateLimit(parseRate('2/m'), clock) })
+  const get = (headers: Record<string, string> = reader) => toy.ask({ target: '/things', headers })
+  t.equal((await get()).status, 200)
+  t.equal((await get()).status, 200)
+  const refused = await get()
+  t.equal(refused.status, 429)
+  t.equal(refused.headers['retry-after'], '30')
+  t.match(refused.json, { type: 'urn:coffer:problem:rate-limited' })
+  t.equal((await get(json)).status, 200, 'another application is not concerned')
+  now = 29_999
+  t.equal((await get()).headers['retry-after'], '1')
+  now = 30_000
+  t.equal((await get()).status, 200)
+  t.equal((await get()).status, 429)
+  for (const text of ['0/s', '1', '1/d', '-1/s', '1.5/s', ''])
+    t.throws(() => parseRate(text), { code: 'usage' }, text)
+})
+
+t.test('the pages need no key', async (t) => {
+  const toy = createToy()
+  const health = await toy.ask({ target: '/healthz', headers: {} })
+  t.equal(health.status, 200)
+  t.same(health.json, { status: 'ok' })
+  t.equal((await toy.ask({ method: 'HEAD', target: '/', headers: {} })).status, 200)
+  t.equal((await toy.ask({ target: '/openapi.json', headers: {} })).status, 200)
+})
+
+t.test('the same server is a function of the platform’s own Request', async (t) => {
+  const { options, seen } = createToy({ bodyLimitBytes: 50 })
+  const handle = createHandler(options)
+  const url = 'http://localhost/things'
+  const made = await handle(new Request(url, { method: 'POST', headers: json, body: '{"name":"a"}' }))
+  t.equal(made.status, 201)
+  t.same(await made.json(), { name: 'a' })
+  t.match(made.headers.get('svc-trace-id'), /^made-/)
+  const large = await handle(new Request(url, { method: 'POST', headers: json, body: 'x'.repeat(51) }))
+  t.equal(large.status, 413)
+  const gone = await handle(new Request(`${url}/a%2Fb`, { method: 'DELETE', headers: json }))
+  t.equal(gone.status, 204)
+  t.equal(gone.body, null)
+  t.same(seen.at(-1), { id: 'a/b' })
+})

@@ -1,0 +1,243 @@
+import { once } from 'node:events'
+import { request as requestPlain } from 'node:http'
+import { request as requestTls } from 'node:https'
+import { connect, createServer as createNetServer, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
+import { answerResult } from '../../src/http/exchange.js'
+import { listen } from '../../src/http/listen.js'
+import { type RunningServer, SERVER_LIMITS, type ServerOptions, startServer } from '../../src/http/server.js'
+import { CERTIFICATE, PRIVATE_KEY } from './certificate.js'
+import { readAnswers, sendRaw, spellRequest } from './socket.js'
+import { createToy, KEYS } from './toy.js'
+
+const LOOPBACK = ['127.0.0.1', '::1']
+
+async function start(answerer: Answerer, changes: Partial<ServerOptions> = {}): Promise<RunningServer> {
+  return startServer({
+    answerer,
+    addresses: ['127.0.0.1'],
+    port: 0,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+    ...changes,
+  })
+}
+
+/** An answerer whose answers wait until `release` is called. */
+function createSlow(): { answerer: Answerer; started: () => number; release(): void } {
+  let started = 0
+  let release = () => {}
+  const gate = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const answerer: Answerer = async () => {
+    started++
+    await gate
+    return answerResult(200, { done: true })
+  }
+  return { answerer, started: () => started, release: () => release() }
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 500 && !isTrue(); tries++) await wait(5)
+}
+
+t.test('one port answers on both loopback addresses', async (t) => {
+  const server = await start(createAnswerer(createToy().options), { addresses: LOOPBACK })
+  t.teardown(() => server.stop())
+  for (const host of ['127.0.0.1', '[::1]']) {
+    const response = await fetch(`http://${host}:${server.port}/healthz`).catch(() => undefined)
+    // A machine without IPv6 has one address only.
+    if (response === undefined) t.equal(host, '[::1]')
+    else t.equal(response.status, 200, host)
+  }
+})
+
+t.test('a request with a body gets its answer, and the connection is kept', async (t) => {
+  const toy = createToy()
+  const server = await start(createAnswerer(toy.options))
+  t.teardown(() => server.stop())
+  const headers = { 'SVC-API-KEY': KEYS.all, 'Content-Type': 'application/json', 'Svc-Trace-Id': 'mine' }
+  const once = spellRequest('POST /things', headers, '{"name":"a"}')
+  const answers = readAnswers(await sendRaw(server.port, [once, once], { deadlineMs: 300 }))
+  t.same(
+    answers.map(({ status, body }) => [status, body]),
+    [
+      [201, '{"name":"a"}'],
+      [201, '{"name":"a"}'],
+    ],
+  )
+  t.match(answers[0]?.headers, { connection: 'keep-alive', 'svc-trace-id': 'mine', 'content-length': '12' })
+})
+
+t.test('chunked bodies, bodies in small pieces and 100-continue are taken', async (t) => {
+  const toy = createToy()
+  const server = await start(createAnswerer(toy.options))
+  t.teardown(() => server.stop())
+  const head = `POST /things HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${KEYS.all}\r\nConnection: close\r\n`
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam\r\n8\r\ne":"é"}\r\n0\r\n\r\n`
+  const [one] = readAnswers(await sendRaw(server.port, [...chunked]))
+  t.equal(one?.body, '{"name":"é"}')
+  const expecting = `${head}Content-Length: 12\r\nExpect: 100-continue\r\n\r\n`
+  const text = await sendRaw(server.port, [expecting, '{"name":"b"}'])
+  t.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
+  const unwanted = expecting.replace(KEYS.all, 'unknown')
+  t.match(await sendRaw(server.port, unwanted), /^HTTP\/1\.1 401 /, 'and not asked for where it is of no use')
+  const other = `${head}Expect: coffee\r\nContent-Length: 12\r\n\r\n{"name":"c"}`
+  t.match(await sendRaw(server.port, other), /^HTTP\/1\.1 201 /)
+})
+
+t.test('a stop answers what was accepted, closes what is idle, and refuses what is new', async (t) => {
+  const slow = createSlow()
+  const server = await start(slow.answerer)
+  const busy = sendRaw(server.port, spellRequest('GET /a'))
+  const idle = connect(server.port, '127.0.0.1')
+  await once(idle, 'connect')
+  await until(() => slow.started() === 1)
+  let isStopped = false
+  const stopped = server.stop().then(() => {
+    isStopped = true
+  })
+  await once(idle, 'close')
+  t.notOk(isStopped, 'it waits for the request under way')
+  const refused = connect(server.port, '127.0.0.1')
+  const [error] = await once(refused, 'error')
+  t.equal((error as { code?: string }).code, 'ECONNREFUSED')
+  slow.release()
+  await stopped
+  const [answer] = readAnswers(await busy)
+  t.equal(answer?.status, 200)
+  t.equal(answer?.headers.connection, 'close')
+})
+
+t.test('a request that was on its way when the stop began is answered', async (t) => {
+  const server = await start(createAnswerer(createToy().options))
+  const client = connect(server.port, '127.0.0.1')
+  const chunks: Buffer[] = []
+  client.on('data', (chunk) => chunks.push(chunk))
+  const ended = once(client, 'end')
+  client.write(spellRequest('GET /healthz'))
+  await until(() => chunks.length > 0)
+  const stopped = server.stop()
+  client.write(spellRequest('GET /healthz'))
+  await stopped
+  await ended
+  const answers = readAnswers(Buffer.concat(chunks).toString())
+  t.same(
+    answers.map(({ status, headers }) => [status, headers.connection]),
+    [
+      [200, 'keep-alive'],
+      [200, 'close'],
+    ],
+  )
+})
+
+t.test('a stop does not wait for ever', async (t) => {
+  const slow = createSlow()
+  const server = await start(slow.answerer, { limits: { ...SERVER_LIMITS, stopMs: 150 } })
+  const cut = sendRaw(server.port, spellRequest('GET /a'))
+  await until(() => slow.started() === 1)
+  await server.stop()
+  t.equal(await cut, '')
+  slow.release()
+})
+
+t.test('a client that vanishes disturbs nobody', async (t) => {
+  const slow = createSlow()
+  const server = await start(slow.answerer)
+  t.teardown(() => server.stop())
+  const sockets: Socket[] = []
+  for (let count = 0; count < 20; count++) {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(spellRequest('GET /a'))
+    sockets.push(socket)
+  }
+  await until(() => slow.started() === 20)
+  for (const socket of sockets) socket.resetAndDestroy()
+  slow.release()
+  const [answer] = readAnswers(await sendRaw(server.port, spellRequest('GET /b', { Connection: 'close' })))
+  t.equal(answer?.status, 200)
+})
+
+t.test('a thousand idle connections do not keep anybody from an answer', async (t) => {
+  const server = await start(createAnswerer(createToy().options))
+  const sockets = await Promise.all(
+    Array.from({ length: 1_000 }, async () => {
+      const socket = connect(server.port, '127.0.0.1')
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      return socket
+    }),
+  )
+  for (let count = 0; count < 20; count++) {
+    const response = await fetch(`http://127.0.0.1:${server.port}/healthz`)
+    t.equal(response.status, 200)
+    await response.text()
+  }
+  await server.stop()
+  for (const socket of sockets) socket.destroy()
+})
+
+t.test('with a certificate it speaks TLS, and only TLS', async (t) => {
+  const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
+  const server = await start(createAnswerer(createToy().options), { tls })
+  const { port } = server
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    requestTls(
+      { port, host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false, agent: false },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+      .on('error', reject)
+      .end()
+  })
+  t.equal(status, 200)
+  const plain = await new Promise((resolve) => {
+    requestPlain({ port, host: '127.0.0.1', agent: false }, () => resolve('answered'))
+      .on('error', () => resolve('refused'))
+      .end()
+  })
+  t.equal(plain, 'refused')
+  await server.stop()
+  await t.rejects(start(createAnswerer(createToy().options), { tls: { ...tls, key: 'no key' } }), {
+    code: 'usage',
+  })
+})
+
+t.test('a port that is taken, on either address, is said so', async (t) => {
+  const { options } = createToy()
+  const server = await start(createAnswerer(options), { addresses: LOOPBACK })
+  await t.rejects(start(createAnswerer(options), { port: server.port }), {
+    code: 'unavailable',
+    message: new RegExp(`Port ${server.port} is in use`),
+  })
+  await server.stop()
+})
+
+t.test('a free port is one that is free on every address', async (t) => {
+  const taken = createNetServer()
+  let made = 0
+  const create = () => {
+    made++
+    const server = createNetServer()
+    // The second server of the first try finds its port taken.
+    if (made === 2) {
+      server.listen = ((_: unknown) => {
+        queueMicrotask(() => server.emit('error', Object.assign(new Error('taken'), { code: 'EADDRINUSE' })))
+        return server
+      }) as typeof server.listen
+    }
+    return server
+  }
+  const { servers } = await listen(create, { addresses: ['127.0.0.1', '127.0.0.1'], port: 0 }).catch(() => ({
+    servers: [taken],
+  }))
+  t.ok(made > 2, 'it tried again')
+  for (const server of servers) server.close()
+  await t.rejects(listen(createNetServer, { addresses: ['192.0.2.1'], port: 0 }), { code: 'unavailable' })
+})
