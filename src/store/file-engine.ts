@@ -5,8 +5,9 @@
 import { CofferError } from '../errors.js'
 import { type Change, FRAME_HEAD, MAX_CHANGES } from './change.js'
 import type { Files } from './files.js'
-import { FRAME_LIMIT, SEAL_BYTES } from './journal.js'
-import { createLedger, isRemoval, type Ledger, type LedgerStatus, openLedger } from './ledger.js'
+import { FRAME_LIMIT, JOURNAL_HEADER, SEAL_BYTES } from './journal.js'
+import { isRemoval, type Ledger, type LedgerStatus } from './ledger.js'
+import { createLedger, openLedger } from './opening.js'
 import { Overlay } from './overlay.js'
 import { type Counters, copyCounters, createReader, nextTime, Stage } from './stage.js'
 import type { Clock, Durability, Engine, EngineKeys, EngineReader, EngineWriter, Random } from './store.js'
@@ -26,19 +27,39 @@ export interface FileEngineOptions {
   role: 'command' | 'server'
 }
 
+interface Size {
+  bytes: number
+  rows: number
+}
+
 interface Role {
   cacheBytes: number
-  /** The journal is folded when the engine closes with more than this. */
-  closing: { bytes: number; rows: number }
+  /** The journal is folded when it has more than this … */
+  running: Size
+  /** … and when the engine closes with more than this. */
+  closing: Size
+  /** One merge of at most so many bytes is made when the engine closes. */
+  closingMerge: number
 }
 
 const MEBIBYTE = 1024 * 1024
-/** The journal is folded in between when it has more than this. */
-const RUNNING = { bytes: 8 * MEBIBYTE, rows: 16_384 }
+/** A command answers first and folds when it is done; a server folds little and often, so that no pause is long. */
 const ROLES: Record<FileEngineOptions['role'], Role> = {
-  command: { cacheBytes: 4 * MEBIBYTE, closing: { bytes: MEBIBYTE, rows: 2048 } },
-  server: { cacheBytes: 32 * MEBIBYTE, closing: { bytes: 0, rows: 0 } },
+  command: {
+    cacheBytes: 4 * MEBIBYTE,
+    running: { bytes: 8 * MEBIBYTE, rows: 16_384 },
+    closing: { bytes: MEBIBYTE, rows: 2048 },
+    closingMerge: 64 * MEBIBYTE,
+  },
+  server: {
+    cacheBytes: 32 * MEBIBYTE,
+    running: { bytes: MEBIBYTE, rows: 2048 },
+    closing: { bytes: JOURNAL_HEADER, rows: 0 },
+    closingMerge: 0,
+  },
 }
+/** A server's merge lets others go on after this long. */
+const SLICE_MS = 5
 /** Plain bytes of changes that one frame takes. */
 const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
 /** A change answered `soon` is synced after at most this. */
@@ -69,6 +90,7 @@ export class FileEngine implements Engine {
   #counters: Counters
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
+  #merging: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: FileEngineOptions, ledger: Ledger) {
@@ -111,10 +133,13 @@ export class FileEngine implements Engine {
 
   async #close(): Promise<void> {
     await this.#running
+    await this.#merging
     clearTimeout(this.#timer)
+    const { closing, closingMerge } = ROLES[this.#options.role]
     try {
       this.#ledger.sync()
-      await this.#foldWhere(ROLES[this.#options.role].closing)
+      await this.#foldWhere(closing)
+      await this.#attempt('merged', () => this.#mergeOnce(closingMerge))
     } finally {
       this.#ledger.close()
     }
@@ -131,8 +156,15 @@ export class FileEngine implements Engine {
   }
 
   /** Moves the journal into segments, whatever its size. */
-  compact(): Promise<void> {
+  fold(): Promise<void> {
     return this.#exclusively(() => this.#ledger.fold())
+  }
+
+  /** Folds the journal and merges segments until nothing is due; others may work meanwhile. */
+  async compact(): Promise<void> {
+    await this.fold()
+    await this.#merging
+    while (await this.#mergeInTurn());
   }
 
   /** Puts another `vault.json` in place of the present one, which is refused from then on. */
@@ -246,9 +278,9 @@ export class FileEngine implements Engine {
     if (removals.length > 0) {
       await this.#attempt('erased', () => this.#ledger.eraseRemoved(removals, wasInJournal))
     }
-    await this.#foldWhere(RUNNING)
-    if (!group.isUrgent && group.changes.length > 0) this.#syncSoon()
     for (const { done } of group.waiting) done()
+    if (!group.isUrgent && group.changes.length > 0) this.#syncSoon()
+    await this.#foldWhere(ROLES[this.#options.role].running)
     return undefined
   }
 
@@ -276,19 +308,62 @@ export class FileEngine implements Engine {
     for (const change of this.#ledger.pending) this.#unsynced.apply(change)
   }
 
-  async #foldWhere({ bytes, rows }: { bytes: number; rows: number }): Promise<void> {
+  async #foldWhere({ bytes, rows }: Size): Promise<void> {
     if (this.#ledger.journalBytes <= bytes && this.#ledger.journalRows <= rows) return
     await this.#attempt('folded', () => this.#ledger.fold())
     this.#unsynced = new Overlay()
     for (const change of this.#ledger.pending) this.#unsynced.apply(change)
+    if (this.#options.role === 'server') this.#mergeBeside()
+  }
+
+  /** Merges beside the works until nothing is due. One that fails is tried again when the vault is opened anew. */
+  #mergeBeside(): void {
+    if (this.#closing !== undefined || this.#merging !== undefined) return
+    const merging = this.#attempt('merged', async () => {
+      while (await this.#mergeInTurn());
+    })
+    this.#merging = merging.then((isDone) => {
+      if (isDone) this.#merging = undefined
+    })
+  }
+
+  /** True when something was merged. Ended early by `close`. */
+  async #mergeInTurn(): Promise<boolean> {
+    const inputs = await this.#exclusively(async () => this.#ledger.chooseMerge(Number.POSITIVE_INFINITY))
+    if (inputs === undefined) return false
+    const steps = this.#ledger.beginMerge(inputs)
+    let sliceMs = performance.now()
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done) {
+        const { value } = step
+        await this.#exclusively(() => this.#ledger.finishMerge(inputs, value))
+        return true
+      }
+      if (performance.now() - sliceMs < SLICE_MS) continue
+      await new Promise(setImmediate)
+      sliceMs = performance.now()
+      if (this.#closing === undefined) continue
+      steps.return({ name: undefined, maps: [] })
+      return false
+    }
+  }
+
+  async #mergeOnce(limit: number): Promise<void> {
+    const inputs = this.#ledger.chooseMerge(limit)
+    if (inputs === undefined) return
+    const steps = this.#ledger.beginMerge(inputs)
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done) return this.#ledger.finishMerge(inputs, step.value)
+    }
   }
 
   /** What is done after everything is stored: no caller's answer depends on it, so a failure is only told. */
-  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
+  async #attempt(what: string, work: () => Promise<void>): Promise<boolean> {
     const outcome = await settle(work)
-    if (outcome.ok) return
+    if (outcome.ok) return true
     const reason = outcome.error instanceof CofferError ? outcome.error.message : 'The reason is unknown.'
-    this.#options.notice(`The vault's journal could not be ${what} now; it will be tried again. ${reason}`)
+    this.#options.notice(`The vault's files could not be ${what} now; it will be tried again. ${reason}`)
+    return false
   }
 }
 

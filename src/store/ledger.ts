@@ -4,27 +4,21 @@
  */
 import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
-import { decodeId, encodeId, isEqual, toBase64, toText } from './bytes.js'
-import { type Change, DROP, encodeFrame, type Frame, INSERT, LOG, REMOVE, REPLACE } from './change.js'
-import { type Contents, decodeContents, encodeContents, orderSegments } from './contents.js'
+import { toBase64, toText } from './bytes.js'
+import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
+import { type Contents, encodeContents, orderSegments } from './contents.js'
 import type { Files } from './files.js'
 import { addRows, buryUnder, isEmptied, removeQuietly, writeOverlay } from './fold.js'
-import {
-  createJournal,
-  type Journal,
-  type JournalPlace,
-  journalPath,
-  type Mark,
-  openJournal,
-  readHead,
-} from './journal.js'
+import { createJournal, type Journal, type JournalPlace, journalPath, type Mark } from './journal.js'
 import type { View } from './lookup.js'
+import { adoptMerged, chooseMerge, isSameSegment, type Merged, mergeSegments } from './merge.js'
 import { Overlay } from './overlay.js'
-import { BlockCache, type SegmentPlace } from './segment.js'
+import type { BlockCache, SegmentPlace } from './segment.js'
+import { segmentPath } from './segment-layout.js'
 import { LiveSegment } from './segment-search.js'
 import { type Counters, copyCounters } from './stage.js'
 import type { EngineKeys, Random } from './store.js'
-import { type Header, headerText, type State, stateDocument } from './vault-file.js'
+import { type Header, headerText, type State } from './vault-file.js'
 
 /** What a ledger is opened with. */
 export interface LedgerOptions {
@@ -51,7 +45,16 @@ export interface LedgerStatus {
   rows: { records: number; logs: number; dead: number }
 }
 
-const NO_TAG = new Uint8Array(16)
+/** What a ledger is made of; `opening` puts it together. */
+export interface LedgerParts {
+  reader: SegmentPlace
+  journals: JournalPlace
+  state: Low<State>
+  contents: Contents
+  journal: Journal
+}
+
+const NO_ROWS = new Uint32Array(0)
 
 export class Ledger {
   readonly options: LedgerOptions
@@ -192,10 +195,7 @@ export class Ledger {
     this.counters = copyCounters(counters)
     this.overlay = new Overlay()
     this.#switchTo(journal)
-    for (const { segment } of buried.filter(isEmptied)) {
-      segment.close()
-      removeQuietly(files, segment.path)
-    }
+    this.#removeSegments(buried.filter(isEmptied))
     await this.erase()
   }
 
@@ -213,15 +213,18 @@ export class Ledger {
     removeQuietly(this.options.files, journalPath(this.options.directory, journal.id))
   }
 
+  /** From a crash in the middle of replacing the header: only the one in place is taken from now on. */
+  async settleHeader(digest: string): Promise<void> {
+    if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
+  }
+
   /** Overwrites what is due in the segments, and notes that it was. */
   async erase(): Promise<void> {
     const due = this.#contents.segments.filter((live) => live.due.length > 0)
     if (due.length === 0) return
     for (const live of due) live.segment.erase(live.due)
     const segments = this.#contents.segments.map((live) =>
-      live.due.length === 0
-        ? live
-        : new LiveSegment(live.segment, live.dead, new Uint32Array(0), live.dropped),
+      live.due.length === 0 ? live : new LiveSegment(live.segment, live.dead, NO_ROWS, live.dropped),
     )
     await this.#commit({ ...this.#contents, segments })
   }
@@ -235,7 +238,7 @@ export class Ledger {
     for (const live of this.#contents.segments) {
       if (live.segment.name.family === 'logs') continue
       const rows = changes.map(({ row }) => live.segment.find(row.id)).filter((row) => row !== undefined)
-      if (rows.length > 0) live.segment.erase(addRows(new Uint32Array(0), rows))
+      if (rows.length > 0) live.segment.erase(addRows(NO_ROWS, rows))
     }
   }
 
@@ -249,6 +252,53 @@ export class Ledger {
       const text = toText(row.id)
       return written.has(text) || this.overlay.entry(text)?.item !== undefined
     })
+  }
+
+  /** Segments that should be one, of at most `limit` bytes in all; undefined when nothing is due. */
+  chooseMerge(limit: number): LiveSegment[] | undefined {
+    return this.#broken === undefined ? chooseMerge(this.#contents.segments, limit) : undefined
+  }
+
+  /** The steps of a merge; nothing counts before {@link finishMerge}. Between the steps the vault may change. */
+  beginMerge(inputs: readonly LiveSegment[]): Generator<undefined, Merged> {
+    const { files, directory, random, keys } = this.options
+    return mergeSegments({ files, directory, random, cipher: keys.segment }, inputs)
+  }
+
+  /**
+   * Puts the merged segment in its inputs' place, with what died there since. Where an input is gone altogether the
+   * merge is thrown away.
+   */
+  async finishMerge(inputs: readonly LiveSegment[], { name, maps }: Merged): Promise<void> {
+    const { files, directory } = this.options
+    const current = inputs.map((input) => this.#contents.segments.find((live) => isSameSegment(live, input)))
+    const known = current.filter((live) => live !== undefined)
+    if (known.length < inputs.length) {
+      if (name !== undefined) removeQuietly(files, segmentPath(directory, name.family, name.id))
+      return
+    }
+    const added = name === undefined ? [] : [adoptMerged(this.#reader, name, maps, inputs, known)]
+    if (added.length > 0) files.syncDirectory(`${directory}/segments`)
+    for (const live of added) this.#eraseGone(live)
+    const others = this.#contents.segments.filter((live) => !known.includes(live))
+    await this.#commit({ ...this.#contents, segments: orderSegments([...others, ...added]) })
+    this.#removeSegments(known)
+    await this.erase()
+  }
+
+  /** Copies of rows that were removed while a merge was under way: they are overwritten before the copy counts. */
+  #eraseGone(live: LiveSegment): void {
+    if (live.segment.name.family === 'logs') return
+    const ids = this.overlay.covered.filter((id) => this.overlay.entry(toText(id))?.item === undefined)
+    const rows = ids.map((id) => live.segment.find(id)).filter((row) => row !== undefined)
+    if (rows.length > 0) live.segment.erase(rows)
+  }
+
+  #removeSegments(segments: readonly LiveSegment[]): void {
+    for (const { segment } of segments) {
+      segment.close()
+      removeQuietly(this.options.files, segment.path)
+    }
   }
 
   async #commit(contents: Contents): Promise<void> {
@@ -336,143 +386,9 @@ function countDead({ segment, dead, dropped }: LiveSegment): number {
   return count
 }
 
-interface LedgerParts {
-  reader: SegmentPlace
-  journals: JournalPlace
-  state: Low<State>
-  contents: Contents
-  journal: Journal
-}
-
 /** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */
 export function digestHeader(keys: EngineKeys, header: Header): string {
   return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
-}
-
-function prepare(options: LedgerOptions) {
-  const { files, directory, header, keys, random, cacheBytes } = options
-  const vault = decodeId(header.vault)
-  if (vault === undefined)
-    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
-  return {
-    reader: { files, directory, cipher: keys.segment, cache: new BlockCache(cacheBytes) },
-    journals: { files, directory, vault, journal: keys.journal, head: keys.head },
-    state: stateDocument(files, directory, { cipher: keys.state, random, vault }),
-  }
-}
-
-/** A new vault's files, all but its header, which is written last and by the caller. */
-export async function createLedger(options: LedgerOptions): Promise<Ledger> {
-  const { random, header, keys } = options
-  const prepared = prepare(options)
-  const journal = createJournal(prepared.journals, random, NO_TAG)
-  const contents: Contents = {
-    generation: 1,
-    headers: [digestHeader(keys, header)],
-    counters: { seq: 1, logSeq: 1, rev: 1, time: 0, chains: new Map() },
-    journals: [{ id: journal.id, previous: NO_TAG }],
-    segments: [],
-  }
-  prepared.state.data = encodeContents(contents)
-  await prepared.state.write()
-  journal.acknowledge()
-  return new Ledger(options, { ...prepared, contents, journal })
-}
-
-/**
- * Opens what is there, mends what a crash left, sweeps what `state` does not name.
- * @throws CofferError `vault_damaged`, `storage_failed`.
- */
-export async function openLedger(options: LedgerOptions): Promise<Ledger> {
-  const { files, directory, header, keys } = options
-  const prepared = prepare(options)
-  await prepared.state.read()
-  const contents = decodeContents(prepared.state.data, prepared.reader)
-  const digest = digestHeader(keys, header)
-  if (!contents.headers.includes(digest)) {
-    throw new CofferError(
-      'vault_damaged',
-      `${directory}/vault.json is not the one this vault had last. Restore it.`,
-    )
-  }
-  checkPresence(files, directory, contents)
-  const { journal, frames } = openJournals(options, prepared.journals, contents)
-  const ledger = new Ledger(options, { ...prepared, contents, journal })
-  for (const frame of frames) replay(ledger, frame)
-  sweep(files, directory, contents)
-  if (contents.segments.some(({ due }) => due.length > 0)) await ledger.erase()
-  return ledger
-}
-
-function checkPresence(files: Files, directory: string, { segments }: Contents): void {
-  const present = new Set(files.list(`${directory}/segments`))
-  for (const { segment } of segments) {
-    if (present.has(segment.path.slice(segment.path.lastIndexOf('/') + 1))) continue
-    throw new CofferError('vault_damaged', `${segment.path} is missing. Restore it, or restore a backup.`)
-  }
-}
-
-function openJournals(options: LedgerOptions, place: JournalPlace, contents: Contents) {
-  const { notice, files } = options
-  const last = contents.journals[contents.journals.length - 1]
-  if (last === undefined)
-    throw new CofferError('vault_damaged', 'The vault names no journal. Restore a backup.')
-  const head = readHead(place)
-  const covered = head !== undefined && isEqual(head.journal, last.id) ? head : undefined
-  const opened = openJournal(place, last.id, last.previous, covered)
-  if (covered === undefined && opened.frames.length > 0) {
-    notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
-  }
-  if (opened.torn > 0) {
-    opened.journal.cut(opened.journal.mark)
-    opened.journal.sync()
-    notice(`A last change that was never confirmed was cut off (${opened.torn} bytes).`)
-  }
-  if (opened.torn > 0 || covered === undefined) opened.journal.acknowledge()
-  sweepJournals(files, options.directory, last.id)
-  return opened
-}
-
-/** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
-function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
-  const { counters } = ledger
-  if (rev !== counters.rev) {
-    throw new CofferError(
-      'vault_damaged',
-      "The journal does not go on where the vault's state ends. Restore a backup.",
-    )
-  }
-  counters.rev += changes.length
-  counters.time = Math.max(counters.time, time)
-  for (const change of changes) {
-    const { kind, row } = change
-    ledger.overlay.apply(change)
-    if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
-    if (kind === DROP) counters.chains.delete(row.tenant)
-    if (kind !== LOG || row.chain === undefined) continue
-    counters.logSeq = Math.max(counters.logSeq, row.seq + 1)
-    const count = (counters.chains.get(row.tenant)?.count ?? 0) + 1
-    counters.chains.set(row.tenant, { value: row.chain, count })
-  }
-}
-
-/** Removes what a crash left behind: files that no state names. */
-function sweep(files: Files, directory: string, { segments }: Contents): void {
-  const named = new Set(segments.map(({ segment }) => segment.path))
-  for (const name of files.list(`${directory}/segments`)) {
-    const path = `${directory}/segments/${name}`
-    if (!named.has(path)) removeQuietly(files, path)
-  }
-  for (const name of files.list(directory)) {
-    if (/^(vault\.json|state)\.tmp-/.test(name)) removeQuietly(files, `${directory}/${name}`)
-  }
-}
-
-function sweepJournals(files: Files, directory: string, kept: Uint8Array): void {
-  const current = `journal-${encodeId(kept)}`
-  for (const name of files.list(directory)) {
-    if (name.startsWith('journal-') && name !== current) removeQuietly(files, `${directory}/${name}`)
-  }
 }
 
 /** True when the change takes a row away for good. */

@@ -39,7 +39,7 @@ export interface WriterPlace {
 
 const BUFFER = 1024 * 1024
 /** Written bytes are made safe in steps of this size, so that no sync is long. */
-const SYNC_STEP = 32 * 1024 * 1024
+const SYNC_STEP = 4 * 1024 * 1024
 
 /** A file written from front to back through one buffer. */
 class Output {
@@ -123,6 +123,12 @@ export class SegmentWriter {
     this.#output.add(row.sealed)
     this.#recordBytes = this.#output.position
     return { offset, length: this.#recordBytes - offset }
+  }
+
+  /** The next row's bytes as another segment had them. */
+  addBytes(bytes: Uint8Array): void {
+    this.#output.add(bytes)
+    this.#recordBytes = this.#output.position
   }
 
   /** Sections come in the order rows, ids, post, dict, expiry; one without entries may be left out. */

@@ -208,6 +208,11 @@ export class Segment {
     return { ...row, chain: bytes.subarray(0, CHAIN), sealed: bytes.subarray(CHAIN) }
   }
 
+  /** Sealed bytes of records, for those who copy them. */
+  readRecords(offset: number, length: number): Buffer {
+    return this.#readExactly(offset, length)
+  }
+
   /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the first half matches. */
   find(id: RowId): number | undefined {
     const { idFences } = this.footer

@@ -64,7 +64,8 @@ const logSoon = (text: string): Act => ({
   isSoon: true,
 })
 
-const fold: Act = { title: 'fold', run: (engine) => engine.compact(), expect: () => undefined }
+const fold: Act = { title: 'fold', run: (engine) => engine.fold(), expect: () => undefined }
+const compact: Act = { title: 'compact', run: (engine) => engine.compact(), expect: () => undefined }
 
 /** More than a frame takes: stored as a segment. */
 const putLarge = (name: string): Act => ({
@@ -233,6 +234,20 @@ const scripts: Record<string, Act[]> = {
     put('a', 'back'),
   ],
   'large works': [put('a', 'one'), put('b', 'two'), putLarge('big'), put('c', 'three'), remove('big')],
+  'merged segments': [
+    ...['a', 'b', 'c'].flatMap((name) => [put(name, `${name} 1`), logSoon(name), fold]),
+    replace('a', 'a 2'),
+    remove('b'),
+    put('d', 'd 1'),
+    logSoon('4'),
+    fold,
+    put('e', 'e 1'),
+    replace('c', 'c 2'),
+    compact,
+    remove('d'),
+    put('b', 'b 2'),
+    compact,
+  ],
   'dropped tenants': [
     put('a', 'one'),
     logSoon('1'),

@@ -190,8 +190,12 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
     await fold?.()
     await check()
     await insert(engine, { name: 'a', text: 'again' })
-    t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
-    await fold?.()
+    // Often enough that what was dropped and what came back are merged into one segment.
+    for (let round = 0; round < 6; round++) {
+      t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
+      await insert(engine, { name: String(round), tenant: 2 })
+      await fold?.()
+    }
     t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
     await engine.close()
   })
@@ -536,6 +540,8 @@ interface ModelRow {
 interface Model {
   seq: number
   now: number
+  /** Time of the last row written. */
+  written: number
   records: Map<number, Map<number, ModelRow>>
   logs: Map<number, ModelRow[]>
 }
@@ -597,7 +603,7 @@ function testModel(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test('agrees with a plain map, whatever is done to it', async (t) => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
       const opened = await open()
-      const model: Model = { seq: 0, now: 1_000, records: new Map(), logs: new Map() }
+      const model: Model = { seq: 0, now: 0, written: 0, records: new Map(), logs: new Map() }
       for (const one of steps) await takeStep(opened, model, one)
       await checkWhole(opened, model)
       await opened.engine.close()
@@ -609,10 +615,10 @@ function testModel(t: Test, open: () => Promise<OpenedEngine>): void {
 
 async function takeStep(opened: OpenedEngine, model: Model, one: Step): Promise<void> {
   const { engine, clock } = opened
-  model.now = Math.max(model.now, clock())
+  if (one.do !== 'time' && one.do !== 'fold' && one.do !== 'reopen') model.now = Math.max(model.now, clock())
   if (one.do === 'time') clock.set(clock() + one.by)
   else if (one.do === 'fold') await opened.fold?.()
-  else if (one.do === 'reopen') opened.engine = (await opened.reopen?.()) ?? engine
+  else if (one.do === 'reopen') await reopen(opened, model)
   else if (one.do === 'put') await putBoth(engine, model, one)
   else if (one.do === 'remove') {
     await remove(engine, String(one.name), one.tenant)
@@ -633,6 +639,15 @@ async function takeStep(opened: OpenedEngine, model: Model, one: Step): Promise<
   else if (one.do === 'find') await compare(engine, model, one)
 }
 
+/** Time goes on from the last write; that of reads alone is not kept. */
+async function reopen(opened: OpenedEngine, model: Model): Promise<void> {
+  if (opened.reopen === undefined) return
+  opened.engine = await opened.reopen()
+  const now = await opened.engine.read(async (reader) => reader.now)
+  if (now < model.written) throw new Error(`time went back from ${model.written} to ${now}`)
+  model.now = now
+}
+
 async function putBoth(engine: Engine, model: Model, one: Step & { do: 'put' }): Promise<void> {
   const rows = model.records.get(one.tenant) ?? new Map<number, ModelRow>()
   model.records.set(one.tenant, rows)
@@ -649,6 +664,7 @@ async function putBoth(engine: Engine, model: Model, one: Step & { do: 'put' }):
   if (before === undefined) await insert(engine, wanted)
   else await replace(engine, wanted)
   const created = before?.created ?? model.now
+  model.written = model.now
   rows.set(one.name, { ...one, seq, text, created, modified: wanted.modified })
 }
 

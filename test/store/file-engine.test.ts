@@ -17,10 +17,12 @@ function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'command') {
 async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   const options = optionsFor(new FakeFiles(), role)
   let current: FileEngine = await createFileEngine(options)
+  let folds = 0
   return {
     engine: current,
     clock: options.clock,
-    fold: () => current.compact(),
+    // Every third time what was folded is merged as well.
+    fold: () => (++folds % 3 === 0 ? current.compact() : current.fold()),
     reopen: async () => {
       await current.close()
       current = await openFileEngine(options)

@@ -1,0 +1,144 @@
+/**
+ * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
+ * Knows the order of things at the beginning; what follows is the ledger's.
+ */
+import { CofferError } from '../errors.js'
+import { decodeId, encodeId, isEqual } from './bytes.js'
+import { DROP, type Frame, INSERT, LOG } from './change.js'
+import { type Contents, decodeContents, encodeContents } from './contents.js'
+import type { Files } from './files.js'
+import { removeQuietly } from './fold.js'
+import { createJournal, type JournalPlace, openJournal, readHead } from './journal.js'
+import { digestHeader, Ledger, type LedgerOptions } from './ledger.js'
+import { BlockCache } from './segment.js'
+import { createCounters } from './stage.js'
+import { stateDocument } from './vault-file.js'
+
+const NO_TAG = new Uint8Array(16)
+
+function prepare(options: LedgerOptions) {
+  const { files, directory, header, keys, random, cacheBytes } = options
+  const vault = decodeId(header.vault)
+  if (vault === undefined)
+    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
+  return {
+    reader: { files, directory, cipher: keys.segment, cache: new BlockCache(cacheBytes) },
+    journals: { files, directory, vault, journal: keys.journal, head: keys.head },
+    state: stateDocument(files, directory, { cipher: keys.state, random, vault }),
+  }
+}
+
+/** A new vault's files, all but its header, which is written last and by the caller. */
+export async function createLedger(options: LedgerOptions): Promise<Ledger> {
+  const { random, header, keys } = options
+  const prepared = prepare(options)
+  const journal = createJournal(prepared.journals, random, NO_TAG)
+  const contents: Contents = {
+    generation: 1,
+    headers: [digestHeader(keys, header)],
+    counters: createCounters(),
+    journals: [{ id: journal.id, previous: NO_TAG }],
+    segments: [],
+  }
+  prepared.state.data = encodeContents(contents)
+  await prepared.state.write()
+  journal.acknowledge()
+  return new Ledger(options, { ...prepared, contents, journal })
+}
+
+/**
+ * Opens what is there, mends what a crash left, sweeps what `state` does not name.
+ * @throws CofferError `vault_damaged`, `storage_failed`.
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const { files, directory, header, keys } = options
+  const prepared = prepare(options)
+  await prepared.state.read()
+  const contents = decodeContents(prepared.state.data, prepared.reader)
+  const digest = digestHeader(keys, header)
+  if (!contents.headers.includes(digest)) {
+    throw new CofferError(
+      'vault_damaged',
+      `${directory}/vault.json is not the one this vault had last. Restore it.`,
+    )
+  }
+  checkPresence(files, directory, contents)
+  const { journal, frames } = openJournals(options, prepared.journals, contents)
+  const ledger = new Ledger(options, { ...prepared, contents, journal })
+  for (const frame of frames) replay(ledger, frame)
+  sweep(files, directory, contents)
+  await ledger.settleHeader(digest)
+  await ledger.erase()
+  return ledger
+}
+
+function checkPresence(files: Files, directory: string, { segments }: Contents): void {
+  const present = new Set(files.list(`${directory}/segments`))
+  for (const { segment } of segments) {
+    if (present.has(segment.path.slice(segment.path.lastIndexOf('/') + 1))) continue
+    throw new CofferError('vault_damaged', `${segment.path} is missing. Restore it, or restore a backup.`)
+  }
+}
+
+function openJournals(options: LedgerOptions, place: JournalPlace, contents: Contents) {
+  const { notice, files } = options
+  const last = contents.journals[contents.journals.length - 1]
+  if (last === undefined)
+    throw new CofferError('vault_damaged', 'The vault names no journal. Restore a backup.')
+  const head = readHead(place)
+  const covered = head !== undefined && isEqual(head.journal, last.id) ? head : undefined
+  const opened = openJournal(place, last.id, last.previous, covered)
+  if (covered === undefined && opened.frames.length > 0) {
+    notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
+  }
+  if (opened.torn > 0) {
+    opened.journal.cut(opened.journal.mark)
+    opened.journal.sync()
+    notice(`A last change that was never confirmed was cut off (${opened.torn} bytes).`)
+  }
+  if (opened.torn > 0 || covered === undefined) opened.journal.acknowledge()
+  sweepJournals(files, options.directory, last.id)
+  return opened
+}
+
+/** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
+function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
+  const { counters } = ledger
+  if (rev !== counters.rev) {
+    throw new CofferError(
+      'vault_damaged',
+      "The journal does not go on where the vault's state ends. Restore a backup.",
+    )
+  }
+  counters.rev += changes.length
+  counters.time = Math.max(counters.time, time)
+  for (const change of changes) {
+    const { kind, row } = change
+    ledger.overlay.apply(change)
+    if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
+    if (kind === DROP) counters.chains.delete(row.tenant)
+    if (kind !== LOG || row.chain === undefined) continue
+    counters.logSeq = Math.max(counters.logSeq, row.seq + 1)
+    const count = (counters.chains.get(row.tenant)?.count ?? 0) + 1
+    counters.chains.set(row.tenant, { value: row.chain, count })
+  }
+}
+
+/** Removes what a crash left behind: files that no state names. */
+function sweep(files: Files, directory: string, { segments }: Contents): void {
+  const named = new Set(segments.map(({ segment }) => segment.path))
+  for (const name of files.list(`${directory}/segments`)) {
+    const path = `${directory}/segments/${name}`
+    if (!named.has(path)) removeQuietly(files, path)
+  }
+  for (const name of files.list(directory)) {
+    if (/^(vault\.json|state)\.tmp-/.test(name)) removeQuietly(files, `${directory}/${name}`)
+  }
+}
+
+function sweepJournals(files: Files, directory: string, kept: Uint8Array): void {
+  const current = `journal-${encodeId(kept)}`
+  for (const name of files.list(directory)) {
+    if (name.startsWith('journal-') && name !== current) removeQuietly(files, `${directory}/${name}`)
+  }
+}
