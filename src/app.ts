@@ -2,6 +2,7 @@
  * The composition root: from a place on disk and a secret to everything that operations are given. The only file
  * that builds effects.
  */
+import { dirname } from 'node:path'
 import { type FileKey, formatKeyFile, parseKeyFile } from './crypto/key-file.js'
 import {
   checkNewPassphrase,
@@ -28,9 +29,11 @@ import { type Caller, ownerCaller } from './operations/caller.js'
 import type { Host } from './operations/perform.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
 import { encodeId } from './store/bytes.js'
-import { createFileEngine, openFileEngine } from './store/file-engine.js'
+import { createFileEngine, FileEngine, openFileEngine } from './store/file-engine.js'
 import { type Files, nodeFiles } from './store/files.js'
 import { createMemoryEngine } from './store/memory-engine.js'
+import { type Ownership, takeOwnership } from './store/ownership.js'
+import { readProcessFacts } from './store/process-facts.js'
 import { createSealedStore } from './store/sealed-store.js'
 import type { Clock, Engine, Mac, Random, Store, StoreReader } from './store/store.js'
 import { FORMAT, type Header, hasHeader, readHeader } from './store/vault-file.js'
@@ -38,6 +41,8 @@ import { validateInput } from './validate.js'
 
 const VAULT_ID_BYTES = 16
 const FIRST_TENANT = 1
+/** How long a command waits for another to finish. */
+const PATIENCE_MS = 10_000
 const SECRET_HASH_BYTES = 32
 const utf8 = new TextEncoder()
 
@@ -49,6 +54,8 @@ export interface Place {
   pid: number
   /** Told what a person should know and no program needs, such as a torn frame that was dropped. */
   notice(text: string): void
+  /** A server keeps the vault open for long; a command works and lets go. */
+  role?: 'command' | 'server'
   files?: Files
   clock?: Clock
   random?: Random
@@ -59,6 +66,15 @@ export interface VaultFacts {
   format: number
   created: string
   key_slots: { id: string; kind: string; created: string }[]
+  storage: {
+    /** Rows that are there, and rows that folding has still to remove. */
+    records: number
+    logs: number
+    dead: number
+    segments: number
+    journal_bytes: number
+    segment_bytes: number
+  }
 }
 
 /** An open vault: what `perform` needs, who its owner is, and what it consists of. */
@@ -70,7 +86,7 @@ export interface App extends Host {
   tenant(nameOrId?: string): Promise<TenantRecord>
   generateTenantKeys(): TenantKeyBytes
   /** What can be told of the vault without reading a record. */
-  describe(): VaultFacts
+  describe(): Promise<VaultFacts>
   close(): Promise<void>
 }
 
@@ -95,9 +111,19 @@ export type NewOpener =
 export async function createVault(place: Place, tenantName: string, opener: NewOpener): Promise<App> {
   if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
   const effects = completeEffects(place)
-  const { random, clock, files, directory } = effects
-  if (hasHeader(files, directory))
-    throw new CofferError('conflict', `There is a vault in ${directory} already.`)
+  const { files, directory } = effects
+  if (files.makeDirectory(directory)) files.syncDirectory(dirname(directory))
+  return owning(effects, async (ownership) => {
+    if (hasHeader(files, directory))
+      throw new CofferError('conflict', `There is a vault in ${directory} already.`)
+    const app = await createOwned(effects, ownership, opener)
+    await createFirstTenant(app, tenantName)
+    return app
+  })
+}
+
+async function createOwned(effects: Effects, ownership: Ownership, opener: NewOpener): Promise<App> {
+  const { random, clock } = effects
   const sodium = await loadSodium()
   const root = random.bytes(KEY_BYTES)
   const vault = encodeId(random.bytes(VAULT_ID_BYTES))
@@ -110,14 +136,12 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
     cipher: 'xchacha20-poly1305',
     digest: 'blake2b',
     slots: [slot],
-  } as const
-  const header = sealHeader(sodium, { ...bare, slots: [slot] }, root) as SealedHeader & Header
+  }
+  const header = sealHeader(sodium, bare, root) as SealedHeader & Header
   const keyring = createKeyring(sodium, random, root)
   sodium.memzero(root)
-  const engine = await createFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
-  const app = createApp({ engine, keyring, random, header, sodium })
-  await createFirstTenant(app, tenantName)
-  return app
+  const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
+  return createApp({ engine, keyring, random, header, sodium, ownership })
 }
 
 async function createFirstSlot(
@@ -136,21 +160,45 @@ async function createFirstSlot(
 }
 
 /**
- * Opens the vault in `place.directory` with what `choose` finds for it.
- * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`
+ * Opens the vault in `place.directory` with what `choose` finds for it, once nobody else has it open.
+ * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
+ * `unavailable` when another process keeps it for longer than one waits
  */
 export async function openVault(place: Place, choose: (vault: LockedVault) => Promise<Opener>): Promise<App> {
   const effects = completeEffects(place)
-  const { random } = effects
-  const header = await readHeader(effects.files, place.directory)
-  const slots = parseSlots(header.slots)
-  const opener = await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) })
+  const { files, directory } = effects
+  // Whoever has to be asked is asked before the vault is taken from everybody else.
+  const first = await readHeader(files, directory)
+  const opener = await choose({ id: first.vault, slots: parseSlots(first.slots).map(({ kind }) => kind) })
+  return owning(effects, (ownership) => openOwned(effects, ownership, toSecret(opener)))
+}
+
+async function openOwned(effects: Effects, ownership: Ownership, secret: Secret): Promise<App> {
+  const { random, files, directory } = effects
+  // The owner before us may have changed it.
+  const header = await readHeader(files, directory)
   const sodium = await loadSodium()
-  const root = await openRoot({ sodium, random }, { ...header, slots }, toSecret(opener))
+  const root = await openRoot({ sodium, random }, { ...header, slots: parseSlots(header.slots) }, secret)
   const keyring = createKeyring(sodium, random, root)
   sodium.memzero(root)
-  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
-  return createApp({ engine, keyring, random, header, sodium })
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  return createApp({ engine, keyring, random, header, sodium, ownership })
+}
+
+/** Takes the vault for what `work` opens in it, which lets go of it when closed; now, when `work` fails. */
+async function owning(effects: Effects, work: (ownership: Ownership) => Promise<App>): Promise<App> {
+  const ownership = await takeOwnership({
+    ...effects,
+    facts: readProcessFacts(effects.pid),
+    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    patienceMs: PATIENCE_MS,
+  })
+  try {
+    return await work(ownership)
+  } catch (error) {
+    ownership.release()
+    throw error
+  }
 }
 
 function toSecret(opener: Opener): Secret {
@@ -179,9 +227,11 @@ export async function openEphemeral({
   return app
 }
 
-function completeEffects(place: Place) {
-  const { files = nodeFiles(), clock = Date.now, random = createRandom() } = place
-  return { ...place, files, clock, random }
+type Effects = Required<Place>
+
+function completeEffects(place: Place): Effects {
+  const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = place
+  return { ...place, files, clock, random, role }
 }
 
 function createApp(parts: {
@@ -190,8 +240,10 @@ function createApp(parts: {
   random: Random
   header: Header | undefined
   sodium: Sodium
+  /** Absent where nobody else could open the vault. */
+  ownership?: Ownership
 }): App {
-  const { engine, keyring, random, header, sodium } = parts
+  const { engine, keyring, random, header, sodium, ownership } = parts
   const store = createSealedStore(engine, keyring)
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
@@ -202,7 +254,7 @@ function createApp(parts: {
     header,
     random,
     tenant,
-    describe: () => describeHeader(header),
+    describe: () => describeVault(header, engine),
     createUuid: () => createUuid(random),
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
@@ -225,17 +277,28 @@ function createApp(parts: {
       return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
     },
     close: () => {
-      closing ??= store.close().then(() => keyring.wipe())
+      closing ??= store.close().finally(() => {
+        ownership?.release()
+        keyring.wipe()
+      })
       return closing
     },
   }
 }
 
-function describeHeader(header: Header | undefined): VaultFacts {
-  if (header === undefined) throw new CofferError('internal', 'A vault in memory has no header.')
+async function describeVault(header: Header | undefined, engine: Engine): Promise<VaultFacts> {
+  if (header === undefined || !(engine instanceof FileEngine)) {
+    throw new CofferError('internal', 'A vault in memory has nothing to describe.')
+  }
   const { vault, format, created, slots } = header
-  const key_slots = parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created }))
-  return { vault, format, created, key_slots }
+  const { segments, journalBytes, recordBytes, logBytes, rows } = await engine.status()
+  return {
+    vault,
+    format,
+    created,
+    key_slots: parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created })),
+    storage: { ...rows, segments, journal_bytes: journalBytes, segment_bytes: recordBytes + logBytes },
+  }
 }
 
 async function readSettings(reader: StoreReader): Promise<SettingsRecord> {

@@ -117,20 +117,24 @@ async function saveKeyFile(path: string, text: string): Promise<void> {
 export async function showStatus(desk: Desk): Promise<void> {
   const { terminal, config } = desk
   const directory = findVaultDirectory(desk)
-  const status = await desk.withVault(async (app) => describeVault(app, directory))
+  const status = await desk.withVault((app) => describeVault(app, directory, config.tenant))
   await printResult(terminal, status, {
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })
 }
 
-async function describeVault(app: App, directory: string): Promise<Record<string, unknown>> {
-  const { id, name, owner_id } = await app.tenant()
+async function describeVault(
+  app: App,
+  directory: string,
+  tenant: string | undefined,
+): Promise<Record<string, unknown>> {
+  const { id, name, owner_id, number } = await app.tenant(tenant)
   const count = (kind: 'token' | 'log') =>
-    app.store.read(async (reader) => (await reader.find(kind, 1, { page: 1, size: 1 })).total)
+    app.store.read(async (reader) => (await reader.find(kind, number, { page: 1, size: 1 })).total)
   return {
     directory,
-    ...app.describe(),
+    ...(await app.describe()),
     tenant: { id, name, owner_id },
     tokens: await count('token'),
     logs: await count('log'),
