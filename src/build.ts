@@ -122,5 +122,20 @@ const spareChildProcess: Plugin = {
   },
 }
 
+/** The program of reactors' children: one file, the only one that they may read. */
+async function bundleGuest(): Promise<void> {
+  await build({
+    entryPoints: [`${compiledSources}reactor/guest.js`],
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    minifyWhitespace: true,
+    legalComments: 'none',
+    outfile: `${distribution}guest.mjs`,
+  })
+}
+
 await writeValidators()
+await bundleGuest()
 await bundleCommandLine()

@@ -41,6 +41,8 @@ const DOORS: Record<string, string[]> = {
   liquidjs: ['domain/expression.ts', 'domain/expression-syntax.ts', 'domain/standard-filters.ts'],
   'json-p3': ['domain/json-path.ts'],
   luxon: ['domain/dates.ts'],
+  acorn: ['reactor/source.ts', 'reactor/usage.ts'],
+  ses: ['reactor/realm.ts'],
   'json-merge-patch': ['domain/merge-patch.ts'],
 }
 
@@ -106,7 +108,8 @@ t.test('the global process is named in bin alone', async (t) => {
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    if (!code.includes('ProcessLike')) t.notMatch(code, global, file)
+    // The guest is a program of its own, which nothing starts but a child process.
+    if (!code.includes('ProcessLike') && file !== 'reactor/guest.ts') t.notMatch(code, global, file)
   }
 })
 

@@ -1,0 +1,105 @@
+/** Which hosts and addresses reactor code may reach. Pure: it resolves and connects nothing. */
+import { BlockList, isIP } from 'node:net'
+import { CofferError } from '../errors.js'
+
+export interface AllowList {
+  /** Whether the owner named this host, with this port or with none. */
+  mayReach(host: string, port: number): boolean
+  /** Whether a host that was named may be at `address`: public ones always, others only when named themselves. */
+  mayConnect(host: string, address: string): boolean
+}
+
+interface Entry {
+  host: string
+  port: number | undefined
+}
+
+/**
+ * Reads entries of `--allow-net`: `host`, `host:port`, `[v6 address]:port`.
+ * @throws CofferError `usage` for one that is none of these.
+ */
+export function createAllowList(entries: readonly string[]): AllowList {
+  const allowed = entries.map(parseEntry)
+  const hosts = new Set(allowed.map(({ host }) => host))
+  return {
+    mayReach: (host, port) =>
+      allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port),
+    mayConnect: (host, address) => {
+      if (!isPrivateAddress(address)) return true
+      if (hosts.has(normalizeHost(address))) return true
+      // The name says where it leads.
+      return normalizeHost(host) === 'localhost' && isLoopback(address)
+    },
+  }
+}
+
+function parseEntry(entry: string): Entry {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]@]+))(?::(\d{1,5}))?$/.exec(entry)
+  const bare = isIP(entry) === 6 ? entry : undefined
+  const port = match?.[3] === undefined ? undefined : Number(match[3])
+  if ((match === null && bare === undefined) || (port !== undefined && (port < 1 || port > 65_535)))
+    throw new CofferError('usage', '--allow-net takes a host, or a host and a port: api.example.com:443.')
+  return { host: normalizeHost(bare ?? match?.[1] ?? match![2]!), port }
+}
+
+function normalizeHost(host: string): string {
+  return host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^127\./.test(address)
+}
+
+/** Whether `address` is anything but a public unicast address (IANA special-purpose registries, RFC 6890). */
+export function isPrivateAddress(address: string): boolean {
+  const family = isIP(address)
+  if (family === 0) return true
+  const mapped = /^::(?:ffff:(?:0:)?)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
+  if (mapped !== null) return isPrivateAddress(mapped[1]!)
+  return SPECIAL.check(address, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+const SPECIAL = createSpecialAddresses()
+
+function createSpecialAddresses(): BlockList {
+  const list = new BlockList()
+  const v4: [string, number][] = [
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+    ['172.16.0.0', 12],
+    ['192.0.0.0', 24],
+    ['192.0.2.0', 24],
+    ['192.88.99.0', 24],
+    ['192.168.0.0', 16],
+    ['198.18.0.0', 15],
+    ['198.51.100.0', 24],
+    ['203.0.113.0', 24],
+    ['224.0.0.0', 4],
+    ['240.0.0.0', 4],
+  ]
+  const v6: [string, number][] = [
+    ['::', 96],
+    ['::ffff:0:0', 96],
+    ['64:ff9b::', 96],
+    ['64:ff9b:1::', 48],
+    ['100::', 64],
+    ['2001::', 23],
+    ['2001:db8::', 32],
+    ['2002::', 16],
+    ['3fff::', 20],
+    ['5f00::', 16],
+    ['fc00::', 7],
+    ['fe80::', 10],
+    ['fec0::', 10],
+    ['ff00::', 8],
+  ]
+  for (const [network, prefix] of v4) list.addSubnet(network, prefix, 'ipv4')
+  for (const [network, prefix] of v6) list.addSubnet(network, prefix, 'ipv6')
+  return list
+}

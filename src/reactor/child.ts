@@ -1,0 +1,106 @@
+/** One child process that runs guest code: started, spoken to in frames, killed. It knows nothing of invocations. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { encodeFrame, FrameReader } from './frames.js'
+import { describeLaunch, type Launch } from './launch.js'
+import { mostFrameBytes } from './limits.js'
+import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
+
+/** How a child ended: by itself, or by whom. */
+export type Ending = 'garbled' | 'out of memory' | 'ended'
+
+export interface GuestListener {
+  message(message: GuestMessage): void
+  /** The last that is heard. */
+  end(ending: Ending): void
+}
+
+export interface Guest {
+  readonly pid: number | undefined
+  /** The one who is told from now on; undefined: nobody, and whatever is said is dropped. */
+  listener: GuestListener | undefined
+  /** Resolves once the guest takes work; false when it ended before. */
+  readonly ready: Promise<boolean>
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<void>
+  send(message: HostMessage): void
+  /** At once, and not to be caught. */
+  kill(): void
+}
+
+/** Starts guests; the pool is given one, so that tests can give another. */
+export type StartGuest = () => Guest
+
+/**
+ * Starts a guest in `directory`, with no environment but the time zone: without one the code would see that of this
+ * machine.
+ */
+export function startGuest(launch: Launch, directory: string): Guest {
+  const { command, args } = describeLaunch(launch)
+  const child = spawn(command, args, {
+    cwd: directory,
+    env: { TZ: 'UTC' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+    windowsHide: true,
+  })
+  return new GuestProcess(child, mostFrameBytes(launch.limits))
+}
+
+class GuestProcess implements Guest {
+  listener: GuestListener | undefined
+  readonly ready: Promise<boolean>
+  readonly ended: Promise<void>
+  readonly #child: ChildProcess
+  #ending: Ending | undefined
+  #settleReady: (isReady: boolean) => void = () => undefined
+
+  constructor(child: ChildProcess, mostBytes: number) {
+    this.#child = child
+    this.ready = new Promise((resolve) => {
+      this.#settleReady = resolve
+    })
+    this.ended = new Promise((resolve) => {
+      child.once('error', () => this.#end('ended', resolve))
+      child.once('close', (code, signal) =>
+        this.#end(code === 134 || signal === 'SIGABRT' ? 'out of memory' : 'ended', resolve),
+      )
+    })
+    // A child that died is told of by its end.
+    child.stdin?.on('error', () => undefined)
+    const reader = new FrameReader(mostBytes)
+    child.stdout?.on('data', (chunk: Buffer) => this.#take(reader.push(chunk)))
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
+  send(message: HostMessage): void {
+    this.#child.stdin?.write(encodeFrame(message))
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  #take(texts: string[] | undefined): void {
+    for (const text of texts ?? ['']) {
+      if (this.#ending !== undefined) return
+      const message = readGuestMessage(text)
+      if (message === undefined) {
+        // Only something that broke out of the realm says what is no message.
+        this.#ending = 'garbled'
+        this.kill()
+        return
+      }
+      if (message.kind === 'ready') this.#settleReady(true)
+      else this.listener?.message(message)
+    }
+  }
+
+  #end(ending: Ending, resolve: () => void): void {
+    this.#settleReady(false)
+    this.listener?.end(this.#ending ?? ending)
+    this.listener = undefined
+    resolve()
+  }
+}

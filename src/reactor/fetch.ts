@@ -1,0 +1,229 @@
+/**
+ * The host's side of `fetch`: the only way from reactor code to a network. It resolves the name itself and connects to
+ * the very address it judged, so that no second answer of a name server counts.
+ */
+import { lookup } from 'node:dns/promises'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { CofferError } from '../errors.js'
+import { type AllowList, createAllowList } from './allow-list.js'
+import type { FetchRequest, FetchResponse } from './web-facade.js'
+
+const MOST_REDIRECTS = 5
+const MOST_BODY_BYTES = 1024 * 1024
+const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+const REDIRECTS = [301, 302, 303, 307, 308]
+/** What a client may not say: they belong to the connection, which is the host's. */
+const CONNECTION_HEADERS =
+  /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
+/** Not for the eyes of another origin than the one that was asked. */
+const CREDENTIAL_HEADERS = /^(?:authorization|cookie)$/
+
+/** Fetches for reactor code; `signal` ends it with the invocation. */
+export type HostFetch = (request: FetchRequest, signal: AbortSignal) => Promise<FetchResponse>
+
+export interface Resolved {
+  address: string
+  family: number
+}
+
+export interface FetchOptions {
+  /** `host` or `host:port`. */
+  allowNet: readonly string[]
+  /** All addresses of a name. */
+  resolve?: (host: string) => Promise<Resolved[]>
+  /** Certificate authorities to trust besides Node's own, PEM. */
+  ca?: string
+}
+
+/**
+ * @throws CofferError `usage` for an entry of `allowNet` that is none. The function it returns throws `forbidden` for a
+ * host, address or redirect outside the list, `validation` for a request that is none, `too_large`, `unavailable`.
+ */
+export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOptions): HostFetch {
+  const list = createAllowList(allowNet)
+  return async (asked, signal) => {
+    let hop = readRequest(asked)
+    for (let redirects = 0; ; redirects++) {
+      const address = await chooseAddress(list, hop.url, resolve)
+      const response = await send(hop, address, ca, signal)
+      const location = response.headers.location
+      if (!REDIRECTS.includes(response.statusCode!) || location === undefined || asked.redirect === 'manual')
+        return readResponse(response, hop, redirects > 0)
+      response.destroy()
+      if (asked.redirect === 'error')
+        throw new CofferError('unavailable', 'the server answered with a redirect')
+      if (redirects === MOST_REDIRECTS)
+        throw new CofferError('unavailable', `there were more than ${MOST_REDIRECTS} redirects`)
+      hop = followRedirect(hop, response.statusCode!, location)
+    }
+  }
+}
+
+interface Hop {
+  url: URL
+  method: string
+  headers: [string, string][]
+  body: Buffer
+}
+
+function readRequest({ url, method, headers, body }: FetchRequest): Hop {
+  const isSpelled =
+    typeof url === 'string' &&
+    typeof method === 'string' &&
+    /^[A-Z]{1,20}$/.test(method) &&
+    !['CONNECT', 'TRACE', 'TRACK'].includes(method) &&
+    Array.isArray(headers) &&
+    headers.length <= 100 &&
+    headers.every(
+      (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string'),
+    ) &&
+    (body === undefined || typeof body === 'string')
+  if (!isSpelled)
+    throw new CofferError('validation', 'the request has no method, headers and body as fetch has them')
+  const bytes = Buffer.from(body ?? '', 'base64')
+  if (bytes.length > MOST_BODY_BYTES)
+    throw new CofferError('too_large', `the body of a request may have ${MOST_BODY_BYTES} bytes`)
+  const kept = headers.filter(([name]) => !CONNECTION_HEADERS.test(name.toLowerCase()))
+  return { url: readUrl(url), method, headers: kept, body: bytes }
+}
+
+function readUrl(text: string, base?: URL): URL {
+  if (!URL.canParse(text, base?.href)) throw new CofferError('validation', 'that is no URL')
+  const url = new URL(text, base)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new CofferError('validation', 'only http and https can be fetched')
+  return url
+}
+
+function portOf({ port, protocol }: URL): number {
+  if (port !== '') return Number(port)
+  return protocol === 'https:' ? 443 : 80
+}
+
+async function chooseAddress(
+  list: AllowList,
+  url: URL,
+  resolve: (host: string) => Promise<Resolved[]>,
+): Promise<Resolved> {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (!list.mayReach(host, portOf(url)))
+    throw new CofferError('forbidden', 'this host is not on the list of --allow-net')
+  const family = isIP(host)
+  const found = family === 0 ? await resolve(host) : [{ address: host, family }]
+  const address = found.find((each) => list.mayConnect(host, each.address))
+  if (address !== undefined) return address
+  if (found.length === 0) throw new CofferError('unavailable', 'the name of the host has no address')
+  throw new CofferError('forbidden', 'the host is at a private address, which --allow-net does not name')
+}
+
+async function resolveName(host: string): Promise<Resolved[]> {
+  try {
+    return await lookup(host, { all: true })
+  } catch (cause) {
+    throw new CofferError('unavailable', 'the name of the host cannot be resolved', { cause })
+  }
+}
+
+function send(
+  hop: Hop,
+  address: Resolved,
+  ca: string | undefined,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { url, method, headers, body } = hop
+  // Whatever asks is told the address that was judged.
+  const pinned: LookupFunction = (_host, options, callback) =>
+    options.all ? callback(null, [address]) : callback(null, address.address, address.family)
+  const options = {
+    method,
+    signal,
+    lookup: pinned,
+    agent: false as const,
+    headers: toHeaders(headers, body, method),
+    ...(url.username === ''
+      ? {}
+      : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
+    ...(ca === undefined ? {} : { ca }),
+  }
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown) =>
+      reject(new CofferError('unavailable', `the connection failed${describeCode(cause)}`, { cause }))
+    try {
+      const request: ClientRequest =
+        url.protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options)
+      request.once('response', resolve)
+      request.on('error', fail)
+      request.end(body)
+    } catch (cause) {
+      fail(cause)
+    }
+  })
+}
+
+function describeCode(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' ? ` (${code})` : ''
+}
+
+function toHeaders(pairs: readonly [string, string][], body: Buffer, method: string): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: '*/*',
+    'user-agent': 'coffer',
+    ...Object.fromEntries(pairs),
+  }
+  headers['accept-encoding'] = 'identity'
+  if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
+    headers['content-length'] = String(body.length)
+  return headers
+}
+
+async function readResponse(
+  response: IncomingMessage,
+  { url }: Hop,
+  redirected: boolean,
+): Promise<FetchResponse> {
+  const body = await readBody(response)
+  const raw = response.rawHeaders
+  return {
+    url: url.href,
+    status: response.statusCode!,
+    statusText: response.statusMessage ?? '',
+    redirected,
+    headers: raw.flatMap((name, at) => (at % 2 === 0 ? [[name, raw[at + 1]!] as [string, string]] : [])),
+    body: body.toString('base64'),
+  }
+}
+
+async function readBody(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > MOST_ANSWER_BYTES) break
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    throw new CofferError('unavailable', `the connection broke${describeCode(cause)}`, { cause })
+  }
+  // Leaving the loop early destroyed the connection.
+  if (bytes > MOST_ANSWER_BYTES)
+    throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)
+  return Buffer.concat(chunks)
+}
+
+/** As the Fetch standard has it: HTTP-redirect fetch, steps 11 to 13. */
+function followRedirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
+  const next = readUrl(location, url)
+  const isGet = (status === 303 && method !== 'HEAD') || ([301, 302].includes(status) && method === 'POST')
+  const isSameOrigin = next.origin === url.origin
+  const kept = headers.filter(([name]) => {
+    const lower = name.toLowerCase()
+    return (isSameOrigin || !CREDENTIAL_HEADERS.test(lower)) && (!isGet || !lower.startsWith('content-'))
+  })
+  return isGet
+    ? { url: next, method: 'GET', headers: kept, body: Buffer.alloc(0) }
+    : { url: next, method, headers: kept, body }
+}

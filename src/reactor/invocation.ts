@@ -1,0 +1,198 @@
+/**
+ * One piece of work on one guest, watched from outside: the clock, the memory, the lines and the calls are counted
+ * here, and whatever goes beyond its limit ends the guest.
+ */
+import { parseJson } from '../domain/json.js'
+import { CofferError, toProblem } from '../errors.js'
+import type { ClientCall, ConsoleLine } from '../operations/reactor-runtime.js'
+import type { Ending, Guest } from './child.js'
+import type { PoolClock } from './clock.js'
+import type { HostFetch } from './fetch.js'
+import { CALLS_AT_ONCE, type ReactorLimits } from './limits.js'
+import type { MemoryMeter } from './memory.js'
+import { CLIENT_CALLS, FETCH_CALL, type GuestMessage, type HostMessage } from './messages.js'
+import type { Breach } from './outcome.js'
+import type { FetchRequest } from './web-facade.js'
+
+/** Resident memory that a run may add beyond its heap: young objects, compiled code, buffers of the channel. */
+const RESIDENT_SLACK_MIB = 64
+/** How long a guest may take to come to rest after its answer. */
+const REST_MS = 250
+
+export type LastWord = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
+
+export interface Powers {
+  clock: PoolClock
+  meter: MemoryMeter
+  fetch: HostFetch
+}
+
+export interface Watched {
+  /** The guest's last word, or why the host ended it. */
+  last: LastWord | Breach
+  console: ConsoleLine[]
+  durationMs: number
+  memoryMiB: number
+}
+
+type Call = Extract<GuestMessage, { kind: 'call' }>
+
+export class Invocation {
+  /** Resolves with the answer, before the guest has come to rest. */
+  readonly answered: Promise<Watched>
+  /** Whether the guest came to rest and may be given more work. */
+  readonly rested: Promise<boolean>
+  readonly #guest: Guest
+  readonly #limits: ReactorLimits
+  readonly #client: ClientCall | null
+  readonly #powers: Powers
+  readonly #startedMs: number
+  readonly #idleMiB: number
+  readonly #console: ConsoleLine[] = []
+  readonly #abort = new AbortController()
+  readonly #waiting: Call[] = []
+  #running = 0
+  #calls = 0
+  #callBytes = 0
+  #logBytes = 0
+  #peakMiB: number
+  #isAnswered = false
+  #cancel: (() => void)[] = []
+  #answer: (watched: Watched) => void = () => undefined
+  #rest: (isFit: boolean) => void = () => undefined
+
+  constructor(
+    guest: Guest,
+    work: HostMessage,
+    client: ClientCall | null,
+    limits: ReactorLimits,
+    powers: Powers,
+  ) {
+    this.#guest = guest
+    this.#limits = limits
+    this.#client = client
+    this.#powers = powers
+    this.#startedMs = powers.clock.now()
+    this.#idleMiB = this.#readMiB() ?? 0
+    this.#peakMiB = this.#idleMiB
+    this.answered = new Promise((resolve) => {
+      this.#answer = resolve
+    })
+    this.rested = new Promise((resolve) => {
+      this.#rest = resolve
+    })
+    guest.listener = {
+      message: (message) => this.#take(message),
+      end: (ending) => this.#lose(ending),
+    }
+    this.#cancel = [powers.clock.after(limits.timeMs, () => this.breach('time'))]
+    this.#watchMemory()
+    guest.send(work)
+  }
+
+  /** Ends the guest, and the invocation with it. */
+  breach(breach: Breach): void {
+    this.#guest.kill()
+    this.#settle(breach)
+    this.#rest(false)
+  }
+
+  #lose(ending: Ending): void {
+    this.#settle(ending)
+    this.#rest(false)
+  }
+
+  #settle(last: Watched['last']): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    for (const cancel of this.#cancel) cancel()
+    this.#abort.abort()
+    this.#waiting.length = 0
+    this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
+    this.#answer({
+      last,
+      console: this.#console,
+      durationMs: this.#powers.clock.now() - this.#startedMs,
+      memoryMiB: Math.max(0, this.#peakMiB - this.#idleMiB),
+    })
+  }
+
+  #take(message: GuestMessage): void {
+    if (message.kind === 'idle') this.#rest(this.#isAnswered)
+    else if (this.#isAnswered) return
+    else if (message.kind === 'log') this.#takeLine(message)
+    else if (message.kind === 'call') this.#takeCall(message)
+    else if (message.kind !== 'ready') this.#takeAnswer(message)
+  }
+
+  #takeAnswer(last: LastWord): void {
+    this.#settle(last)
+    const cancel = this.#powers.clock.after(REST_MS, () => this.breach('ended'))
+    void this.rested.finally(cancel)
+  }
+
+  #takeLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
+    this.#logBytes += Buffer.byteLength(text) + 1
+    if (this.#logBytes > this.#limits.logBytes) this.breach('log')
+    else this.#console.push({ level: level as ConsoleLine['level'], text })
+  }
+
+  #takeCall(call: Call): void {
+    this.#calls += 1
+    this.#callBytes += Buffer.byteLength(call.args)
+    if (this.#calls > this.#limits.calls) this.breach('calls')
+    else if (this.#callBytes > this.#limits.callBytes) this.breach('call size')
+    else {
+      this.#waiting.push(call)
+      this.#startCalls()
+    }
+  }
+
+  #startCalls(): void {
+    while (this.#running < CALLS_AT_ONCE && this.#waiting.length > 0) {
+      this.#running += 1
+      void this.#answerCall(this.#waiting.shift()!)
+    }
+  }
+
+  async #answerCall(call: Call): Promise<void> {
+    const answer = await this.#perform(call)
+    this.#running -= 1
+    if (this.#isAnswered) return
+    this.#guest.send(answer)
+    this.#startCalls()
+  }
+
+  /** Never rejects: what fails is for the code to catch. */
+  async #perform({ call, name, args }: Call): Promise<HostMessage> {
+    try {
+      const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
+      return { kind: 'reply', call, value: await this.#dispatch(name, list) }
+    } catch (error) {
+      const problem = toProblem(error, '')
+      if (name === FETCH_CALL) return { kind: 'refusal', call, message: `fetch failed: ${problem.detail}` }
+      return { kind: 'refusal', call, message: problem.detail, status: problem.status, data: problem }
+    }
+  }
+
+  #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (name === FETCH_CALL) return this.#powers.fetch(args[0] as FetchRequest, this.#abort.signal)
+    if (this.#client !== null && (CLIENT_CALLS as readonly string[]).includes(name))
+      return this.#client(name, args)
+    throw new CofferError('not_found', 'There is no such call.')
+  }
+
+  #watchMemory(): void {
+    const { clock, meter } = this.#powers
+    const look = () => {
+      this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
+      if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.breach('memory')
+      else this.#cancel[1] = clock.after(meter.intervalMs, look)
+    }
+    this.#cancel[1] = clock.after(meter.intervalMs, look)
+  }
+
+  #readMiB(): number | undefined {
+    return this.#guest.pid === undefined ? undefined : this.#powers.meter.read(this.#guest.pid)
+  }
+}

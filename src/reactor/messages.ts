@@ -1,0 +1,118 @@
+/**
+ * What host and guest say to each other. Values travel as JSON text inside the message, so that the host can refuse
+ * a value without losing the message it came in.
+ */
+
+export type HostMessage =
+  | {
+      kind: 'run'
+      /** Absent when it is what this guest ran last. */
+      code?: string
+      args: unknown
+      configuration: unknown
+      prefix: string
+      hasClient: boolean
+      resultBytes: number
+    }
+  | { kind: 'check'; code: string }
+  | { kind: 'reply'; call: number; value: unknown }
+  | { kind: 'refusal'; call: number; message: string; status?: number; data?: unknown }
+
+/** Places in the code as given, both from 1. */
+export interface Place {
+  line: number
+  column: number
+}
+
+/** Why code did not come to a result. `invalid`: it never started. */
+export type GuestFailure =
+  | ({ kind: 'invalid'; message: string } & Place)
+  | {
+      kind: 'thrown'
+      message: string
+      status?: number
+      errors?: Record<string, string[]>
+      stack?: string
+    }
+
+export type GuestMessage =
+  | { kind: 'ready' }
+  | { kind: 'log'; level: string; text: string }
+  | { kind: 'call'; call: number; name: string; args: string }
+  | { kind: 'done'; raw?: string; tokenize?: string }
+  | { kind: 'failed'; failure: GuestFailure }
+  | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[] }
+  /** The invocation is over and the event loop turns: fit for the next. */
+  | { kind: 'idle' }
+
+/** The name under which `fetch` calls the host; no client call is named so. */
+export const FETCH_CALL = 'fetch'
+
+/** What the client offers to reactor code, by dotted name. */
+export const CLIENT_CALLS = [
+  'tokens.create',
+  'tokens.retrieve',
+  'tokens.list',
+  'tokens.update',
+  'tokens.delete',
+  'tokens.createAssociation',
+  'tokens.deleteAssociation',
+  'tokens.createChild',
+  'tokens.listChildren',
+  'tokens.search',
+  'tokenize',
+] as const
+
+/** A message from a guest whose shape is right, or undefined: then the guest is not to be listened to any more. */
+export function readGuestMessage(text: string): GuestMessage | undefined {
+  const message = parse(text)
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return undefined
+  const check = SHAPES[(message as { kind: string }).kind]
+  if (check === undefined || !Object.entries(check).every(([name, fits]) => fits(message[name])))
+    return undefined
+  return message as unknown as GuestMessage
+}
+
+function parse(text: string): Record<string, unknown> | null {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+type Fits = (value: unknown) => boolean
+const isText: Fits = (value) => typeof value === 'string'
+const isCount: Fits = (value) => Number.isSafeInteger(value)
+const isTexts: Fits = (value) => Array.isArray(value) && value.every(isText)
+const isPerhaps =
+  (fits: Fits): Fits =>
+  (value) =>
+    value === undefined || fits(value)
+const isErrors: Fits = (value) =>
+  typeof value === 'object' && value !== null && Object.values(value).every(isTexts)
+const isFailure: Fits = (value) => {
+  if (typeof value !== 'object' || value === null) return false
+  const failure = value as Record<string, unknown>
+  if (failure.kind === 'invalid')
+    return isText(failure.message) && isCount(failure.line) && isCount(failure.column)
+  const { kind, message, status, errors, stack } = failure
+  return (
+    kind === 'thrown' &&
+    isText(message) &&
+    isPerhaps(isCount)(status) &&
+    isPerhaps(isErrors)(errors) &&
+    isPerhaps(isText)(stack)
+  )
+}
+
+const SHAPES: Readonly<Record<string, Record<string, Fits>>> = {
+  __proto__: null as never,
+  ready: {},
+  log: { level: isText, text: isText },
+  call: { call: isCount, name: isText, args: isText },
+  done: { raw: isPerhaps(isText), tokenize: isPerhaps(isText) },
+  failed: { failure: isFailure },
+  report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts },
+  idle: {},
+}

@@ -1,0 +1,132 @@
+/**
+ * What `require` gives reactor code: an allow-list of facades, the error classes, and bundles from the owner's
+ * directory. Everything that is source text is evaluated inside the realm, never here.
+ */
+import { Buffer } from 'node:buffer'
+import { readFileSync } from 'node:fs'
+import * as querystring from 'node:querystring'
+import * as util from 'node:util'
+import { INSPECT_OPTIONS } from './console-facade.js'
+import { ERROR_CLASSES_SOURCE, ERROR_MODULES } from './error-classes.js'
+import { shield } from './shield.js'
+import { prepareSource } from './source.js'
+import { Headers, Request, Response } from './web-facade.js'
+
+/** One level of scope, no dots at the start of a part: the name can lead nowhere but into the directory. */
+const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/
+
+/** CommonJS code, evaluated; gives back its `module.exports`. */
+export type EvaluateModule = (text: string, fileName: string) => unknown
+
+/** Builtins that are the same for every invocation. They must be hardened before code sees them. */
+export function createBuiltins(crypto: Record<string, unknown>): Record<string, unknown> {
+  return {
+    crypto,
+    buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },
+    querystring: {
+      parse: shield((text: string, separator?: string, equals?: string) => ({
+        ...querystring.parse(text, separator, equals),
+      })),
+      stringify: shield((value: Record<string, string>, separator?: string, equals?: string) =>
+        querystring.stringify(value, separator, equals),
+      ),
+      escape: shield(querystring.escape),
+      unescape: shield(querystring.unescape),
+    },
+    url: { URL, URLSearchParams },
+    util: createUtil(),
+  }
+}
+
+function createUtil(): Record<string, unknown> {
+  const inspect = shield((value: unknown, options: { depth?: number | null } = {}) =>
+    util.inspect(value, { ...INSPECT_OPTIONS, depth: options?.depth === undefined ? 2 : options.depth }),
+  )
+  return {
+    format: shield((...values: unknown[]) => util.formatWithOptions(INSPECT_OPTIONS, ...values)),
+    inspect,
+    isDeepStrictEqual: shield((a: unknown, b: unknown) => util.isDeepStrictEqual(a, b)),
+    TextEncoder,
+    TextDecoder,
+    promisify:
+      (work: (...args: unknown[]) => void) =>
+      (...args: unknown[]) =>
+        new Promise((resolve, reject) => {
+          work(...args, (error: unknown, value: unknown) => (error ? reject(error) : resolve(value)))
+        }),
+    inherits: (child: { prototype: object }, parent: { prototype: object }) => {
+      Object.setPrototypeOf(child.prototype, parent.prototype)
+    },
+    deprecate: (work: unknown) => work,
+    types: {
+      isDate: util.types.isDate,
+      isRegExp: util.types.isRegExp,
+      isPromise: util.types.isPromise,
+      isUint8Array: util.types.isUint8Array,
+    },
+  }
+}
+
+/** Reads bundles of the owner's directory, and keeps what was read: preparing one takes longer than most runs. */
+export function createBundles(directory: string | undefined): (name: string) => string | undefined {
+  const prepared = new Map<string, string | undefined>()
+  return (name) => {
+    if (directory === undefined || !BUNDLE_NAME.test(name)) return undefined
+    if (!prepared.has(name)) prepared.set(name, readBundle(directory, name))
+    return prepared.get(name)
+  }
+}
+
+function readBundle(directory: string, name: string): string | undefined {
+  for (const ending of ['.js', '.cjs']) {
+    const text = readIfThere(`${directory}/${name}${ending}`)
+    if (text !== undefined) return prepareSource(text.replace(/^#!/, '//')).text
+  }
+  return undefined
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return undefined
+    throw new Error('The bundle could not be read', { cause: error })
+  }
+}
+
+/**
+ * `require` for one invocation. A bundle is evaluated once in it.
+ * @throws Error with code `MODULE_NOT_FOUND`, inside the realm.
+ */
+export function createRequire(
+  builtins: Readonly<Record<string, unknown>>,
+  fetch: unknown,
+  bundles: (name: string) => string | undefined,
+  evaluate: EvaluateModule,
+): (name: unknown) => unknown {
+  const loaded = new Map<string, unknown>()
+  return (given) => {
+    const name = String(given).replace(/^node:/, '')
+    if (Object.hasOwn(builtins, name)) return builtins[name]
+    if (!loaded.has(name)) loaded.set(name, load(name))
+    return loaded.get(name)
+  }
+
+  function load(name: string): unknown {
+    if ((ERROR_MODULES as readonly string[]).includes(name))
+      return evaluate(ERROR_CLASSES_SOURCE, 'errors.js')
+    const bundle = bundles(name)
+    if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
+    if (name === 'node-fetch') return createNodeFetch(fetch)
+    const known = [...Object.keys(builtins), 'node-fetch', ERROR_MODULES[0]].join(', ')
+    const error = new Error(`Cannot find module '${name}'; there are ${known} and the bundles of --modules`)
+    Object.defineProperty(error, 'code', { value: 'MODULE_NOT_FOUND', enumerable: true })
+    throw error
+  }
+}
+
+/** The package's shape: the function is the module, and its `default`. */
+function createNodeFetch(fetch: unknown): unknown {
+  const module = (...args: unknown[]) => (fetch as (...args: unknown[]) => unknown)(...args)
+  return Object.assign(module, { default: module, Headers, Request, Response })
+}

@@ -1,0 +1,65 @@
+/** What a guest or the host's own watching said of an invocation, as the outcome that operations know. Pure. */
+import { parseJson } from '../domain/json.js'
+import { CofferError } from '../errors.js'
+import type { ReactorOutcome } from '../operations/reactor-runtime.js'
+import type { Ending } from './child.js'
+import type { ReactorLimits } from './limits.js'
+import type { GuestFailure } from './messages.js'
+
+/** Why the host ended an invocation. */
+export type Breach = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | Ending
+
+/** @throws nothing: a value that no JSON of ours may hold is a failure of the code that made it. */
+export function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): ReactorOutcome {
+  try {
+    return {
+      kind: 'result',
+      ...(raw === undefined ? {} : { raw: parseJson(raw, { source: 'raw' }) }),
+      ...(tokenize === undefined ? {} : { tokenize: parseJson(tokenize, { source: 'tokenize' }) }),
+    }
+  } catch (error) {
+    return { kind: 'failure', error: failed((error as Error).message) }
+  }
+}
+
+/** The error that the caller of the reactor gets for `failure`. */
+export function toError(failure: GuestFailure): CofferError {
+  if (failure.kind === 'invalid') {
+    const { message, line, column } = failure
+    const text = `line ${line}, column ${column}: ${message}`
+    return new CofferError('formula_invalid', `The formula's code is not valid at ${text}.`, {
+      errors: { code: [text] },
+    })
+  }
+  const { message, status, errors } = failure
+  if (status === undefined) return failed(message)
+  return new CofferError('reactor_failed', message, { status, ...(errors === undefined ? {} : { errors }) })
+}
+
+export function toBreachError(breach: Breach, limits: ReactorLimits): CofferError {
+  if (breach === 'time')
+    return new CofferError(
+      'reactor_timeout',
+      `The reactor ran longer than ${limits.timeMs} ms and was stopped.`,
+    )
+  if (breach === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
+  return failed(BREACHES[breach](limits))
+}
+
+const BREACHES: Record<Exclude<Breach, 'time' | 'closed'>, (limits: ReactorLimits) => string> = {
+  memory: outOfMemory,
+  'out of memory': outOfMemory,
+  log: ({ logBytes }) => `The code wrote more than ${logBytes} bytes to the console and was stopped.`,
+  calls: ({ calls }) => `The code made more than ${calls} calls and was stopped.`,
+  'call size': ({ callBytes }) => `The code sent more than ${callBytes} bytes in its calls and was stopped.`,
+  garbled: () => 'The process of the code said what none should say, and was stopped.',
+  ended: () => 'The process of the code ended before the code did.',
+}
+
+function outOfMemory({ memoryMiB }: ReactorLimits): string {
+  return `The code used more than ${memoryMiB} MiB of memory and was stopped.`
+}
+
+function failed(message: string): CofferError {
+  return new CofferError('reactor_failed', "The reactor's code failed.", { errors: { error: [message] } })
+}

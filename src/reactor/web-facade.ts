@@ -1,0 +1,276 @@
+/**
+ * `fetch` and what belongs to it, for reactor code: small classes of our own over one call of the host, which alone
+ * may connect. It knows nothing of which hosts are allowed.
+ */
+import { Buffer } from 'node:buffer'
+
+/** What the host is asked for. Bodies travel as base64. */
+export interface FetchRequest {
+  url: string
+  method: string
+  headers: [string, string][]
+  body?: string
+  redirect: 'follow' | 'manual' | 'error'
+}
+
+export interface FetchResponse {
+  url: string
+  status: number
+  statusText: string
+  redirected: boolean
+  headers: [string, string][]
+  body: string
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+type HeadersInit = Headers | Record<string, unknown> | Iterable<[string, unknown]>
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+export class Headers {
+  readonly #values = new Map<string, string>()
+
+  constructor(init?: HeadersInit | null) {
+    if (init === undefined || init === null) return
+    const entries = Symbol.iterator in init ? (init as Iterable<[string, unknown]>) : Object.entries(init)
+    for (const [name, value] of entries) this.append(name, value)
+  }
+
+  append(name: unknown, value: unknown): void {
+    const key = toHeaderName(name)
+    const before = this.#values.get(key)
+    this.#values.set(key, before === undefined ? toHeaderValue(value) : `${before}, ${toHeaderValue(value)}`)
+  }
+  set(name: unknown, value: unknown): void {
+    this.#values.set(toHeaderName(name), toHeaderValue(value))
+  }
+  get(name: unknown): string | null {
+    return this.#values.get(toHeaderName(name)) ?? null
+  }
+  has(name: unknown): boolean {
+    return this.#values.has(toHeaderName(name))
+  }
+  delete(name: unknown): void {
+    this.#values.delete(toHeaderName(name))
+  }
+  forEach(see: (value: string, name: string, headers: Headers) => void): void {
+    for (const [name, value] of this) see(value, name, this)
+  }
+  *keys(): Generator<string> {
+    for (const [name] of this) yield name
+  }
+  *values(): Generator<string> {
+    for (const [, value] of this) yield value
+  }
+  *entries(): Generator<[string, string]> {
+    yield* this
+  }
+  *[Symbol.iterator](): Generator<[string, string]> {
+    for (const name of [...this.#values.keys()].sort()) yield [name, this.#values.get(name)!]
+  }
+}
+
+function toHeaderName(name: unknown): string {
+  const text = String(name)
+  if (!NAME.test(text)) throw new TypeError('That is no name of a header')
+  return text.toLowerCase()
+}
+
+function toHeaderValue(value: unknown): string {
+  const text = String(value).trim()
+  if (/[\0\r\n]/.test(text)) throw new TypeError('The value of a header may not hold line breaks')
+  return text
+}
+
+/** A body that can be read, once. */
+class Body {
+  readonly #bytes: Bytes
+  #isUsed = false
+
+  constructor(bytes: Bytes) {
+    this.#bytes = bytes
+  }
+
+  get bodyUsed(): boolean {
+    return this.#isUsed
+  }
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    return this.take().slice().buffer
+  }
+  async bytes(): Promise<Bytes> {
+    return this.take().slice()
+  }
+  /** As the `node-fetch` package has it. */
+  async buffer(): Promise<Buffer> {
+    return Buffer.from(this.take())
+  }
+  async text(): Promise<string> {
+    return Buffer.from(this.take())
+      .toString('utf8')
+      .replace(/^\uFEFF/, '')
+  }
+  async json(): Promise<unknown> {
+    return JSON.parse(await this.text())
+  }
+  protected take(): Bytes {
+    if (this.#isUsed) throw new TypeError('The body was read already')
+    this.#isUsed = true
+    return this.#bytes
+  }
+  protected peek(): Bytes {
+    return this.#bytes
+  }
+}
+
+interface ResponseInit {
+  url?: string
+  status?: number
+  statusText?: string
+  redirected?: boolean
+  headers?: HeadersInit
+}
+
+export class Response extends Body {
+  readonly url: string
+  readonly status: number
+  readonly statusText: string
+  readonly redirected: boolean
+  readonly headers: Headers
+
+  constructor(body?: unknown, init: ResponseInit = {}) {
+    super(toBytes(body).bytes)
+    this.url = init.url ?? ''
+    this.status = init.status ?? 200
+    this.statusText = init.statusText ?? ''
+    this.redirected = init.redirected ?? false
+    this.headers = new Headers(init.headers)
+  }
+  get ok(): boolean {
+    return this.status >= 200 && this.status < 300
+  }
+  get type(): string {
+    return 'basic'
+  }
+  clone(): Response {
+    return new Response(this.peek(), this)
+  }
+}
+
+interface RequestInit {
+  method?: unknown
+  headers?: HeadersInit
+  body?: unknown
+  redirect?: unknown
+  signal?: AbortSignal | null
+}
+
+export class Request extends Body {
+  readonly url: string
+  readonly method: string
+  readonly headers: Headers
+  readonly redirect: string
+  readonly signal: AbortSignal | undefined
+
+  constructor(input: unknown, init: RequestInit = {}) {
+    const from = input instanceof Request ? input : undefined
+    const { bytes, type } = 'body' in init ? toBytes(init.body) : { bytes: from?.peek() ?? toBytes('').bytes }
+    super(bytes)
+    this.url = from?.url ?? new URL(String(input)).href
+    this.method = String(init.method ?? from?.method ?? 'GET').toUpperCase()
+    this.headers = new Headers(init.headers ?? from?.headers)
+    this.redirect = String(init.redirect ?? from?.redirect ?? 'follow')
+    this.signal = init.signal ?? from?.signal
+    if (type !== undefined && !this.headers.has('content-type')) this.headers.set('content-type', type)
+  }
+  /** What travels to the host. */
+  describe(): FetchRequest {
+    if (!['follow', 'manual', 'error'].includes(this.redirect))
+      throw new TypeError('redirect is follow, manual or error')
+    const { url, method, redirect } = this
+    const bytes = this.take()
+    if (bytes.length > 0 && (method === 'GET' || method === 'HEAD'))
+      throw new TypeError(`${method} takes no body`)
+    return {
+      url,
+      method,
+      headers: [...this.headers],
+      redirect: redirect as FetchRequest['redirect'],
+      ...(bytes.length === 0 ? {} : { body: Buffer.from(bytes).toString('base64') }),
+    }
+  }
+}
+
+/** A body's bytes, and the content type that it has of itself. */
+function toBytes(body: unknown): { bytes: Bytes; type?: string } {
+  if (body === undefined || body === null) return { bytes: new Uint8Array(0) }
+  if (ArrayBuffer.isView(body))
+    return {
+      bytes: new Uint8Array(Buffer.from(body.buffer as ArrayBuffer, body.byteOffset, body.byteLength)),
+    }
+  if (body instanceof ArrayBuffer) return { bytes: new Uint8Array(body.slice(0)) }
+  const type =
+    body instanceof URLSearchParams
+      ? 'application/x-www-form-urlencoded;charset=UTF-8'
+      : 'text/plain;charset=UTF-8'
+  return { bytes: new Uint8Array(Buffer.from(String(body))), type }
+}
+
+type AbortListener = (event: { type: 'abort'; target: AbortSignal }) => void
+
+export class AbortSignal {
+  readonly #listeners = new Set<AbortListener>()
+  #reason: unknown
+  #isAborted = false
+  onabort: AbortListener | null = null
+
+  get aborted(): boolean {
+    return this.#isAborted
+  }
+  get reason(): unknown {
+    return this.#reason
+  }
+  throwIfAborted(): void {
+    if (this.#isAborted) throw this.#reason
+  }
+  addEventListener(type: unknown, listener: AbortListener): void {
+    if (type === 'abort' && typeof listener === 'function') this.#listeners.add(listener)
+  }
+  removeEventListener(_type: unknown, listener: AbortListener): void {
+    this.#listeners.delete(listener)
+  }
+  /** The controller's way in; harmless in other hands, which could abort through it just as well. */
+  static end(signal: AbortSignal, reason: unknown): void {
+    if (signal.#isAborted) return
+    signal.#isAborted = true
+    signal.#reason = reason ?? abortError()
+    for (const listener of [signal.onabort, ...signal.#listeners])
+      listener?.({ type: 'abort', target: signal })
+  }
+}
+
+export class AbortController {
+  readonly signal = new AbortSignal()
+  abort(reason?: unknown): void {
+    AbortSignal.end(this.signal, reason)
+  }
+}
+
+function abortError(): Error {
+  const error = new Error('This operation was aborted')
+  Object.defineProperty(error, 'name', { value: 'AbortError' })
+  return error
+}
+
+/** `fetch` over one call of the host. */
+export function createFetch(call: (request: FetchRequest) => Promise<FetchResponse>) {
+  return async (input: unknown, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init)
+    const { signal } = request
+    signal?.throwIfAborted()
+    const aborted = new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason))
+    })
+    const answered = call(request.describe())
+    const { body, ...rest } = await (signal === undefined ? answered : Promise.race([answered, aborted]))
+    return new Response(Buffer.from(body, 'base64'), rest)
+  }
+}
