@@ -18,9 +18,11 @@ import {
 } from './crypto/key-slot.js'
 import { createKeyring, type Keyring } from './crypto/keyring.js'
 import { createMac, isEqualDigest } from './crypto/mac.js'
+import { nativePrimitives } from './crypto/native.js'
+import type { Primitives } from './crypto/primitives.js'
 import { createRandom, createUuid } from './crypto/random.js'
 import { KEY_BYTES } from './crypto/seal.js'
-import { loadSodium, type Sodium } from './crypto/sodium.js'
+import { loadSodium } from './crypto/sodium.js'
 import { formatDate } from './domain/dates.js'
 import type { Expressions } from './domain/expression.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
@@ -123,12 +125,12 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
 }
 
 async function createOwned(effects: Effects, ownership: Ownership, opener: NewOpener): Promise<App> {
-  const { random, clock } = effects
-  const sodium = await loadSodium()
+  const { random, clock, role } = effects
+  const primitives = await choosePrimitives(role)
   const root = random.bytes(KEY_BYTES)
   const vault = encodeId(random.bytes(VAULT_ID_BYTES))
   const created = formatDate(clock())
-  const slot = await createFirstSlot({ sodium, random }, { root, vault, created }, opener)
+  const slot = await createFirstSlot({ primitives, random }, { root, vault, created }, opener)
   const bare = {
     format: FORMAT,
     vault,
@@ -137,11 +139,11 @@ async function createOwned(effects: Effects, ownership: Ownership, opener: NewOp
     digest: 'blake2b',
     slots: [slot],
   }
-  const header = sealHeader(sodium, bare, root) as SealedHeader & Header
-  const keyring = createKeyring(sodium, random, root)
-  sodium.memzero(root)
+  const header = sealHeader(primitives, bare, root) as SealedHeader & Header
+  const keyring = createKeyring(primitives, random, root)
+  primitives.wipe(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-  return createApp({ engine, keyring, random, header, sodium, ownership })
+  return createApp({ engine, keyring, random, header, primitives, ownership })
 }
 
 async function createFirstSlot(
@@ -174,15 +176,15 @@ export async function openVault(place: Place, choose: (vault: LockedVault) => Pr
 }
 
 async function openOwned(effects: Effects, ownership: Ownership, secret: Secret): Promise<App> {
-  const { random, files, directory } = effects
+  const { random, files, directory, role } = effects
   // The owner before us may have changed it.
   const header = await readHeader(files, directory)
-  const sodium = await loadSodium()
-  const root = await openRoot({ sodium, random }, { ...header, slots: parseSlots(header.slots) }, secret)
-  const keyring = createKeyring(sodium, random, root)
-  sodium.memzero(root)
+  const primitives = await choosePrimitives(role)
+  const root = await openRoot({ primitives, random }, { ...header, slots: parseSlots(header.slots) }, secret)
+  const keyring = createKeyring(primitives, random, root)
+  primitives.wipe(root)
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  return createApp({ engine, keyring, random, header, sodium, ownership })
+  return createApp({ engine, keyring, random, header, primitives, ownership })
 }
 
 /** Takes the vault for what `work` opens in it, which lets go of it when closed; now, when `work` fails. */
@@ -205,9 +207,9 @@ function toSecret(opener: Opener): Secret {
   return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
 }
 
-/** Starts to load what opening any vault takes. A failure shows when the vault is opened. */
-export function warmUp(): void {
-  loadSodium().catch(() => {})
+/** A command is over before libsodium is warm; a server is glad that it is faster afterwards. */
+async function choosePrimitives(role: Effects['role']): Promise<Primitives> {
+  return role === 'command' ? nativePrimitives : loadSodium()
 }
 
 /** A vault that is nowhere but in memory and gone when closed. */
@@ -218,11 +220,11 @@ export async function openEphemeral({
   tenantName: string
   clock?: Clock
 }): Promise<App> {
-  const sodium = await loadSodium()
+  const primitives = await choosePrimitives('server')
   const random = createRandom()
-  const keyring = createKeyring(sodium, random, random.bytes(KEY_BYTES))
+  const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ keys: keyring.engine, clock })
-  const app = createApp({ engine, keyring, random, header: undefined, sodium })
+  const app = createApp({ engine, keyring, random, header: undefined, primitives })
   await createFirstTenant(app, tenantName)
   return app
 }
@@ -239,11 +241,11 @@ function createApp(parts: {
   keyring: Keyring
   random: Random
   header: Header | undefined
-  sodium: Sodium
+  primitives: Primitives
   /** Absent where nobody else could open the vault. */
   ownership?: Ownership
 }): App {
-  const { engine, keyring, random, header, sodium, ownership } = parts
+  const { engine, keyring, random, header, primitives, ownership } = parts
   const store = createSealedStore(engine, keyring)
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
@@ -264,10 +266,10 @@ function createApp(parts: {
       return expressions
     },
     hashSecret: async (text, reader) => {
-      secretsMac ??= createMac(sodium, fromBase64((await readSettings(reader)).secrets_key))
+      secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
       return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
     },
-    isEqualSecret: (a, b) => isEqualDigest(sodium, utf8.encode(a), utf8.encode(b)),
+    isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)
       return ownerCaller(number, owner_id, { reveal })

@@ -35,6 +35,8 @@ const DOORS: Record<string, string[]> = {
   'cli-table3': ['cli/output.ts'],
   lowdb: ['store/vault-file.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
+  '@noble/ciphers': ['crypto/native.ts'],
+  '@noble/hashes': ['crypto/native.ts'],
   ajv: ['validate.ts', 'build.ts', 'validators.d.ts'],
   'ajv-formats': ['build.ts'],
   esbuild: ['build.ts'],

@@ -41,8 +41,6 @@ export async function main(process: ProcessLike): Promise<number> {
 }
 
 async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<void> {
-  // Most commands open the vault; its cryptography gets ready in the background while the line is parsed.
-  if (!argv.includes('--help') && argv.length > 1) void import('../app.js').then(({ warmUp }) => warmUp())
   const { registry } = await import('../operations/all.js')
   const { parseLine } = await import('./program.js')
   const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)
@@ -54,6 +52,7 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
   const { stdin, stdout, stderr, env } = process
   const terminal = detectTerminal({ stdin, stdout, stderr, env, flags: config })
   const opened = new Set<App>()
+  let hasOwnEnd = false
   const desk: Desk = {
     terminal,
     config,
@@ -64,9 +63,13 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
     input: createInput({ cwd: process.cwd(), stdin }),
     registry,
     signal,
-    withVault: async (work) => {
+    stopsItself: () => {
+      hasOwnEnd = true
+      process.on('SIGHUP', ignore)
+    },
+    withVault: async (work, role) => {
       const { unlockVault } = await import('./unlock.js')
-      const app = await unlockVault(desk)
+      const app = await unlockVault(desk, role)
       opened.add(app)
       try {
         return await work(app)
@@ -76,18 +79,23 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
       }
     },
   }
-  await Promise.race([parsed.task(desk), rejectWhenAborted(signal)]).catch(async (error: unknown) => {
+  const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
+  await Promise.race([parsed.task(desk), interrupted]).catch(async (error: unknown) => {
     // What is under way is finished and synced, so that an interruption leaves nothing half done.
     for (const app of opened) await app.close()
     throw error
   })
+  process.off('SIGHUP', ignore)
 }
 
-function rejectWhenAborted(signal: AbortSignal): Promise<never> {
+function ignore(): void {}
+
+function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new CofferError('interrupted', 'Interrupted.')), {
-      once: true,
-    })
+    const interrupt = () => {
+      if (!isLeftToTask()) reject(new CofferError('interrupted', 'Interrupted.'))
+    }
+    signal.addEventListener('abort', interrupt, { once: true })
   })
 }
 

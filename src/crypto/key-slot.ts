@@ -7,8 +7,8 @@ import { CofferError } from '../errors.js'
 import type { Random } from '../store/store.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
+import type { Primitives } from './primitives.js'
 import { createCipher } from './seal.js'
-import type { Sodium } from './sodium.js'
 
 /** Cost of turning a passphrase into a key: memory is 128 · n · r bytes. */
 export interface ScryptCost {
@@ -53,7 +53,7 @@ const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
 
 export interface SlotPowers {
-  sodium: Sodium
+  primitives: Primitives
   random: Random
 }
 
@@ -69,7 +69,7 @@ export function checkNewPassphrase(passphrase: string): void {
 
 /** A new slot that opens to `root`. */
 export async function createSlot(
-  { sodium, random }: SlotPowers,
+  { primitives, random }: SlotPowers,
   {
     root,
     secret,
@@ -87,9 +87,9 @@ export async function createSlot(
           created,
           kdf: { ...cost, salt: base64(random.bytes(SALT_BYTES)) },
         } as const)
-  const key = await deriveSlotKey(sodium, bare, secret)
-  const wrapped = base64(createCipher(sodium, random, key).seal(root, slotText(bare)))
-  sodium.memzero(key)
+  const key = await deriveSlotKey(primitives, bare, secret)
+  const wrapped = base64(createCipher(primitives, random, key).seal(root, slotText(bare)))
+  primitives.wipe(key)
   return { ...bare, wrapped }
 }
 
@@ -102,15 +102,15 @@ export async function openRoot(
   header: SealedHeader,
   secret: Secret,
 ): Promise<Uint8Array> {
-  const { sodium, random } = powers
+  const { primitives, random } = powers
   const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
   if (candidates.length === 0) throw missingSlot(secret)
   for (const slot of candidates) {
-    const key = await deriveSlotKey(sodium, slot, secret)
-    const root = createCipher(sodium, random, key).open(fromBase64(slot.wrapped), slotText(slot))
-    sodium.memzero(key)
+    const key = await deriveSlotKey(primitives, slot, secret)
+    const root = createCipher(primitives, random, key).open(fromBase64(slot.wrapped), slotText(slot))
+    primitives.wipe(key)
     if (root === undefined) continue
-    if (!isEqualDigest(sodium, fromBase64(header.mac), headerDigest(sodium, header, root))) {
+    if (!isEqualDigest(primitives, fromBase64(header.mac), headerDigest(primitives, header, root))) {
       throw new CofferError(
         'vault_damaged',
         'vault.json was changed by something else than Coffer. Run: coffer vault verify',
@@ -123,22 +123,22 @@ export async function openRoot(
 
 /** The digest that `vault.json` carries: keyed BLAKE2b-256 over its other fields, by a key derived from the root. */
 export function headerDigest(
-  sodium: Sodium,
+  primitives: Primitives,
   header: Omit<SealedHeader, 'mac'>,
   root: Uint8Array,
 ): Uint8Array {
   const { format, vault, created, cipher, digest, slots } = header
   const text = JSON.stringify([format, vault, created, cipher, digest, slots.map(slotFields)])
-  return createMac(sodium, deriveKey(sodium, root, 'header'))(utf8.encode(text), MAC_BYTES)
+  return createMac(primitives, deriveKey(primitives, root, 'header'))(utf8.encode(text), MAC_BYTES)
 }
 
 /** The header with its digest made anew. */
 export function sealHeader(
-  sodium: Sodium,
+  primitives: Primitives,
   header: Omit<SealedHeader, 'mac'>,
   root: Uint8Array,
 ): SealedHeader {
-  return { ...header, mac: base64(headerDigest(sodium, header, root)) }
+  return { ...header, mac: base64(headerDigest(primitives, header, root)) }
 }
 
 /**
@@ -181,12 +181,13 @@ function slotText(slot: Slot | Omit<Slot, 'wrapped'>): Uint8Array {
 }
 
 async function deriveSlotKey(
-  sodium: Sodium,
+  primitives: Primitives,
   slot: Omit<Slot, 'wrapped'>,
   secret: Secret,
 ): Promise<Uint8Array> {
   // The key file's own vault id counts, so that a header with a changed id is seen as damaged, not as another vault.
-  if (secret.kind === 'key-file') return deriveKey(sodium, secret.file.key, `key-file/${secret.file.vault}`)
+  if (secret.kind === 'key-file')
+    return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { kdf } = slot as Extract<Slot, { kind: 'passphrase' }>
   const { n, r, p } = kdf
   return new Promise((resolve, reject) => {

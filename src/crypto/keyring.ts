@@ -4,8 +4,8 @@
  */
 import type { Cipher, EngineKeys, Mac, Random } from '../store/store.js'
 import { createMac, deriveKey } from './mac.js'
+import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
-import type { Sodium } from './sodium.js'
 
 /** What sealing and finding the records of one tenant takes (the vault itself is tenant 0). */
 export interface TenantKeys {
@@ -34,20 +34,20 @@ export interface Keyring {
 }
 
 /** Derives the keys of the vault from `root`, which the caller may wipe afterwards. */
-export function createKeyring(sodium: Sodium, random: Random, root: Uint8Array): Keyring {
+export function createKeyring(primitives: Primitives, random: Random, root: Uint8Array): Keyring {
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
-    const key = deriveKey(sodium, root, purpose)
+    const key = deriveKey(primitives, root, purpose)
     derived.push(key)
     return key
   }
-  const cipher = (purpose: string) => createCipher(sodium, random, derive(purpose))
+  const cipher = (purpose: string) => createCipher(primitives, random, derive(purpose))
   const openTenant = (raw: RawTenantKeys): TenantKeys => ({
-    data: createCipher(sodium, random, raw.data),
-    index: createMac(sodium, raw.index),
-    fingerprint: createMac(sodium, raw.fingerprint),
+    data: createCipher(primitives, random, raw.data),
+    index: createMac(primitives, raw.index),
+    fingerprint: createMac(primitives, raw.fingerprint),
     wipe: () => {
-      for (const key of [raw.data, raw.index, raw.fingerprint]) sodium.memzero(key)
+      for (const key of [raw.data, raw.index, raw.fingerprint]) primitives.wipe(key)
     },
   })
   return {
@@ -56,7 +56,7 @@ export function createKeyring(sodium: Sodium, random: Random, root: Uint8Array):
       head: cipher('head'),
       state: cipher('state'),
       segment: cipher('segment'),
-      chain: createMac(sodium, derive('chain')),
+      chain: createMac(primitives, derive('chain')),
     },
     vault: openTenant({
       data: derive('vault/data'),
@@ -70,7 +70,7 @@ export function createKeyring(sodium: Sodium, random: Random, root: Uint8Array):
     }),
     openTenant,
     wipe: () => {
-      for (const key of derived) sodium.memzero(key)
+      for (const key of derived) primitives.wipe(key)
     },
   }
 }

@@ -1,21 +1,21 @@
 /** Keyed BLAKE2b (RFC 7693): digests that only the holder of the key can make, and sub-keys derived with it. */
 import type { Mac } from '../store/store.js'
-import type { Sodium } from './sodium.js'
+import type { Primitives } from './primitives.js'
 
 const DERIVED_KEY_BYTES = 32
 const utf8 = new TextEncoder()
 
 /** Binds `key` (16 to 64 bytes); the digest's length is 16 to 64 bytes. */
-export function createMac(sodium: Sodium, key: Uint8Array): Mac {
-  return (message, length) => sodium.crypto_generichash(length, message, key)
+export function createMac(primitives: Primitives, key: Uint8Array): Mac {
+  return (message, length) => primitives.digest(length, message, key)
 }
 
 /** The 32-byte key for one purpose: BLAKE2b keyed with `root` over `coffer/1/<purpose>`. */
-export function deriveKey(sodium: Sodium, root: Uint8Array, purpose: string): Uint8Array {
-  return sodium.crypto_generichash(DERIVED_KEY_BYTES, utf8.encode(`coffer/1/${purpose}`), root)
+export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: string): Uint8Array {
+  return primitives.digest(DERIVED_KEY_BYTES, utf8.encode(`coffer/1/${purpose}`), root)
 }
 
 /** Takes the same time wherever the two differ; digests of different length are simply different. */
-export function isEqualDigest(sodium: Sodium, a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && sodium.memcmp(a, b)
+export function isEqualDigest(primitives: Primitives, a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && primitives.isEqual(a, b)
 }

@@ -3,7 +3,7 @@
  * It knows nothing of what is sealed or where it is kept.
  */
 import type { Cipher, Random } from '../store/store.js'
-import type { Sodium } from './sodium.js'
+import type { Primitives } from './primitives.js'
 
 export const KEY_BYTES = 32
 const NONCE_BYTES = 24
@@ -16,11 +16,11 @@ export const SEAL_OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES
  * Sealed bytes are `nonce 24 | ciphertext | tag 16`; the nonce is random, which 192 bits make safe for any number of
  * messages. `open` answers undefined, never throws, when bytes, key or associated data are not the ones of `seal`.
  */
-export function createCipher(sodium: Sodium, random: Random, key: Uint8Array): Cipher {
+export function createCipher(primitives: Primitives, random: Random, key: Uint8Array): Cipher {
   return {
     seal(plain, associated) {
       const nonce = random.bytes(NONCE_BYTES)
-      const body = sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key)
+      const body = primitives.seal(plain, associated, nonce, key)
       const sealed = new Uint8Array(NONCE_BYTES + body.length)
       sealed.set(nonce, 0)
       sealed.set(body, NONCE_BYTES)
@@ -30,12 +30,7 @@ export function createCipher(sodium: Sodium, random: Random, key: Uint8Array): C
       if (sealed.length < SEAL_OVERHEAD_BYTES) return undefined
       const nonce = sealed.subarray(0, NONCE_BYTES)
       const body = sealed.subarray(NONCE_BYTES)
-      try {
-        return sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(null, body, associated, nonce, key)
-      } catch {
-        // The wrapper has one error for every way not to authenticate, and so have we.
-        return undefined
-      }
+      return primitives.open(body, associated, nonce, key)
     },
   }
 }

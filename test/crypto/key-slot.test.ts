@@ -11,13 +11,13 @@ import {
   sealHeader,
 } from '../../src/crypto/key-slot.js'
 import { createKeyring } from '../../src/crypto/keyring.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
-import { loadSodium } from '../../src/crypto/sodium.js'
 
 const CHEAP = { n: 2 ** 14, r: 8, p: 1 }
 const VAULT = 'aaaabbbbccccdddd'
 const created = '2030-01-01T00:00:00.000+00:00'
-const sodium = await loadSodium()
+const primitives = nativePrimitives
 const count = (from: number, length: number) =>
   Uint8Array.from({ length }, (_, index) => (from + index) & 0xff)
 /** Bytes that a test can foretell: every draw continues the count. */
@@ -31,7 +31,7 @@ const countingRandom = () => {
     },
   }
 }
-const powers = { sodium, random: createRandom() }
+const powers = { primitives, random: createRandom() }
 const fileSecret: Secret = { kind: 'key-file', file: { vault: VAULT, key: count(7, 32) } }
 const passphrase: Secret = { kind: 'passphrase', passphrase: 'correct horse battery' }
 
@@ -40,7 +40,7 @@ async function makeHeader(secrets: Secret[], root = count(100, 32)): Promise<Sea
     secrets.map((secret) => createSlot(powers, { root, secret, created, cost: CHEAP })),
   )
   const bare = { format: 1, vault: VAULT, created, cipher: 'xchacha20-poly1305', digest: 'blake2b', slots }
-  return sealHeader(sodium, bare, root)
+  return sealHeader(primitives, bare, root)
 }
 
 t.test('both kinds of slot open to the root key', async (t) => {
@@ -52,18 +52,18 @@ t.test('both kinds of slot open to the root key', async (t) => {
 t.test('a slot, its root key and the digest are the same for ever (known answers)', async (t) => {
   const root = count(100, 32)
   const random = countingRandom()
-  const slot = await createSlot({ sodium, random }, { root, secret: fileSecret, created })
+  const slot = await createSlot({ primitives, random }, { root, secret: fileSecret, created })
   t.equal(
     slot.wrapped,
     'BQYHCAkKCwwNDg8QERITFBUWFxgZGhscQzQ5hhOOPweqlhQ4hJ7S8E8uwssuc3XpnyIlsGEntEea2MdKY3TimmH+bxENxf4w',
   )
-  const second = await createSlot({ sodium, random }, { root, secret: passphrase, created, cost: CHEAP })
+  const second = await createSlot({ primitives, random }, { root, secret: passphrase, created, cost: CHEAP })
   t.equal(
     second.wrapped,
     'MjM0NTY3ODk6Ozw9Pj9AQUJDREVGR0hJm1khL368vtDz9indB8U22t0b45RU+5Y9xpgCWRW+Fpa0IO1fV90U9RM2BBB22exJ',
   )
   const header = sealHeader(
-    sodium,
+    primitives,
     {
       format: 1,
       vault: VAULT,
@@ -178,7 +178,7 @@ t.test('a key file is one line that names its vault', async (t) => {
 })
 
 t.test('a keyring seals for each purpose under another key, and forgets when wiped', async (t) => {
-  const keyring = createKeyring(sodium, createRandom(), count(1, 32))
+  const keyring = createKeyring(primitives, createRandom(), count(1, 32))
   const nothing = new Uint8Array()
   const sealed = keyring.engine.journal.seal(count(0, 10), nothing)
   t.same(keyring.engine.journal.open(sealed, nothing), count(0, 10))

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
+import type { Primitives } from '../../src/crypto/primitives.js'
 import { createRandom, createUuid } from '../../src/crypto/random.js'
 import { createCipher, SEAL_OVERHEAD_BYTES } from '../../src/crypto/seal.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
@@ -9,79 +11,115 @@ const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
 const toHex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const count = (from: number, length: number) => Uint8Array.from({ length }, (_, index) => from + index)
 const utf8 = new TextEncoder()
-const sodium = await loadSodium()
+const libraries: Record<string, Primitives> = { libsodium: await loadSodium(), native: nativePrimitives }
 
-t.test('seal gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1', async (t) => {
-  const plain = utf8.encode(
-    "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.",
-  )
-  const nonce = count(0x40, 24)
-  const cipher = createCipher(sodium, { bytes: () => nonce }, count(0x80, 32))
-  const associated = hex('50515253c0c1c2c3c4c5c6c7')
-  const sealed = cipher.seal(plain, associated)
-  t.equal(
-    toHex(sealed),
-    `${toHex(nonce)}bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52ec0875924c1c7987947deafd8780acf49`,
-  )
-  t.same(cipher.open(sealed, associated), plain)
-})
+for (const [name, primitives] of Object.entries(libraries)) {
+  t.test(`${name}: seal gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1`, async (t) => {
+    const plain = utf8.encode(
+      "Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.",
+    )
+    const nonce = count(0x40, 24)
+    const cipher = createCipher(primitives, { bytes: () => nonce }, count(0x80, 32))
+    const associated = hex('50515253c0c1c2c3c4c5c6c7')
+    const sealed = cipher.seal(plain, associated)
+    t.equal(
+      toHex(sealed),
+      `${toHex(nonce)}bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52ec0875924c1c7987947deafd8780acf49`,
+    )
+    t.same(cipher.open(sealed, associated), plain)
+  })
 
-t.test('a sealed text opens to itself and only under its key, bytes and associated data', async (t) => {
-  const random = createRandom()
-  const cipher = createCipher(sodium, random, random.bytes(32))
-  const other = createCipher(sodium, random, random.bytes(32))
+  t.test(
+    `${name}: a sealed text opens to itself and only under its key, bytes and associated data`,
+    async (t) => {
+      const random = createRandom()
+      const cipher = createCipher(primitives, random, random.bytes(32))
+      const other = createCipher(primitives, random, random.bytes(32))
+      fc.assert(
+        fc.property(
+          fc.uint8Array({ maxLength: 300 }),
+          fc.uint8Array({ maxLength: 40 }),
+          fc.nat(),
+          (plain, associated, at) => {
+            const sealed = cipher.seal(plain, associated)
+            const changed = sealed.slice()
+            changed[at % changed.length]! ^= 1
+            return (
+              sealed.length === plain.length + SEAL_OVERHEAD_BYTES &&
+              Buffer.compare(cipher.open(sealed, associated)!, plain) === 0 &&
+              cipher.open(changed, associated) === undefined &&
+              cipher.open(sealed, Uint8Array.of(...associated, 0)) === undefined &&
+              other.open(sealed, associated) === undefined
+            )
+          },
+        ),
+      )
+      t.equal(
+        cipher.open(new Uint8Array(SEAL_OVERHEAD_BYTES - 1), new Uint8Array()),
+        undefined,
+        'too short to be anything',
+      )
+    },
+  )
+
+  t.test(`${name}: the keyed digest is that of the BLAKE2b test vectors`, async (t) => {
+    const mac = createMac(primitives, count(0, 64))
+    t.equal(
+      toHex(mac(new Uint8Array(), 64)),
+      '10ebb67700b1868efb4417987acf4690ae9d972fb7a590c2f02871799aaa4786b5e996e8f0f4eb981fc214b005f42d2ff4233499391653df7aefcbc13fc51568',
+    )
+    t.equal(
+      toHex(mac(Uint8Array.of(0), 64)),
+      '961f6dd1e4dd30f63901690c512e78e4b45e4742ed197c3c5e45c549fd25f2e4187b0bc9fe30492b16b0d0bc4ef9b0f34c7003fac09a5ef1532e69430234cebd',
+    )
+  })
+
+  t.test(`${name}: derived keys are fixed for ever and differ by purpose and root`, async (t) => {
+    const root = count(0, 32)
+    t.equal(
+      toHex(deriveKey(primitives, root, 'journal')),
+      '08528cd5a16b06269d14e18653c18743cfcb2e6536e03be55199dd406d30ee1d',
+    )
+    t.not(toHex(deriveKey(primitives, root, 'state')), toHex(deriveKey(primitives, root, 'journal')))
+    t.not(
+      toHex(deriveKey(primitives, count(1, 32), 'journal')),
+      toHex(deriveKey(primitives, root, 'journal')),
+    )
+  })
+
+  t.test(`${name}: digests are equal only byte for byte`, async (t) => {
+    t.ok(isEqualDigest(primitives, count(0, 16), count(0, 16)))
+    t.notOk(isEqualDigest(primitives, count(0, 16), count(1, 16)))
+    t.notOk(isEqualDigest(primitives, count(0, 16), count(0, 15)), 'a shorter one does not throw')
+  })
+}
+
+t.test('both libraries give the same bytes and open what the other sealed', async (t) => {
+  const { libsodium, native } = libraries as { libsodium: Primitives; native: Primitives }
+  const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
+  const message = fc.uint8Array({ maxLength: 2000 })
   fc.assert(
     fc.property(
-      fc.uint8Array({ maxLength: 300 }),
-      fc.uint8Array({ maxLength: 40 }),
-      fc.nat(),
-      (plain, associated, at) => {
-        const sealed = cipher.seal(plain, associated)
-        const changed = sealed.slice()
-        changed[at % changed.length]! ^= 1
-        return (
-          sealed.length === plain.length + SEAL_OVERHEAD_BYTES &&
-          Buffer.compare(cipher.open(sealed, associated)!, plain) === 0 &&
-          cipher.open(changed, associated) === undefined &&
-          cipher.open(sealed, Uint8Array.of(...associated, 0)) === undefined &&
-          other.open(sealed, associated) === undefined
-        )
+      message,
+      message,
+      bytes(24),
+      bytes(32),
+      fc.integer({ min: 16, max: 64 }),
+      (plain, associated, nonce, key, length) => {
+        const body = libsodium.seal(plain, associated, nonce, key)
+        const isSame = Buffer.compare(native.seal(plain, associated, nonce, key), body) === 0
+        const isOpen = Buffer.compare(native.open(body, associated, nonce, key)!, plain) === 0
+        const digests = [libsodium, native].map((each) => toHex(each.digest(length, plain, key)))
+        return isSame && isOpen && digests[0] === digests[1]
       },
     ),
   )
-  t.equal(
-    cipher.open(new Uint8Array(SEAL_OVERHEAD_BYTES - 1), new Uint8Array()),
-    undefined,
-    'too short to be anything',
-  )
-})
-
-t.test('the keyed digest is that of the BLAKE2b test vectors', async (t) => {
-  const mac = createMac(sodium, count(0, 64))
-  t.equal(
-    toHex(mac(new Uint8Array(), 64)),
-    '10ebb67700b1868efb4417987acf4690ae9d972fb7a590c2f02871799aaa4786b5e996e8f0f4eb981fc214b005f42d2ff4233499391653df7aefcbc13fc51568',
-  )
-  t.equal(
-    toHex(mac(Uint8Array.of(0), 64)),
-    '961f6dd1e4dd30f63901690c512e78e4b45e4742ed197c3c5e45c549fd25f2e4187b0bc9fe30492b16b0d0bc4ef9b0f34c7003fac09a5ef1532e69430234cebd',
-  )
-})
-
-t.test('derived keys are fixed for ever and differ by purpose and root', async (t) => {
-  const root = count(0, 32)
-  t.equal(
-    toHex(deriveKey(sodium, root, 'journal')),
-    '08528cd5a16b06269d14e18653c18743cfcb2e6536e03be55199dd406d30ee1d',
-  )
-  t.not(toHex(deriveKey(sodium, root, 'state')), toHex(deriveKey(sodium, root, 'journal')))
-  t.not(toHex(deriveKey(sodium, count(1, 32), 'journal')), toHex(deriveKey(sodium, root, 'journal')))
-})
-
-t.test('digests are equal only byte for byte', async (t) => {
-  t.ok(isEqualDigest(sodium, count(0, 16), count(0, 16)))
-  t.notOk(isEqualDigest(sodium, count(0, 16), count(1, 16)))
-  t.notOk(isEqualDigest(sodium, count(0, 16), count(0, 15)), 'a shorter one does not throw')
+  for (const length of [0, 1, 63, 64, 65, 8192, 300_000]) {
+    const plain = count(length, length)
+    const [nonce, key] = [count(1, 24), count(2, 32)]
+    const body = native.seal(plain, new Uint8Array(), nonce, key)
+    t.same(libsodium.open(body, new Uint8Array(), nonce, key), plain, `${length} bytes`)
+  }
 })
 
 t.test('random bytes come from one batch after another and are never handed out twice', async (t) => {
