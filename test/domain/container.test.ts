@@ -7,7 +7,7 @@ import {
   isContainerPath,
   isContainerWithin,
 } from '../../src/domain/container.js'
-import { tokenLookups } from '../../src/domain/token-lookups.js'
+import { metadataLookup, searchLookup, tokenLookups } from '../../src/domain/token-lookups.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 function check(value: unknown): { containers: string[]; errors: PropertyErrors } {
@@ -113,4 +113,9 @@ t.test('a token can be looked up by all its facts', async (t) => {
     ...expected,
     ['modified_by', 'changer'],
   ])
+})
+
+t.test('metadata and search values are looked up whatever their case', async (t) => {
+  t.strictSame(metadataLookup('Key', 'ÉVE'), { field: 'metadata.Key', value: 'éve' })
+  t.strictSame(searchLookup('ÉVE'), { field: 'search', value: 'éve' })
 })

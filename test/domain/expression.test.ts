@@ -72,6 +72,11 @@ t.test('an expression has at most 400 characters, however many units they are', 
   t.equal(detokenization.render({ tokens: new Map([['abc', 1]]) }), `${'x'.repeat(500)}1`)
 })
 
+t.test('JSONPath is there for the first expression that needs it', async (t) => {
+  const expression = await createExpressions(countingRandom()).compile("{{ data | json: '$.a' }}", 'mask')
+  t.equal(expression.render({ data: { a: 1 } }), 1)
+})
+
 t.test('a detokenization names its tokens, each once', async (t) => {
   const expressions = createExpressions(countingRandom())
   const { references } = await expressions.compile('{{ abc }} {{ def | last4 }} {{abc}}', 'detokenize')
