@@ -5,6 +5,8 @@ import type { Registry } from '../operations/registry.js'
 import type { Input } from './input.js'
 import type { InputStream, OutputStream, Terminal } from './terminal.js'
 
+type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+
 /** The part of a process that the command line needs; `bin/` hands in the real one, tests a fake. */
 export interface ProcessLike {
   readonly argv: readonly string[]
@@ -16,8 +18,8 @@ export interface ProcessLike {
   /** ms since the epoch; absent for the system's. */
   readonly clock?: Clock
   cwd(): string
-  on(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
-  off(event: 'SIGINT' | 'SIGTERM', listener: () => void): unknown
+  on(event: Signal, listener: () => void): unknown
+  off(event: Signal, listener: () => void): unknown
 }
 
 export interface Desk {
@@ -32,6 +34,11 @@ export interface Desk {
   readonly registry: Registry
   /** Aborted by Ctrl-C and by a request to stop. */
   readonly signal: AbortSignal
-  /** Runs `work` on the open vault and closes it, whatever happens. */
-  withVault<T>(work: (app: App) => Promise<T>): Promise<T>
+  /**
+   * Said by a task that ends by itself once `signal` is aborted: from then on nothing else ends it, and a terminal that
+   * hangs up means nothing.
+   */
+  stopsItself(): void
+  /** Runs `work` on the open vault and closes it, whatever happens. A server has it open for long. */
+  withVault<T>(work: (app: App) => Promise<T>, role?: 'command' | 'server'): Promise<T>
 }

@@ -11,6 +11,7 @@ import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'
 import { describeOperation, TOPICS } from './help.js'
 import { addFlags, listFlags, takesBody } from './options.js'
+import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './serve-flags.js'
 
 /** What a parsed command line asks for; run once the settings are known. */
 export type Task = (desk: Desk) => Promise<void>
@@ -109,6 +110,7 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     }
   }
   addVaultCommands(program, accept)
+  addServerCommands(program, accept)
   return program
 }
 
@@ -170,6 +172,17 @@ function addVaultCommands(program: Command, accept: Accept): void {
     accept,
     (_, words) => async (desk) => (await import('./help.js')).printHelp(desk, words.flat()),
   )
+}
+
+/** `serve` and `openapi`: the same operations over HTTP, and the document that describes them. */
+function addServerCommands(program: Command, accept: Accept): void {
+  const serve = addCommand(program, 'serve', 'Answer the same operations over HTTP')
+  for (const [flag, description] of SERVE_FLAGS) serve.option(flag, description)
+  serve.addHelpText('after', `\n${SERVE_EXAMPLES}`)
+  finish(serve, accept, (flags) => async (desk) => (await import('./serve.js')).serve(desk, flags))
+  const openapi = addCommand(program, 'openapi', 'Print the OpenAPI document of the HTTP interface')
+  for (const [flag, description] of OPENAPI_FLAGS) openapi.option(flag, description)
+  finish(openapi, accept, (flags) => async (desk) => (await import('./openapi.js')).printOpenApi(desk, flags))
 }
 
 function addCommand(parent: Command, name: string, summary: string): Command {

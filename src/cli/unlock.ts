@@ -34,10 +34,11 @@ export function keyFilePath({ config }: Desk, vault: string): string {
 }
 
 /** Opens the vault of this run. @throws CofferError as {@link openVault} */
-export async function unlockVault(desk: Desk): Promise<App> {
+export async function unlockVault(desk: Desk, role: 'command' | 'server' = 'command'): Promise<App> {
   const notices: string[] = []
   const directory = findVaultDirectory(desk)
-  const place = { directory, pid: desk.pid, clock: desk.clock, notice: (text: string) => notices.push(text) }
+  const notice = (text: string) => notices.push(text)
+  const place = { directory, pid: desk.pid, clock: desk.clock, notice, role }
   const app = await openVault(place, (vault) => chooseOpener(desk, vault))
   for (const text of notices) await printNotice(desk.terminal, text)
   return app

@@ -7,7 +7,7 @@ import type { Caller } from '../operations/caller.js'
 import { authorize, type Host, perform } from '../operations/perform.js'
 import type { Registry } from '../operations/registry.js'
 import type { AccessEntry } from './access-log.js'
-import { readJsonBody, requireObject } from './body.js'
+import { placeBody, readJsonBody } from './body.js'
 import { type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
 import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
 import type { Page } from './pages.js'
@@ -95,7 +95,9 @@ async function runOperation(
   const { definition } = endpoint
   // `perform` checks it too, but a body is not read for somebody who may not send one.
   authorize(caller, definition)
-  const body = endpoint.takesBody ? requireObject(await readJsonBody(ask, definition, bodyLimitBytes)) : {}
+  const body = endpoint.takesBody
+    ? placeBody(await readJsonBody(ask, definition, bodyLimitBytes), definition)
+    : {}
   try {
     const input = { ...body, ...readQuery(endpoint, search), ...parameters }
     const { status, result } = await perform(host, caller, definition, input, traceId)

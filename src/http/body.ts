@@ -26,8 +26,9 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
   return parseJson(decodeUtf8(bytes, 'the request body'), { source: 'the request body' })
 }
 
-/** The body as an object to merge with path and query. @throws CofferError `validation` */
-export function requireObject(value: unknown): Record<string, unknown> {
+/** The body as properties to merge with path and query. @throws CofferError `validation` */
+export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<string, unknown> {
+  if (wholeBody !== undefined) return { [wholeBody]: value }
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>
   throw new CofferError('validation', 'The request body must be a JSON object.')

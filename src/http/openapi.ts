@@ -138,7 +138,8 @@ function describeBody(definition: AnyOperation): JsonSchema {
     Object.entries(propertiesOf(definition)).filter(([name]) => !isElsewhere(name)),
   )
   const names = (required as readonly string[]).filter((name) => !isElsewhere(name))
-  const schema = toJsonSchema({ ...definition.input, properties, required: names })
+  const whole = definition.wholeBody === undefined ? undefined : properties[definition.wholeBody]
+  const schema = toJsonSchema(whole ?? { ...definition.input, properties, required: names })
   const example = findExample(definition.examples)
   return {
     required: true,

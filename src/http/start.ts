@@ -1,0 +1,69 @@
+/** A whole server from its parts: what an open vault and a registry answer, over sockets. */
+import type { Caller } from '../operations/caller.js'
+import type { Host } from '../operations/perform.js'
+import type { Registry } from '../operations/registry.js'
+import type { AccessEntry } from './access-log.js'
+import { type AnswererOptions, createAnswerer } from './answerer.js'
+import { nameHeaders } from './headers.js'
+import { createDocument } from './openapi.js'
+import { createPages } from './pages.js'
+import { createRateLimit, type Rate } from './rate-limit.js'
+import { type RunningServer, type ServerLimits, startServer } from './server.js'
+
+export const DEFAULT_PORT = 4010
+export const DEFAULT_PREFIX = 'svc'
+export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
+export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
+
+/** What is answered, whichever way it comes. */
+export interface ServiceOptions {
+  host: Host
+  registry: Registry
+  authenticate(host: Host, key: string): Promise<Caller>
+  /** Of the product, for the document. */
+  version: string
+  prefix?: string
+  bodyLimitBytes?: number
+  rate?: Rate
+  record?(entry: AccessEntry): void
+  reportFault?(error: unknown, traceId: string): void
+}
+
+/** Where it listens. */
+export interface SocketOptions {
+  port?: number
+  addresses?: readonly string[]
+  tls?: { cert: string; key: string }
+  limits?: ServerLimits
+}
+
+/** The options of a complete answerer: pages, rate limit and clock included. */
+export function completeService(options: ServiceOptions): AnswererOptions {
+  const { registry, version, rate, ...rest } = options
+  const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = options
+  const clock = () => performance.now()
+  return {
+    ...rest,
+    registry,
+    prefix,
+    bodyLimitBytes,
+    clock,
+    pages: createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes })),
+    ...(rate === undefined ? {} : { rateLimit: createRateLimit(rate, clock) }),
+  }
+}
+
+/** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
+export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}): Promise<RunningServer> {
+  const options = completeService(service)
+  const { port = DEFAULT_PORT, addresses = LOOPBACK, ...rest } = sockets
+  return startServer({
+    ...rest,
+    port,
+    addresses,
+    answerer: createAnswerer(options),
+    traceHeader: nameHeaders(options.prefix).traceId,
+    createTraceId: options.host.createUuid,
+    ...(options.record === undefined ? {} : { record: options.record }),
+  })
+}
