@@ -3,6 +3,7 @@
  * compiling; here their failures become messages per property, in our words and without any value.
  */
 import type { ErrorObject } from 'ajv'
+import { refuseErrors } from './domain/property-errors.js'
 import { CofferError, type PropertyErrors } from './errors.js'
 import compiled from './validators.js'
 
@@ -16,14 +17,7 @@ export function validateInput(name: string, input: Record<string, unknown>): voi
   const validate = compiled[name]
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
   if (validate(input)) return
-  const errors = describeFailures(validate.errors ?? [], input)
-  throw new CofferError('validation', summarizeErrors(errors), { errors })
-}
-
-/** One line for people who see only one: the properties by name, their messages beside them. */
-export function summarizeErrors(errors: PropertyErrors): string {
-  const messages = Object.entries(errors).map(([path, texts]) => `${path} ${texts[0]}`)
-  return `The request is not valid: ${messages.slice(0, 3).join('; ')}${messages.length > 3 ? '; …' : ''}.`
+  refuseErrors(describeFailures(validate.errors ?? [], input))
 }
 
 /** ajv's failures of `input` as messages per property, keyed by the path as the caller wrote it. */

@@ -19,7 +19,7 @@ const ARROWS: Record<string, string[]> = {
   cli: ['app.ts', 'http', 'operations', 'domain', 'config.ts', 'version.ts'],
   'index.ts': ['app.ts', 'http', 'operations', 'domain'],
   'build.ts': ['operations', 'ajv-options.ts'],
-  'validate.ts': ['validators.js'],
+  'validate.ts': ['domain', 'validators.js'],
   'validators.d.ts': [],
   'ajv-options.ts': [],
   'config.ts': [],

@@ -3,7 +3,7 @@ import { SETTINGS, type Setting } from '../config.js'
 import { CofferError, ERRORS } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { Desk } from './desk.js'
-import { parseLine } from './program.js'
+import { listCommands, parseLine } from './program.js'
 import { write } from './terminal.js'
 
 export const TOPICS = `Start here:
@@ -35,8 +35,13 @@ export async function printHelp(desk: Desk, words: readonly string[]): Promise<v
     await write(stdout, `${topic}\n`)
     return
   }
-  const parsed = parseLine([...words, '--help'], desk.registry, stdout.columns ?? 80)
-  if (!('text' in parsed)) throw new CofferError('usage', `There is no help for "${words.join(' ')}".`)
+  const columns = stdout.columns ?? 80
+  const path = words.join(' ')
+  // Parsed as a command, the words that are none get their suggestion.
+  if (!listCommands(desk.registry).some(({ words }) => words.join(' ') === path))
+    parseLine(words, desk.registry, columns)
+  const parsed = parseLine([...words, '--help'], desk.registry, columns)
+  if (!('text' in parsed)) throw new CofferError('usage', `There is no help for "${path}".`)
   await write(stdout, parsed.text)
 }
 

@@ -89,8 +89,15 @@ function describeFlag({ schema, shape, isRequired }: Flag): string {
   if (isRequired) notes.push('required')
   if (shape === 'list' || shape === 'map') notes.push('repeatable')
   if ('default' in schema) notes.push(`default ${schema.default}`)
-  const text = schema.description ?? ''
+  const text = phrase(schema.description ?? '')
   return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
+}
+
+/** A description, which is a sentence in the reference, as one of a list of options. */
+function phrase(sentence: string): string {
+  const isWord = /^[A-Z]?[a-z]/.test(sentence)
+  const text = isWord ? `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}` : sentence
+  return text.replace(/\.$/, '')
 }
 
 /**
@@ -100,7 +107,7 @@ function describeFlag({ schema, shape, isRequired }: Flag): string {
 export function readFlag(
   flag: Flag,
   texts: readonly string[],
-  parseJson: (text: string) => unknown,
+  parseJson: (text: string, options: { source: string; code: 'usage' }) => unknown,
 ): unknown {
   const { name, shape, schema } = flag
   if (shape === 'list')
@@ -109,18 +116,18 @@ export function readFlag(
   const [text = ''] = texts
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   try {
-    return parseJson(text)
+    return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const hint = /^[\s]*[[{"]/.test(text) ? '' : ` Text is written in double quotes: ${name} '"…"'.`
-    throw new CofferError('usage', `${name} takes JSON. ${error.message}${hint}`, { cause: error })
+    const hint = /^\s*[[{"]/.test(text) ? '' : ` Text is given as JSON too: ${name} '"…"'.`
+    throw new CofferError('usage', `${error.message}.${hint}`, { cause: error })
   }
 }
 
 function readMap(name: string, texts: readonly string[]): Record<string, string> {
   const entries = texts.map((text) => {
     const at = text.indexOf('=')
-    if (at < 1) throw new CofferError('usage', `${name} takes key=value.`)
+    if (at < 1) throw new CofferError('usage', `${name} takes key=value, such as ${name} customer=42.`)
     return [text.slice(0, at), text.slice(at + 1)] as const
   })
   const keys = new Set(entries.map(([key]) => key))

@@ -2,7 +2,7 @@
  * The tree of commands, derived from the registry, and the few commands that are about the vault itself. It decides
  * what is typed where; what a command then does stands in files of its own, loaded when it is run.
  */
-import { Command, CommanderError, Option } from 'commander'
+import { Command, CommanderError, type Help, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
@@ -94,7 +94,7 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     .version(VERSION, '--version', 'print the version')
     .helpOption('--help', 'print help for a command')
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ formatHelp: layOutHelp })
     .showSuggestionAfterError(true)
     .addHelpText('after', `\n${TOPICS}`)
   // Commander copies these to every command made below.
@@ -120,7 +120,6 @@ function addGroup(program: Command, noun: string): Command {
     .description(NOUNS[noun] ?? '')
     .helpOption('--help', 'print help')
     .helpCommand(false)
-  group.action(() => group.help())
   return group.usage('<command> [options]')
 }
 
@@ -206,6 +205,46 @@ function addGlobalFlags(command: Command): void {
     const option = new Option(setting.flag, setting.description)
     command.addOption(setting.choices === undefined ? option : option.choices(setting.choices))
   }
+}
+
+/** Commands before options, because they are what is looked for; the options of the program stand in its own help. */
+function layOutHelp(command: Command, help: Help): string {
+  const commands = help.visibleCommands(command)
+  const width = help.padWidth(command, help)
+  const row = (term: string, text: string) => help.formatItem(term, width, text, help)
+  const isGroup = commands.length > 0 && command.parent !== null
+  const rows = {
+    'Commands:': commands.map((child) => row(termOf(child), child.description())),
+    'Arguments:': help
+      .visibleArguments(command)
+      .map(({ description }, at) => row(command.registeredArguments[at]!.name(), description)),
+    'Options:': isGroup
+      ? []
+      : help
+          .visibleOptions(command)
+          .map((option) => row(help.optionTerm(option), help.optionDescription(option))),
+  }
+  const sections = Object.entries(rows).flatMap(([heading, items]) =>
+    help.formatItemList(heading, items, help),
+  )
+  const besides = command.parent === null ? [] : [`Options of every command: coffer --help`, '']
+  return [
+    `Usage: ${help.commandUsage(command)}`,
+    '',
+    command.description(),
+    '',
+    ...sections,
+    ...besides,
+  ].join('\n')
+}
+
+/** A command and what follows it. */
+function termOf(command: Command): string {
+  const words = command.registeredArguments.map((argument) => {
+    const name = argument.variadic ? `${argument.name()}...` : argument.name()
+    return argument.required ? `<${name}>` : `[${name}]`
+  })
+  return [command.name(), ...words].join(' ')
 }
 
 function configureOutput(command: Command, columns: number, append: (text: string) => void): void {

@@ -116,13 +116,7 @@ async function readDocument({ input, terminal }: Desk, source: string): Promise<
 
 function parseBody(text: string, name: string): Record<string, unknown> {
   const source = name === '-' ? 'standard input' : name
-  let body: unknown
-  try {
-    body = parseJson(text)
-  } catch (error) {
-    if (!(error instanceof CofferError)) throw error
-    throw new CofferError('validation', `${source}: ${error.message}`, { cause: error })
-  }
+  const body = parseJson(text, { source })
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     return body as Record<string, unknown>
   throw new CofferError('validation', `${source} must hold one JSON object.`)

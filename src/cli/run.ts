@@ -45,7 +45,7 @@ export async function runOperation(
     format,
     columns: definition.columns,
     fields: config.fields,
-    hints: hintsFor(definition),
+    hints: hintsFor(desk, definition, input),
   })
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
@@ -105,11 +105,19 @@ async function confirmDestruction(
   if (!isMeant) throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
-function hintsFor(definition: AnyOperation): { empty: string; done: string } {
+function hintsFor(
+  { registry }: Desk,
+  definition: AnyOperation,
+  input: Readonly<Record<string, unknown>>,
+): { empty: string; done: string } {
   const [noun, verb] = definition.name.split(' ') as [string, string]
-  const filters = listFlags(definition).length > 2 ? ' with these filters' : ''
+  const isFiltered = listFlags(definition).some(
+    ({ property }) => !['page', 'size'].includes(property) && input[property] !== undefined,
+  )
+  const first =
+    registry.find(`${noun} create`) === undefined ? '' : ` Create one: coffer ${noun} create --help`
   return {
-    empty: `No ${noun}s${filters}. Create one: coffer ${noun} create --help`,
+    empty: isFiltered ? `No ${noun} matches these filters.` : `No ${noun}s yet.${first}`,
     done: verb === 'delete' ? 'Deleted.' : 'Done.',
   }
 }
