@@ -3,7 +3,7 @@
  * nothing in it is worth protecting.
  */
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type App, createVault, openVault, type Place } from '../app.js'
@@ -39,6 +39,7 @@ export async function openDemoVault(
   }
   if (existsSync(keyFile))
     throw new CofferError('vault_damaged', `${directory} was left half made. Remove it and start again.`)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
   const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600, flag: 'wx' })
   const app = await createVault(place, 'demo', { kind: 'key-file', save })
   try {

@@ -1,0 +1,50 @@
+/** Holds answers against the OpenAPI document: every one of them must be what the document says it may be. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import type { Answer } from '../../src/http/exchange.js'
+import type { OpenApiDocument } from '../../src/http/openapi.js'
+
+export interface Contract {
+  /** What is wrong with `answer` to a request for `method` on the document's `path`; undefined: nothing. */
+  findBreach(method: string, path: string, answer: Answer): string | undefined
+  /** The same for an answer to something that is no operation. */
+  findProblemBreach(answer: Answer): string | undefined
+}
+
+const PROBLEM_TYPES = ['application/problem+json', 'application/json']
+
+/** @throws Error when a schema of the document is none. */
+export function createContract(document: OpenApiDocument): Contract {
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  formats.default(ajv, ['uuid', 'date-time'])
+  ajv.addSchema({ $id: 'openapi', ...document })
+  const check = (pointer: string, body: string): string | undefined => {
+    const validate = ajv.getSchema(pointer) ?? ajv.compile({ $ref: pointer })
+    if (validate(JSON.parse(body))) return undefined
+    return ajv.errorsText(validate.errors)
+  }
+  const findProblemBreach = (answer: Answer): string | undefined => {
+    const type = answer.headers['content-type']?.split(';')[0] ?? 'none'
+    if (!PROBLEM_TYPES.includes(type)) return `a problem of type ${type}`
+    const { status, instance } = JSON.parse(answer.body) as { status: number; instance: string }
+    if (status !== answer.status) return `status ${answer.status} with a problem of ${status}`
+    if (!Object.values(answer.headers).includes(instance)) return 'an instance that is not the trace id'
+    return check('openapi#/components/schemas/Problem', answer.body)
+  }
+  return {
+    findProblemBreach,
+    findBreach(method, path, answer) {
+      const operation = document.paths[path]?.[method.toLowerCase()]
+      if (operation === undefined) return `${method} ${path} is not in the document`
+      if (answer.status >= 400) return findProblemBreach(answer)
+      const response = operation.responses[answer.status]
+      if (response === undefined) return `status ${answer.status} is not in the document`
+      if (response.content === undefined) return answer.body === '' ? undefined : 'a body where there is none'
+      const spelled = encodeURIComponent(path.replaceAll('/', '~1'))
+      return check(
+        `openapi#/paths/${spelled}/${method.toLowerCase()}/responses/${answer.status}/content/application~1json/schema`,
+        answer.body,
+      )
+    },
+  }
+}

@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { createDocument } from '../../src/http/openapi.js'
+import { describeEndpoint } from '../../src/http/router.js'
+import { resultOf } from '../../src/http/shapes.js'
+import { registry } from '../../src/operations/all.js'
+import { createContract } from './contract.js'
+import { createToy } from './toy.js'
+
+const OPTIONS = { version: '1.2.3', prefix: 'svc', bodyLimitBytes: 1_000 }
+const document = createDocument(registry, OPTIONS)
+
+/** Every `$ref` in `value`. */
+function listReferences(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  const own = '$ref' in value && typeof value.$ref === 'string' ? [value.$ref] : []
+  return [...own, ...Object.values(value).flatMap(listReferences)]
+}
+
+t.test(
+  'every operation is in the document, with its permission, its faults and what it answers',
+  async (t) => {
+    for (const definition of registry.operations) {
+      const { method, path, takesBody } = describeEndpoint(definition)
+      const described = document.paths[path]?.[method.toLowerCase()]
+      t.equal(described?.operationId, definition.name.replaceAll(' ', '-'))
+      t.same(described?.security, [{ apiKey: [...definition.permissions] }])
+      t.equal(described?.requestBody !== undefined, takesBody, `${definition.name} takes a body`)
+      t.match(
+        Object.keys(described?.responses ?? {}),
+        new Set([String(definition.success), '400', '401', 'default']),
+      )
+      const isKnown = definition.success === 204 || resultOf(definition.route) !== undefined
+      t.ok(isKnown, `http/shapes.ts says what ${definition.route} answers`)
+    }
+  },
+)
+
+t.test('what the document refers to is in it', async (t) => {
+  const references = [...new Set(listReferences(document))]
+  t.ok(references.length > 10)
+  for (const reference of references) {
+    const parts = reference.slice(2).split('/')
+    const found = parts.reduce<unknown>(
+      (at, part) => (at as Record<string, unknown> | undefined)?.[part],
+      document,
+    )
+    t.ok(found, reference)
+  }
+})
+
+t.test('the document says where each part of an input travels', async (t) => {
+  const toy = createDocument(createToy().options.registry, { ...OPTIONS, prefix: 'bt' })
+  const list = toy.paths['/things']?.get
+  t.same(
+    list?.parameters.map(({ name, in: place, style }) => [name, place, style]),
+    [
+      ['id', 'query', undefined],
+      ['metadata', 'query', 'deepObject'],
+      ['deep', 'query', undefined],
+      ['page', 'query', undefined],
+      ['size', 'query', undefined],
+    ],
+  )
+  t.same(list?.parameters.at(-1)?.schema, { type: 'integer', minimum: 1, maximum: 50, default: 20 })
+  const update = toy.paths['/things/{id}']?.patch
+  t.same(update?.parameters, [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }])
+  t.same(update?.requestBody, {
+    required: true,
+    content: {
+      'application/merge-patch+json': {
+        schema: {
+          type: 'object',
+          properties: { name: { type: 'string' } },
+          required: [],
+          additionalProperties: true,
+        },
+      },
+    },
+  })
+  const create = toy.paths['/things']?.post
+  t.same(Object.keys(create?.responses ?? {}), [
+    '200',
+    '201',
+    '400',
+    '401',
+    '403',
+    '413',
+    '415',
+    '429',
+    '500',
+    'default',
+  ])
+  t.equal(toy.paths['/things/{id}/links/{other_id}']?.post?.requestBody, undefined)
+  t.match(toy.components.securitySchemes, { apiKey: { name: 'BT-API-KEY' } })
+  t.match(toy.info, { version: '1.2.3' })
+})
+
+t.test('examples of the document are what its schemas say', async (t) => {
+  const contract = createContract(document)
+  const token = (document.components.schemas as Record<string, { examples?: unknown[] }>).Token?.examples?.[0]
+  const answer = { status: 200, headers: {}, body: JSON.stringify(token) }
+  t.equal(contract.findBreach('GET', '/tokens/{id}', answer), undefined)
+  t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, body: '{"id":1}' }), /must be string/)
+  t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 202 }), /status 202/)
+  t.match(contract.findBreach('GET', '/nothing', answer), /not in the document/)
+  t.match(contract.findBreach('DELETE', '/tokens/{id}', { ...answer, status: 204 }), /a body/)
+})
+
+t.test('the reference is static, complete and closed to everything else', async (t) => {
+  const toy = createToy()
+  const page = await toy.ask({ target: '/', headers: {} })
+  t.equal(page.headers['content-type'], 'text/html; charset=utf-8')
+  t.notMatch(page.body, /<script|javascript:|\son[a-z]+=|https?:/i)
+  const style = /<style>([\s\S]*)<\/style>/.exec(page.body)?.[1] ?? ''
+  const digest = createHash('sha256').update(style).digest('base64')
+  t.equal(
+    page.headers['content-security-policy'],
+    `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  )
+  t.match(page.body, /<meta name="viewport"/)
+  for (const { route, summary } of toy.options.registry.operations) {
+    t.ok(page.body.includes(`<code>${route.split(' ')[1]}</code>`), route)
+    t.ok(page.body.includes(summary), summary)
+  }
+  const targets = [...page.body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1])
+  for (const target of targets) t.ok(page.body.includes(`id="${target}"`), `#${target}`)
+})
+
+t.test('what an operation says of itself cannot break the page', async (t) => {
+  const { options } = createToy()
+  const hostile = options.registry.operations.map((each) => ({
+    ...each,
+    summary: `<img src=x onerror="x">&'`,
+  }))
+  const registry = { ...options.registry, operations: hostile }
+  const { createPages } = await import('../../src/http/pages.js')
+  const body = createPages(() => createDocument(registry, OPTIONS)).get('/')!().body
+  t.notOk(body.includes('<img'))
+  t.ok(body.includes('&lt;img src=x onerror=&quot;x&quot;&gt;&amp;&#39;'))
+})
