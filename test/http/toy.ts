@@ -13,7 +13,7 @@ import { listOf, pageInput } from '../../src/operations/page.js'
 import type { Host } from '../../src/operations/perform.js'
 import { createRegistry } from '../../src/operations/registry.js'
 import { toJsonSchema } from '../../src/operations/schema.js'
-import type { StoreWriter } from '../../src/store/store.js'
+import type { Store, StoreWriter } from '../../src/store/store.js'
 
 const id = { type: 'string' } as const
 const common = { columns: ['id'], examples: ['coffer thing'] }
@@ -237,7 +237,7 @@ function createHost(operations: readonly AnyOperation[]): Host {
       read: async (work) => work({} as StoreWriter),
       write: async (work) => work({ now: 0 } as StoreWriter),
       close: async () => {},
-    },
+    } as Partial<Store> as Store,
     random: { bytes: (count) => new Uint8Array(count) },
     createUuid: () => `made-${++uuids}`,
     expressions: () => Promise.reject(new Error('the toy has no expressions')),

@@ -1,9 +1,10 @@
 import t, { type Test } from 'tap'
 import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases } from './cases.js'
 import { type Door, type MovableClock, openCommandDoor, openPerformDoor } from './doors.js'
+import { openHttpDoor } from './http-door.js'
 
 const START = Date.parse('2030-01-15T12:00:00Z')
-const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [openPerformDoor, openCommandDoor]
+const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [openPerformDoor, openHttpDoor, openCommandDoor]
 
 for (const each of readCases()) {
   t.test(each.title, async (t) => {
