@@ -2,6 +2,7 @@
  * What each kind of record may be looked up by. The store turns every pair into a keyed digest, so nothing here is
  * ever on disk in the clear.
  */
+import { normalizeEmail } from './email.js'
 import type {
   ActivityRecord,
   ApplicationRecord,
@@ -16,7 +17,7 @@ import { type Lookup, tokenLookups } from './token-lookups.js'
 
 const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
   tenant: tenantLookups,
-  user: () => [],
+  user: ({ email }) => (email === undefined ? [] : [{ field: 'email', value: normalizeEmail(email) }]),
   token: tokenLookups,
   containers: containersLookups,
   settings: () => [],
@@ -27,6 +28,12 @@ const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
   member: ({ user_id, role }) => [
     { field: 'user', value: user_id },
     { field: 'role', value: role },
+  ],
+  invitation: () => [],
+  link: ({ tenant }) => [{ field: 'tenant', value: String(tenant) }],
+  mail: ({ invitation_id, state }) => [
+    { field: 'invitation', value: invitation_id },
+    { field: 'state', value: state },
   ],
   log: logLookups,
 }

@@ -17,6 +17,9 @@ export const KINDS = {
   association: 8,
   activity: 9,
   member: 10,
+  invitation: 11,
+  mail: 12,
+  link: 13,
   log: 255,
 } as const
 
@@ -43,8 +46,10 @@ export interface TenantRecord {
   modified_at?: string
 }
 
+/** A person, under tenant number 0. `tenants` are those they were invited to and joined; without one left they go. */
 export interface UserRecord {
   id: string
+  tenants?: number[]
   email?: string
   first_name?: string
   last_name?: string
@@ -101,6 +106,54 @@ export interface MemberRecord {
   created_at: string
   modified_by?: string
   modified_at?: string
+}
+
+/** Lives until it is accepted or deleted; its status is decided by the clock. `link` is the id of its one live link. */
+export interface InvitationRecord {
+  id: string
+  tenant_id: string
+  email: string
+  expires_at: string
+  link: string
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/**
+ * A link that was mailed, under tenant number 0 because nothing else about it says whose it is. The id is the hash of
+ * its secret. `ended` says why it works no more.
+ */
+export interface LinkRecord {
+  id: string
+  tenant: number
+  invitation_id: string
+  ended?: 'used' | 'replaced' | 'withdrawn'
+}
+
+/**
+ * One mail that was written, with what became of it. `secret` opens the link in it, and is dropped as soon as nobody
+ * needs it here: when the mail was sent, or the link ended.
+ */
+export interface MailRecord {
+  id: string
+  invitation_id: string
+  to: string
+  tenant_name: string
+  link_expires_at: string
+  secret?: string
+  /** `outbox`: nobody sends it, it is read here. `dropped`: it was waiting when its link ended. */
+  state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
+  attempts: number
+  /** When a waiting mail is tried again. */
+  due_at?: string
+  /** Why the last attempt failed, in our words. */
+  failure?: string
+  /** The mail server that took it, or was tried last. */
+  server?: string
+  created_at: string
+  sent_at?: string
 }
 
 export interface ApplicationRecord {
@@ -168,6 +221,9 @@ export interface RecordOf {
   association: AssociationRecord
   activity: ActivityRecord
   member: MemberRecord
+  invitation: InvitationRecord
+  link: LinkRecord
+  mail: MailRecord
   log: LogRecord
 }
 

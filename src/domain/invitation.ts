@@ -1,0 +1,88 @@
+/**
+ * The rules of invitations: how long they live, what their links look like, and what people may be called. Time and
+ * randomness arrive as arguments.
+ */
+import { CofferError, type PropertyErrors } from '../errors.js'
+import { addError } from './property-errors.js'
+import type { InvitationRecord } from './records.js'
+
+const VALIDITY_MS = 72 * 60 * 60 * 1000
+/** 256 random bits. */
+export const LINK_SECRET_BYTES = 32
+/** Base64url of that many bytes; the last character holds four bits. */
+const LINK_SECRET = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
+export const ACCEPT_PATH = '/invitations/accept'
+const NAME_LIMIT = 200
+
+export type InvitationView = Omit<InvitationRecord, 'link'> & { status: 'PENDING' | 'EXPIRED' }
+
+/** When an invitation made at `now` expires, ms since the epoch. */
+export function firstExpiry(now: number): number {
+  return now + VALIDITY_MS
+}
+
+/** When it expires once it is sent again at `now`: 72 hours more than it had left. */
+export function extendExpiry({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): number {
+  return Math.max(now, Date.parse(expires_at)) + VALIDITY_MS
+}
+
+/** From its expiry on an invitation opens nothing. */
+export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): boolean {
+  return Date.parse(expires_at) <= now
+}
+
+/** The invitation as the API shows it at `now`. */
+export function viewInvitation(record: InvitationRecord, now: number): InvitationView {
+  const { id, tenant_id, email, expires_at, link: _, ...made } = record
+  return { id, tenant_id, email, status: isExpired(record, now) ? 'EXPIRED' : 'PENDING', expires_at, ...made }
+}
+
+/** Whether the text could be the secret of a link at all, so that nothing else is ever hashed. */
+export function isLinkSecret(text: string): boolean {
+  return LINK_SECRET.test(text)
+}
+
+/** The address that is mailed. `publicUrl` has no slash at its end. */
+export function formatLink(publicUrl: string, secret: string): string {
+  return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
+}
+
+/**
+ * The secret in a link, or the text itself where it is no link.
+ * @throws CofferError `usage` for what can be neither
+ */
+export function readLink(text: string): string {
+  const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
+  if (isLinkSecret(secret)) return secret
+  throw new CofferError(
+    'usage',
+    'This is no invitation link. Give the whole link from the mail, or its token.',
+  )
+}
+
+/** What an invited person may say about themselves. */
+export interface PersonNames {
+  first_name?: string
+  last_name?: string
+}
+
+/** Controls, separators that break lines, what turns the direction of text, and what is not seen at all. */
+const UNFIT =
+  /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
+
+/**
+ * The names without blanks around them; empty ones are left out.
+ * @returns complaints by property, where there are any
+ */
+export function readNames(given: PersonNames): { names: PersonNames; errors: PropertyErrors } {
+  const names: PersonNames = {}
+  const errors: PropertyErrors = {}
+  for (const property of ['first_name', 'last_name'] as const) {
+    const name = given[property]?.trim().normalize('NFC') ?? ''
+    if (name === '') continue
+    if (name.length > NAME_LIMIT) addError(errors, property, `must have at most ${NAME_LIMIT} characters`)
+    else if (UNFIT.test(name)) addError(errors, property, 'must be visible text on one line')
+    else names[property] = name
+  }
+  return { names, errors }
+}
