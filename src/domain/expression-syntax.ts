@@ -90,6 +90,9 @@ interface Check {
 
 function checkValue(check: Check, token: Token): void {
   const kinds: typeof TokenKind = check.library.TokenKind
+  if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText()))) {
+    throw syntaxError(check.text, token.begin, 'this number is too large')
+  }
   if (token.kind === kinds.Quoted || token.kind === kinds.Number || token.kind === kinds.Literal) return
   if (token.kind !== kinds.PropertyAccess) {
     throw syntaxError(check.text, token.begin, 'ranges and parentheses are not supported')

@@ -1,8 +1,22 @@
 /**
- * What an expression yields, as plain JSON or as a part of a text. It does not know how it was found.
+ * What goes into an expression, and what it yields: as plain JSON, or as a part of a text. It does not know how one
+ * becomes the other.
  */
 import type { Budget } from './budget.js'
 import { canonicalJson } from './json.js'
+
+/** What an expression is rendered over; `tokens` (data by id) only in a detokenization. */
+export interface Scope {
+  data?: unknown
+  metadata?: Readonly<Record<string, string>>
+  tokens?: ReadonlyMap<string, unknown>
+}
+
+/** A checked `{{ … }}`. */
+export interface Output {
+  /** @throws CofferError `validation` naming the column, when a filter cannot work on its value. */
+  evaluate(scope: Scope, budget: Budget): unknown
+}
 
 /** A copy that is JSON: what a filter left undefined is null. */
 export function asJson(value: unknown, budget: Budget): unknown {

@@ -45,9 +45,17 @@ function readText(text: string): number {
   }
   if (text.length > 64) return Number.NaN
   if (/^-?\d{1,12}$/.test(text)) return Number(text) * 1000
-  const hasZone = /(?:Z|UTC|GMT|[+-]\d{2}:?\d{2}|\([^)]*\))$/i.test(text) || /^\d{4}-\d{2}-\d{2}$/.test(text)
+  if (!(text.match(/[a-z]+/gi) ?? []).every(isDateWord)) return Number.NaN
+  const hasZone = /(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})$/i.test(text) || /^\d{4}-\d{2}-\d{2}$/.test(text)
   const zone = /^\d{4}-\d{2}-\d{2}T/.test(text) ? 'Z' : ' UTC'
   return Date.parse(hasZone ? text : text + zone)
+}
+
+/** Without this the platform finds a date in nearly any text that holds a number. */
+function isDateWord(word: string): boolean {
+  const lower = word.toLowerCase()
+  if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true
+  return word.length >= 3 && [...MONTHS, ...DAYS].some((name) => name.toLowerCase().startsWith(lower))
 }
 
 // ---------------------------------------------------------------- strftime

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import t from 'tap'
 import { Budget } from '../../src/domain/budget.js'
@@ -39,6 +40,66 @@ async function refusal(work: () => unknown): Promise<string> {
     return error instanceof CofferError && error.code === 'validation' ? error.message : `not ours: ${error}`
   }
 }
+
+t.test('the Liquid library is loaded by the first output that needs it', async (t) => {
+  const isLoaded = () =>
+    Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('liquidjs'))
+  const expressions = createExpressions(countingRandom())
+  for (const text of [
+    'plain',
+    '{{ data }}',
+    '{{ data.a }}/{{data.b}}',
+    '{{ data.a | reveal: 1, 2, \'X\', "-" | last4 }}',
+  ]) {
+    await expressions.compile(text, 'fingerprint')
+    t.notOk(isLoaded(), text)
+  }
+  await expressions.compile("{{ data | remove: '-' }}", 'fingerprint')
+  t.ok(isLoaded())
+})
+
+t.test('simple outputs yield what Liquid makes of them', async () => {
+  const expressions = createExpressions(countingRandom())
+  const names = fc.constantFrom('a', 'b', 'missing', 'length', 'constructor', 'size', 'first', '0')
+  const filters = fc.constantFrom(
+    'reveal_last: 2',
+    "reveal: 1, 1, '#'",
+    'reveal: 1 , 1, \'*\', "1-"',
+    'last4',
+    'stringify',
+    'to_string',
+    'to_number',
+    'to_boolean',
+    "pad_left: 5, '0'",
+    "pad_right:5,'😀'",
+    'last4: 3',
+    'nope',
+    'alias_preserve_length',
+    "pad_left: 'x', '0'",
+  )
+  const data = { a: { a: '1-2-3', b: [1, 'x'], length: 'own', size: 7 }, b: null, missing: 'TRUE' }
+  const spelling = fc.tuple(names, fc.array(names, { maxLength: 2 }), fc.array(filters, { maxLength: 3 }))
+  const outcome = async (start: string, rest: string[], chain: string[]) => {
+    const text = `{{ ${[start, ...rest].join('.')}${chain.map((filter) => ` | ${filter}`).join('')} }}`
+    const result = await expressions
+      .compile(text, 'mask')
+      .then(
+        (expression) => expression.render({ data }),
+        (error) => error.message,
+      )
+      .catch((error) => error.message)
+    return JSON.stringify(result).replace(/at column \d+/, '')
+  }
+  await fc.assert(
+    fc.asyncProperty(spelling, async ([first, rest, chain]) => {
+      // Brackets are beyond what is read without Liquid.
+      return (
+        (await outcome(`data.${first}`, rest, chain)) === (await outcome(`data['${first}']`, rest, chain))
+      )
+    }),
+    { numRuns: 500 },
+  )
+})
 
 t.test('every row of the expression table holds', async (t) => {
   const expressions = createExpressions(countingRandom())

@@ -1,0 +1,119 @@
+/**
+ * Outputs as the Liquid library reads and evaluates them, restricted to filters that may be used. The library itself
+ * arrives as an argument; nothing here loads it.
+ */
+import type { Budget } from './budget.js'
+import { type ExpressionUse, type FilterToken, type Library, readOutput } from './expression-syntax.js'
+import type { OutputPiece } from './expression-text.js'
+import type { Output, Scope } from './expression-value.js'
+import { callFilter } from './filter-call.js'
+import { FILTERS, type FilterRule, type JsonPath, type Random } from './filters.js'
+import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS, prepareOperands } from './standard-filters.js'
+
+type Liquid = InstanceType<Library['Liquid']>
+type Context = InstanceType<Library['Context']>
+
+export interface LiquidReader {
+  /** @throws CofferError `validation` naming the column of what is refused. */
+  read(text: string, piece: OutputPiece, use: ExpressionUse): LiquidOutput
+}
+
+export interface LiquidOutput extends Output {
+  /** It uses the `json` filter, so `jsonPath` of the tools must be there before it is evaluated. */
+  usesJsonPath: boolean
+}
+
+/** What filters draw from; `jsonPath` may be filled in later. */
+export interface LiquidTools {
+  readonly random: Random
+  jsonPath: JsonPath | undefined
+}
+
+/** A Liquid without tags, templates and operators. */
+export function createLiquidReader(library: Library, tools: LiquidTools): LiquidReader {
+  const liquid = new library.Liquid({
+    operators: {},
+    ownPropertyOnly: true,
+    strictFilters: true,
+    templates: {},
+  })
+  for (const tag of Object.keys(liquid.tags)) delete liquid.tags[tag]
+  const handlers = createHandlers(library, tools)
+  return {
+    read(text, piece, use) {
+      const { initial, filters } = readOutput(library, text, piece, use)
+      const chain = filters.map((token) => new library.Filter(token, handlers.get(token.name)!, liquid))
+      const start = (scope: Scope, context: Context) =>
+        piece.reference === undefined
+          ? library.toValueSync(library.evalToken(initial, context) as never)
+          : scope.tokens?.get(piece.reference)
+      return {
+        usesJsonPath: filters.some(({ name }) => name === 'json'),
+        evaluate(scope, budget) {
+          const context = createContext(library, liquid, scope, use, budget)
+          const value = chain.reduce<unknown>(
+            (input, filter) => library.toValueSync(filter.render(input, context) as never),
+            start(scope, context),
+          )
+          return library.toValue(value)
+        },
+      }
+    },
+  }
+}
+
+/** The library charges what it allocates to the budget too, which has a limiter's methods. */
+function createContext(
+  library: Library,
+  liquid: Liquid,
+  { data, metadata }: Scope,
+  use: ExpressionUse,
+  budget: Budget,
+): Context {
+  const variables = use === 'fingerprint' ? { data, metadata } : { data }
+  const limits = { memoryLimit: budget as never, renderLimit: budget as never, liquid }
+  return new library.Context(variables, liquid.options, { sync: true }, limits)
+}
+
+interface FilterCall {
+  context: Context
+  token: FilterToken
+  liquid: Liquid
+}
+
+type Handler = (this: FilterCall, value: unknown, ...args: unknown[]) => unknown
+
+function createHandlers(library: Library, tools: LiquidTools): Map<string, Handler> {
+  const handlers = new Map<string, Handler>()
+  for (const [name, [kind]] of LIBRARY_FILTERS) {
+    const filter = library.filters[name as keyof typeof library.filters] as unknown as Handler
+    const handler: Handler = function (value, ...args) {
+      const [operand, ...operands] = prepareOperands(kind, value, args)
+      return library.toValueSync(filter.call(this, operand, ...operands) as never)
+    }
+    handlers.set(name, charged(library, handler))
+  }
+  for (const [name, rule] of [...OWN_STANDARD_FILTERS, ...FILTERS]) {
+    handlers.set(name, charged(library, applyRule(library, rule, tools)))
+  }
+  return handlers
+}
+
+function applyRule(library: Library, rule: FilterRule, tools: LiquidTools): Handler {
+  const plain = (value: unknown) => library.toValue(value) ?? null
+  return function (value, ...args) {
+    return rule.run(plain(value), args.map(plain), { ...tools, budget: budgetOf(this) })
+  }
+}
+
+function charged(library: Library, handler: Handler): Handler {
+  return function (value, ...args) {
+    const { input: text, begin: at, name } = this.token
+    const operands = [value, ...args].map((operand) => library.toValue(operand))
+    return callFilter({ text, at, name }, operands, budgetOf(this), () => handler.call(this, value, ...args))
+  }
+}
+
+function budgetOf(call: FilterCall): Budget {
+  return call.context.memoryLimit as unknown as Budget
+}
