@@ -1,0 +1,119 @@
+/**
+ * One server of the HTTP bench, in a process of its own: a floor, or ours on a vault with so many tokens. Says its port
+ * and what it needs to be asked, then answers `cpu` with the ms it used.
+ */
+import { closeSync, fdatasync, mkdtempSync, openSync, rmSync, write } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, createVault } from '../../src/app.js'
+import { ensureStarters } from '../../src/cli/starters.js'
+import { serveHttp } from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { perform } from '../../src/operations/perform.js'
+import { createToken } from '../../src/operations/token.js'
+import { makeToken } from './token-body.js'
+
+/** What a server says when it is ready. */
+export interface Ready {
+  port: number
+  key: string
+  ids: string[]
+}
+
+const FILL_AT_ONCE = 500
+const MOST_IDS = 10_000
+
+const [kind = '', count = '0'] = process.argv.slice(2)
+const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+const ready = kind === 'coffer' ? await startCoffer(Number(count)) : await startFloor(kind)
+process.on('message', () => {
+  const { user, system } = process.cpuUsage()
+  process.send?.({ cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss() })
+})
+process.once('disconnect', () => {
+  rmSync(place, { recursive: true, force: true })
+  process.exit(0)
+})
+process.send?.(ready)
+
+async function startCoffer(tokens: number): Promise<Ready> {
+  const opener = { kind: 'key-file', save: async () => {} } as const
+  const notice = () => {}
+  const directory = join(place, 'vault')
+  const app = await createVault({ directory, pid: process.pid, notice, role: 'server' }, 'bench', opener)
+  const starters = await ensureStarters(app)
+  const ids = await fill(app, tokens)
+  const service = { host: app, registry, authenticate, version: '0.0.0' }
+  const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
+  return { port, key: starters.private?.key ?? '', ids }
+}
+
+async function fill(app: App, tokens: number): Promise<string[]> {
+  const caller = await app.owner({ reveal: false })
+  const ids: string[] = []
+  for (let done = 0; done < tokens; done += FILL_AT_ONCE) {
+    const batch = Array.from({ length: Math.min(FILL_AT_ONCE, tokens - done) }, (_, at) =>
+      perform(app, caller, createToken, makeToken(done + at), 'bench'),
+    )
+    for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
+  }
+  // Spread over the whole vault, so that no part of it is asked for alone.
+  const step = Math.max(1, Math.floor(ids.length / MOST_IDS))
+  return ids.filter((_, at) => at % step === 0)
+}
+
+/** Raw node:http: `get` a fixed kilobyte, `post` parsed, appended, synced with whatever else waits, and answered. */
+async function startFloor(floor: string): Promise<Ready> {
+  const fixed = JSON.stringify({ id: 'fixed', ...makeToken(1) })
+  const file = openSync(join(place, 'floor'), 'a')
+  const append = createAppender(file)
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: string) => {
+      response.writeHead(status, {
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(body)),
+      })
+      response.end(body)
+    }
+    if (floor === 'get') return answer(200, fixed)
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = JSON.stringify({ id: 'x', ...(JSON.parse(Buffer.concat(chunks).toString()) as object) })
+      append(`${body}\n`, () => answer(201, body))
+    })
+  })
+  server.once('close', () => closeSync(file))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    key: 'none',
+    ids: ['fixed'],
+  }
+}
+
+/** Writes and syncs everything that waits at once, one sync at a time. */
+function createAppender(file: number): (text: string, done: () => void) => void {
+  let waiting: { text: string; done: () => void }[] = []
+  let isBusy = false
+  const flush = () => {
+    if (isBusy || waiting.length === 0) return
+    isBusy = true
+    const group = waiting
+    waiting = []
+    write(file, group.map(({ text }) => text).join(''), () => {
+      fdatasync(file, () => {
+        isBusy = false
+        for (const { done } of group) done()
+        flush()
+      })
+    })
+  }
+  return (text, done) => {
+    waiting.push({ text, done })
+    setImmediate(flush)
+  }
+}

@@ -1,0 +1,91 @@
+/** A load generator: so many keep-alive connections, each with one request under way. It checks nothing but the status. */
+import { connect, type Socket } from 'node:net'
+
+export interface Load {
+  port: number
+  connections: number
+  seconds: number
+  /** The next request as bytes; called once for each request. */
+  next(): string
+  /** What every answer must have. */
+  status: number
+}
+
+export interface LoadResult {
+  requests: number
+  perSecond: number
+  /** ms */
+  p50: number
+  p99: number
+}
+
+/** @throws Error at the first answer of another status */
+export async function runLoad({ port, connections, seconds, next, status }: Load): Promise<LoadResult> {
+  const until = performance.now() + seconds * 1000
+  const started = performance.now()
+  const latencies: number[] = []
+  const expected = `HTTP/1.1 ${status} `
+  await Promise.all(
+    Array.from({ length: connections }, () => {
+      return runConnection(port, (socket, again) => {
+        let sentAt = performance.now()
+        socket.write(next())
+        return (head) => {
+          if (!head.startsWith(expected)) throw new Error(`expected ${status}, got ${head.slice(0, 200)}`)
+          const now = performance.now()
+          latencies.push(now - sentAt)
+          if (now >= until) return again(false)
+          sentAt = now
+          socket.write(next())
+        }
+      })
+    }),
+  )
+  const elapsed = (performance.now() - started) / 1000
+  latencies.sort((a, b) => a - b)
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0
+  return { requests: latencies.length, perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) }
+}
+
+type OnAnswer = (text: string) => void
+
+/** Calls what `begin` returns for every complete answer, until `again(false)`. */
+function runConnection(
+  port: number,
+  begin: (socket: Socket, again: (goesOn: boolean) => void) => OnAnswer,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.setNoDelay(true)
+    let onAnswer: OnAnswer | undefined
+    let text = ''
+    socket.once('connect', () => {
+      onAnswer = begin(socket, (goesOn) => {
+        if (!goesOn) socket.end()
+      })
+    })
+    socket.on('data', (chunk) => {
+      text = text === '' ? chunk.toString('latin1') : text + chunk.toString('latin1')
+      const length = measureAnswer(text)
+      if (length === undefined || text.length < length) return
+      const answer = text.slice(0, length)
+      text = text.slice(length)
+      try {
+        onAnswer?.(answer)
+      } catch (error) {
+        socket.destroy()
+        reject(error)
+      }
+    })
+    socket.once('error', reject)
+    socket.once('close', () => resolve())
+  })
+}
+
+/** Bytes of the answer at the start of `text`, once its headers are complete. */
+function measureAnswer(text: string): number | undefined {
+  const end = text.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end))
+  return end + 4 + Number(length?.[1] ?? 0)
+}

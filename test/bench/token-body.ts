@@ -1,0 +1,12 @@
+/** The token that benches create: about a kilobyte of JSON. */
+
+const FILLER = 'The quick brown fox jumps over the lazy dog. '.repeat(18)
+
+export function makeToken(serial: number) {
+  return {
+    type: 'token',
+    data: { name: `Person ${serial}`, note: FILLER },
+    mask: { name: '{{ data.name | reveal_last: 2 }}' },
+    metadata: { customer: String(serial % 1000) },
+  }
+}
