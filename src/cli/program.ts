@@ -13,6 +13,9 @@ import { describeOperation, TOPICS } from './help.js'
 import { addFlags, listFlags, takesBody } from './options.js'
 import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './serve-flags.js'
 
+/** Help is folded while this much is left for the text beside an option. */
+const LEAST_TEXT_COLUMNS = 20
+
 /** What a parsed command line asks for; run once the settings are known. */
 export type Task = (desk: Desk) => Promise<void>
 
@@ -94,7 +97,7 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     .version(VERSION, '--version', 'print the version')
     .helpOption('--help', 'print help for a command')
     .helpCommand(false)
-    .configureHelp({ formatHelp: layOutHelp })
+    .configureHelp({ formatHelp: layOutHelp, minWidthToWrap: LEAST_TEXT_COLUMNS })
     .showSuggestionAfterError(true)
     .addHelpText('after', `\n${TOPICS}`)
   // Commander copies these to every command made below.

@@ -44,8 +44,8 @@ async function readFlags(
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
+  await warnOfExposed(desk, flags, options)
   const given: Record<string, unknown> = {}
-  const exposed: string[] = []
   for (const flag of flags) {
     const option = options[flag.key]
     if (option === undefined) continue
@@ -54,18 +54,29 @@ async function readFlags(
       continue
     }
     const texts = option as string[]
-    if (flag.schema.sensitive && texts.some((text) => !isSource(text))) exposed.push(flag.name)
     const contents = await readContents(input, flag, texts)
     given[flag.property] = readFlag(flag, contents, parseJson)
   }
-  if (exposed.length > 0) {
-    const advice = `Give a file as ${exposed[0]} @FILE, or JSON on standard input.`
-    await printWarning(
-      desk.terminal,
-      `Other processes can see the arguments of a command (${exposed.join(', ')}). ${advice}`,
-    )
-  }
   return given
+}
+
+/** Whatever comes of the command, who gave a secret as an argument should know. */
+async function warnOfExposed(
+  { terminal }: Desk,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const exposed = flags.filter(({ schema, key }) => {
+    const texts = options[key]
+    return schema.sensitive && Array.isArray(texts) && texts.some((text) => !isSource(text))
+  })
+  if (exposed.length === 0) return
+  const names = exposed.map(({ name }) => name)
+  const advice = `Give a file as ${names[0]} @FILE, or JSON on standard input.`
+  await printWarning(
+    terminal,
+    `Other processes can see the arguments of a command (${names.join(', ')}). ${advice}`,
+  )
 }
 
 function isSource(text: string): boolean {

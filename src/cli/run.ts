@@ -10,6 +10,7 @@ import type { Desk } from './desk.js'
 import { listFlags } from './options.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { gatherInput } from './request.js'
+import { requireVault } from './unlock.js'
 
 const LARGEST_PAGE = 100
 
@@ -24,6 +25,7 @@ export async function runOperation(
   const format = chooseFormat(terminal, config.output)
   const key = await readApiKey(desk)
   const { tenant } = config
+  if (terminal.mayPrompt) requireVault(desk)
   const input = await gatherInput(desk, definition, words, options)
   await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true

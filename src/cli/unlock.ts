@@ -28,6 +28,16 @@ export function findVaultDirectory(desk: Desk): string {
   throw new CofferError('vault_missing', 'There is no vault here or above. Create one with: coffer init')
 }
 
+/** That there is a vault, for whoever is about to be asked what goes into it. @throws CofferError `vault_missing` */
+export function requireVault(desk: Desk): void {
+  const directory = findVaultDirectory(desk)
+  if (existsSync(directory)) return
+  throw new CofferError(
+    'vault_missing',
+    `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
+  )
+}
+
 /** Where the key file of a vault is kept unless somebody says otherwise. */
 export function keyFilePath({ config }: Desk, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)

@@ -1,5 +1,5 @@
-/** Runs the command line in this process, with streams that are strings. */
-import { PassThrough, Readable } from 'node:stream'
+/** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
+import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/desk.js'
 
 export interface Run {
@@ -8,7 +8,17 @@ export interface Run {
   env?: Record<string, string>
   cwd?: string
   clock?: () => number
+  /** The width of the terminal that all three streams are; left out, they are pipes. */
+  columns?: number
+  /** What the person at that terminal types once each question is drawn, in this order. */
+  answers?: readonly Answer[]
+  /** Sends an interrupt once this text is printed. */
+  interruptAt?: string
+  /** The code that every write to standard output fails with. */
+  stdoutFailure?: string
 }
+
+export type Answer = readonly [question: string, keys: string]
 
 export interface Outcome {
   code: number
@@ -21,27 +31,69 @@ export async function runProcess(
   main: (process: ProcessLike) => Promise<number>,
   run: Run,
 ): Promise<Outcome> {
-  const stdout = collect()
-  const stderr = collect()
-  const { words, stdin = '', env = {}, cwd = '/', clock } = run
+  const { words, stdin = '', env = {}, cwd = '/', clock, columns, answers = [] } = run
+  const isTTY = columns !== undefined
+  const input = isTTY ? createKeyboard() : Readable.from(stdin === '' ? [] : [Buffer.from(stdin)])
+  const listeners = new Set<() => void>()
+  const type = answerInTurn(input, answers)
+  const watch = (text: string) => {
+    type(text)
+    if (run.interruptAt === undefined || !text.includes(run.interruptAt)) return
+    for (const listener of listeners) listener()
+  }
+  const stdout = collect(columns, watch, run.stdoutFailure)
+  const stderr = collect(columns, watch)
   const code = await main({
     argv: ['node', 'coffer', ...words],
     env,
-    stdin: Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]),
+    stdin: input,
     stdout: stdout.stream,
     stderr: stderr.stream,
     pid: process.pid,
     cwd: () => cwd,
-    on: () => undefined,
-    off: () => undefined,
+    on: (event, listener) => event === 'SIGINT' && listeners.add(listener),
+    off: (_, listener) => listeners.delete(listener),
     ...(clock === undefined ? {} : { clock }),
   })
   return { code, stdout: stdout.text(), stderr: stderr.text() }
 }
 
-function collect(): { stream: PassThrough; text(): string } {
-  const stream = new PassThrough()
-  const chunks: Buffer[] = []
-  stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-  return { stream, text: () => Buffer.concat(chunks).toString('utf8') }
+function createKeyboard(): PassThrough {
+  return Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined })
+}
+
+/** Types what stands with a question when it is drawn, and goes on to the next. */
+function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
+  const left = [...answers]
+  let drawn = ''
+  return (text) => {
+    drawn += withoutStyle(text)
+    const [question, keys] = left[0] ?? []
+    if (question === undefined || !drawn.includes(question)) return
+    left.shift()
+    drawn = ''
+    // Once the question is drawn it listens.
+    setImmediate(() => (input as PassThrough).write(keys))
+  }
+}
+
+/** What is printed, without colours and the movements of the cursor. */
+export function withoutStyle(text: string): string {
+  return text.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
+}
+
+function collect(columns: number | undefined, watch: (text: string) => void, failure?: string) {
+  let text = ''
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      if (failure !== undefined) return done(Object.assign(new Error('failed'), { code: failure }))
+      text += chunk.toString('utf8')
+      watch(chunk.toString('utf8'))
+      done()
+    },
+  })
+  return {
+    stream: Object.assign(stream, columns === undefined ? {} : { isTTY: true, columns }),
+    text: () => text,
+  }
 }

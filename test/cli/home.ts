@@ -1,0 +1,51 @@
+/** A throw-away home for tests of the command line: a directory, its environment, and the program run in it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { main } from '../../src/cli/main.js'
+import { type Outcome, type Run, runProcess } from './fake-process.js'
+
+export interface Home {
+  /** The directory commands run in; a vault is in `.coffer` below it. */
+  place: string
+  env: Record<string, string>
+  /** Runs `coffer` with these words. */
+  run(words: readonly string[], options?: Omit<Run, 'words'>): Promise<Outcome>
+  /** The same, for what must succeed: its standard output as JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
+  json(words: readonly string[], options?: Omit<Run, 'words'>): Promise<any>
+  /** Writes a file into the home and returns its path. */
+  write(name: string, content: string | Uint8Array, mode?: number): string
+}
+
+/** An empty home, gone when the test ends. */
+export function createHome(t: Test): Home {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-home-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  const env = { HOME: place, XDG_CONFIG_HOME: join(place, 'config'), NO_COLOR: '1' }
+  const run: Home['run'] = (words, options = {}) =>
+    runProcess(main, { ...options, words, cwd: options.cwd ?? place, env: { ...env, ...options.env } })
+  return {
+    place,
+    env,
+    run,
+    json: async (words, options) => {
+      const { code, stdout, stderr } = await run(words, options)
+      if (code !== 0) throw new Error(`coffer ${words.join(' ')} ended with ${code}: ${stderr}`)
+      return stdout === '' ? undefined : JSON.parse(stdout)
+    },
+    write: (name, content, mode = 0o600) => {
+      const path = join(place, name)
+      writeFileSync(path, content, { mode })
+      return path
+    },
+  }
+}
+
+/** A home with a vault that opens with its key file. */
+export async function createVaultHome(t: Test): Promise<Home> {
+  const home = createHome(t)
+  await home.json(['init'])
+  return home
+}

@@ -1,0 +1,163 @@
+import { spawnSync } from 'node:child_process'
+import t from 'tap'
+import { listCommands, parseLine } from '../../src/cli/program.js'
+import { registry } from '../../src/operations/all.js'
+import { parseRoute } from '../../src/operations/operation.js'
+import { createHome } from './home.js'
+
+t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {
+  const home = createHome(t)
+  for (const { name, summary, examples, permissions, route, details = '' } of registry.operations) {
+    const words = name.split(' ')
+    const { code, stdout, stderr } = await home.run([...words, '--help'])
+    const { method, path, parameters } = parseRoute(route)
+    t.equal(code, 0, `${name} --help ends well`)
+    t.equal(stderr, '')
+    t.match(stdout, `Usage: coffer ${name}`)
+    for (const parameter of parameters) t.match(stdout, `<${parameter.replaceAll('_', '-')}>`)
+    for (const text of [summary, details, ...examples])
+      t.ok(stdout.includes(text), `${name}: ${text.slice(0, 60)}`)
+    t.match(
+      stdout,
+      `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')}\n`,
+    )
+    t.match(stdout, `HTTP:        ${method} ${path}\n`)
+    t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} says the same`)
+  }
+})
+
+t.test('every flag of token create is in its help, with what is required and repeatable', async (t) => {
+  const { stdout } = await createHome(t).run(['token', 'create', '--help'], { env: {} })
+  const text = stdout.replaceAll(/\s+/g, ' ')
+  for (const flag of [
+    '--id <text> an id of your own, or an expression for one; else a UUID is drawn',
+    '--data <json> the value to keep: any JSON (required)',
+    '--container <text> where the token belongs, such as /pci/high/ (repeatable)',
+    '--metadata <key=value> notes that are not secret (repeatable)',
+    '--deduplicate-token return the token',
+    '--expires-at <text> when it is deleted: M/D/YYYY',
+    '--file <file> the whole body as JSON',
+  ]) {
+    t.ok(text.includes(flag), flag)
+  }
+  t.match(text, 'Never put anything sensitive into the id')
+  t.match(text, 'Never put anything sensitive into metadata')
+})
+
+t.test('every example is a command line that is understood', async (t) => {
+  for (const { name, examples } of registry.operations) {
+    for (const example of examples) {
+      const line = example.slice(example.indexOf('coffer ') + 'coffer '.length)
+      const words = splitWords(line.replace(/ < .*$/, ''))
+      t.same(words.slice(0, 2), name.split(' '), `${example} is about ${name}`)
+      t.ok('task' in parseLine(words, registry, 80), example)
+    }
+  }
+})
+
+/** Words as a shell sees them; single and double quotes are all that examples use. */
+function splitWords(line: string): string[] {
+  return [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
+    word.replaceAll(/'([^']*)'|"([^"]*)"/g, (_, single, double) => single ?? double),
+  )
+}
+
+t.test('without words the program and its nouns show what there is', async (t) => {
+  const home = createHome(t)
+  const top = await home.run([])
+  t.equal(top.code, 0)
+  t.match(top.stdout, /^Usage: coffer \[options\] \[command\]/)
+  for (const word of ['token', 'vault', 'init', 'demo', '--output <format>', 'coffer help exit-codes'])
+    t.match(top.stdout, word)
+  t.equal((await home.run(['--help'])).stdout, top.stdout)
+  t.equal((await home.run(['help'])).stdout, top.stdout)
+  const noun = await home.run(['token'])
+  t.equal(noun.code, 0)
+  for (const verb of ['create', 'list', 'get <id>', 'update <id>', 'delete <id>'])
+    t.match(noun.stdout, `  ${verb}`)
+  t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
+})
+
+t.test('help is folded to the width of the terminal', async (t) => {
+  const { stdout } = await createHome(t).run(['token', 'list', '--help'], { columns: 60 })
+  const own = stdout.slice(0, stdout.indexOf('Examples:'))
+  t.ok(
+    own.split('\n').every((line) => line.length <= 60),
+    own,
+  )
+})
+
+t.test('misspelled words and flags get a suggestion, and nothing runs', async (t) => {
+  const home = createHome(t)
+  for (const [line, message] of [
+    ['tokn list', "Unknown command 'tokn' (Did you mean token?)"],
+    ['token creat', "Unknown command 'creat' (Did you mean create?)"],
+    ['token lsit', "Unknown command 'lsit' (Did you mean list?)"],
+    ['vault staus', "Unknown command 'staus' (Did you mean status?)"],
+    ['token list --szie 5', "Unknown option '--szie' (Did you mean --size?)"],
+    ['token list --outptu json', "Unknown option '--outptu' (Did you mean --output?)"],
+    ['help tokn', "Unknown command 'tokn' (Did you mean token?)"],
+    ['help token creat', "Unknown command 'creat' (Did you mean create?)"],
+    ['zzzzzz', "Unknown command 'zzzzzz'."],
+    ['token get', "Missing required argument 'id'."],
+    ['token get one two', "Too many arguments for 'get'. Expected 1 argument but got 2."],
+    ['token list --size', "Option '--size <number>' argument missing."],
+    ['token list --size 1 --size 2', '--size may be given once.'],
+    [
+      'token list --output xml',
+      "Option '--output <format>' argument 'xml' is invalid. Allowed choices are table, json, ndjson, id, csv.",
+    ],
+    ['token create --metadata x', '--metadata takes key=value, such as --metadata customer=42.'],
+    ['token create --metadata a=1 --metadata a=2', '--metadata names a key twice.'],
+    ['token create --metadata __proto__=1', '--metadata: __proto__ is not allowed as a key.'],
+  ] as const) {
+    t.same(await home.run(line.split(' ')), { code: 2, stdout: '', stderr: `error: ${message}\n` }, line)
+  }
+})
+
+t.test('help topics tell of exit codes, variables and expressions', async (t) => {
+  const home = createHome(t)
+  const codes = (await home.run(['help', 'exit-codes'])).stdout
+  for (const line of [
+    '    0  done',
+    '    3  not found (not-found)',
+    '    7  vault damaged (vault-damaged)',
+    '  130  interrupted',
+  ]) {
+    t.match(codes, line)
+  }
+  t.notMatch(codes, 'undefined')
+  const variables = (await home.run(['help', 'environment'])).stdout
+  for (const name of ['COFFER_VAULT', 'COFFER_OUTPUT', 'COFFER_PASSPHRASE_FD', 'NO_COLOR'])
+    t.match(variables, name)
+  t.match((await home.run(['help', 'expressions'])).stdout, 'reveal_last: count')
+})
+
+t.test('completion scripts are shell programs that know every command and flag', async (t) => {
+  const home = createHome(t)
+  const commands = listCommands(registry)
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, stdout } = await home.run(['completion', shell])
+    t.equal(code, 0)
+    for (const { words } of commands.slice(1))
+      t.match(stdout, words.at(-1)!, `${shell} knows ${words.join(' ')}`)
+  }
+  const script = (await home.run(['completion', 'bash'])).stdout
+  const complete = (line: string) => {
+    const words = line.split(' ')
+    const probe = `${script}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})\nCOMP_CWORD=${words.length - 1}\n_coffer\necho "\${COMPREPLY[@]}"`
+    const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', probe], { encoding: 'utf8' })
+    t.same([status, stderr], [0, ''])
+    return stdout.trim()
+  }
+  t.equal(spawnSync('bash', ['-n'], { input: script }).status, 0, 'bash parses it')
+  t.equal(complete('coffer to'), 'token')
+  t.equal(complete('coffer token cr'), 'create create-child')
+  t.equal(complete('coffer token create --fing'), '--fingerprint-expression')
+  t.equal(complete('coffer token get my-id --rev'), '--reveal')
+  t.same(await home.run(['completion', 'tcsh']), {
+    code: 2,
+    stdout: '',
+    stderr: 'error: The shell is one of bash, zsh, fish.\n',
+  })
+})
