@@ -1,0 +1,74 @@
+/** What the settings say about the mail server, and about whom mail comes from. It connects to nothing. */
+import { CofferError } from '../errors.js'
+import { checkEmail } from './email.js'
+
+/** Where mail is handed over, and how. */
+export interface MailServer {
+  host: string
+  port: number
+  /** `implicit`: TLS from the first byte. `required`: STARTTLS or nothing. `offered`: STARTTLS where there is one. */
+  tls: 'implicit' | 'required' | 'offered'
+  user?: string
+  password?: string
+}
+
+const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
+/** Both may stand in a URL in the clear; a password on its way through a network may not. */
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/**
+ * `smtps://` speaks TLS at once; `smtp://` begins it with STARTTLS, which only a server on this machine may lack.
+ * @throws CofferError `validation`, which never holds the password
+ */
+export function readMailServer(text: string): MailServer {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const port = PORTS[url?.protocol ?? '']
+  const isBare = url !== undefined && /^\/?$/.test(url.pathname) && url.search === '' && url.hash === ''
+  if (url === undefined || port === undefined || url.hostname === '' || !isBare)
+    throw new CofferError(
+      'validation',
+      'must be smtp://user:password@host:port or smtps://user:password@host:port',
+    )
+  const [user, password] = [decode(url.username), decode(url.password)]
+  const starttls = LOOPBACK.test(url.hostname) ? 'offered' : 'required'
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? port : Number(url.port),
+    tls: url.protocol === 'smtps:' ? 'implicit' : starttls,
+    ...(user === '' ? {} : { user, password }),
+  }
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new CofferError('validation', 'must spell user and password with % only before two hex digits')
+  }
+}
+
+/** A sender: `address` and, where there is one, the name before it. */
+export interface Sender {
+  name: string
+  address: string
+}
+
+const NAME_LIMIT = 200
+
+/** Reads `Name <address>` or an address. @throws CofferError `validation` */
+export function readSender(text: string): Sender {
+  const [, given, bracketed] = /^([^<>]*)<([^<>]*)>$/.exec(text) ?? []
+  const name = (given ?? '').trim().replace(/^"(.*)"$/, '$1')
+  const address = bracketed ?? text
+  if (name.length > NAME_LIMIT || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
+    throw new CofferError('validation', `must have a name of at most ${NAME_LIMIT} visible characters`)
+  checkEmail(address)
+  return { name, address }
+}
+
+/** Whom mail comes from while nobody has said: an address nobody reads, at the name that people reach us by. */
+export function defaultSender(publicUrl: string): Sender {
+  const { hostname } = new URL(publicUrl)
+  const domain = /^[a-z0-9.-]+$/.test(hostname) ? hostname : 'localhost'
+  return { name: 'Coffer', address: `no-reply@${domain}` }
+}
