@@ -161,14 +161,17 @@ function malformed(): CofferError {
 
 /** Refuses what the files' fields cannot hold; every row passes here before it is taken. */
 export function checkRow(row: Row): void {
-  const times = [row.seq, row.rev, row.created, row.modified, row.expires]
-  const isWhole = times.every((number) => Number.isInteger(number) && number >= 0 && number <= MAX_U48)
-  const isNamed = row.id.length === 16 && isByte(row.kind) && row.tenant >= 0 && row.tenant <= 0xffff
+  const isTimed = isU48(row.created) && isU48(row.modified) && isU48(row.expires)
+  const isNamed = row.id.length === 16 && isWhole(row.kind, 0xff) && isWhole(row.tenant, 0xffff)
   const hasKeys = row.keys.length % 8 === 0 && row.keys.length <= 8 * 255
-  if (isWhole && isNamed && hasKeys) return
+  if (isTimed && isNamed && hasKeys && isU48(row.seq) && isU48(row.rev)) return
   throw new CofferError('internal', "A row does not fit the fields of the vault's files.")
 }
 
-function isByte(number: number): boolean {
-  return Number.isInteger(number) && number >= 0 && number <= 255
+function isU48(number: number): boolean {
+  return isWhole(number, MAX_U48)
+}
+
+function isWhole(number: number, highest: number): boolean {
+  return Number.isInteger(number) && number >= 0 && number <= highest
 }

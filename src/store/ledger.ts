@@ -164,10 +164,8 @@ export class Ledger {
   }
 
   /** Stores changes that are too many for a frame: all of them become safe by the `state` that names their segments. */
-  async store(changes: readonly Change[], counters: Counters): Promise<void> {
+  async store(overlay: Overlay, counters: Counters): Promise<void> {
     await this.fold()
-    const overlay = new Overlay()
-    for (const change of changes) overlay.apply(change)
     await this.#foldOverlay(overlay, counters)
   }
 

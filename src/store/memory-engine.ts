@@ -2,10 +2,20 @@
  * The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed.
  */
 import { CofferError } from '../errors.js'
-import type { View } from './lookup.js'
+import { checkChain } from './log-chain.js'
+import { type View, walkMatches } from './lookup.js'
 import { Overlay } from './overlay.js'
 import { createCounters, createReader, nextTime, Stage } from './stage.js'
-import type { Clock, Engine, EngineKeys, EngineReader, EngineWriter } from './store.js'
+import type {
+  Clock,
+  Engine,
+  EngineKeys,
+  EngineReader,
+  EngineWriter,
+  LogCheck,
+  LogQuery,
+  Row,
+} from './store.js'
 
 class MemoryEngine implements Engine {
   readonly #keys: EngineKeys
@@ -27,7 +37,7 @@ class MemoryEngine implements Engine {
   write<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
       nextTime(this.#counters, this.#clock)
-      const stage = new Stage(() => this.#view(), this.#counters, this.#keys.chain)
+      const stage = new Stage(this.#view(), this.#counters, this.#keys.chain)
       try {
         const result = await work(stage)
         for (const change of stage.changes) this.#rows.apply(change)
@@ -36,6 +46,13 @@ class MemoryEngine implements Engine {
       } finally {
         stage.end()
       }
+    })
+  }
+
+  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck> {
+    return this.#inTurn(async () => {
+      const rows = walkMatches(this.#view(), { ...query, family: 'logs' }, this.#counters.time)
+      return checkChain(rows, this.#keys.chain, this.#counters.chains.get(query.tenant), isAuthentic)
     })
   }
 

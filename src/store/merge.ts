@@ -192,8 +192,11 @@ export function* mergeSegments(
 const bySeq = (left: Cursor, right: Cursor) =>
   left.block.readUIntLE(left.at + 16, 6) < right.block.readUIntLE(right.at + 16, 6)
 
-/** Live rows of all inputs, by `seq`. */
-function* walkRows(inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+/** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
+export function* walkRows(
+  inputs: readonly LiveSegment[],
+  maps: readonly Uint32Array[],
+): Generator<Cursor, undefined> {
   const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))
   for (const cursor of cursors) cursor.skipDead()
   for (let cursor = least(cursors, bySeq); cursor !== undefined; cursor = least(cursors, bySeq)) {

@@ -16,7 +16,8 @@ import { stateDocument } from './vault-file.js'
 
 const NO_TAG = new Uint8Array(16)
 
-function prepare(options: LedgerOptions) {
+/** What opening takes: where segments and journals are, and the `state` document, not read yet. */
+export function prepare(options: LedgerOptions) {
   const { files, directory, header, keys, random, cacheBytes } = options
   const vault = decodeId(header.vault)
   if (vault === undefined)

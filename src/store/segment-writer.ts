@@ -3,9 +3,9 @@
  * folding feed it; it holds at most one block of each kind and the dictionary.
  */
 import { CofferError } from '../errors.js'
-import { asBuffer, toText } from './bytes.js'
 import type { StoredRow } from './change.js'
 import type { Files } from './files.js'
+import { orderIds, orderKeys } from './key-order.js'
 import type { SegmentName } from './segment.js'
 import {
   associateBlock,
@@ -279,34 +279,31 @@ function writeRows(writer: SegmentWriter, rows: readonly StoredRow[]): void {
 
 function writeIds(writer: SegmentWriter, rows: readonly StoredRow[]): void {
   writer.begin(IDS)
-  const order = rows.map((row, number) => ({ id: row.id, number }))
-  order.sort((left, right) => asBuffer(left.id).compare(right.id))
-  for (const { id, number } of order) writer.addId(id, number)
+  const order = orderIds(rows)
+  for (let place = 0; place < order.count; place++) {
+    const row = order.row(place)
+    writer.addId(rows[row]!.id, row)
+  }
 }
 
 function writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]): void {
-  const byKey = new Map<string, number[]>()
-  rows.forEach(({ keys }, number) => {
-    for (let at = 0; at < keys.length; at += 8) {
-      const key = toText(keys, at, at + 8)
-      const posted = byKey.get(key)
-      if (posted === undefined) byKey.set(key, [number])
-      else if (posted[posted.length - 1] !== number) posted.push(number)
-    }
-  })
-  const keys = [...byKey.keys()].sort()
+  const order = orderKeys(rows)
   writer.begin(POST)
-  for (const key of keys) {
-    const posted = byKey.get(key)!
-    if (posted.length > 1) for (const row of posted) writer.addPosted(row)
+  for (let place = 0; place < order.count; ) {
+    const end = order.endOf(place)
+    if (end - place === 1) place = end
+    else while (place < end) writer.addPosted(order.row(place++))
   }
   writer.begin(DICT)
+  const key = Buffer.alloc(8)
   let start = 0
-  for (const key of keys) {
-    const posted = byKey.get(key)!
-    const bytes = Buffer.from(key, 'latin1')
-    writer.addKey(bytes, posted.length === 1 ? posted[0]! : start, posted.length)
-    if (posted.length > 1) start += posted.length
+  for (let place = 0; place < order.count; ) {
+    const end = order.endOf(place)
+    const count = end - place
+    order.key(place, key)
+    writer.addKey(key, count === 1 ? order.row(place) : start, count)
+    if (count > 1) start += count
+    place = end
   }
 }
 

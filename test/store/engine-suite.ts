@@ -446,6 +446,39 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
     await engine.close()
   })
 
+  t.test('finds what expired in every tenant until it is purged, and nothing else', async (t) => {
+    const { engine, clock, fold } = await open()
+    const expired = async (limit = 10) => {
+      const rows = await engine.read((reader) => reader.findExpired(limit))
+      return rows.map((row) => `${row.tenant}/${textOf(row)}`).sort()
+    }
+    for (const tenant of [1, 2, 3]) {
+      await insert(engine, { name: 'a', tenant, expires: 2_000 }, { name: 'b', tenant, expires: 3_000 })
+      await insert(engine, { name: 'c', tenant })
+    }
+    for (let round = 0; round < 2; round++) {
+      if (round === 0) clock.set(1_999)
+      t.strictSame(await expired(), round === 0 ? [] : ['1/a', '2/a', '3/a'])
+      clock.set(2_000)
+      t.strictSame(await expired(), ['1/a', '2/a', '3/a'])
+      t.equal((await expired(2)).length, 2)
+      await fold?.()
+    }
+    await replace(engine, { name: 'a', text: 'a, longer', tenant: 1, expires: 9_000 })
+    await remove(engine, 'a', 2)
+    await insert(engine, { name: 'late', tenant: 1, expires: 2_000 })
+    t.strictSame(await expired(), ['1/late', '3/a'])
+    await fold?.()
+    await engine.write(async (writer) => {
+      await writer.dropTenant(3)
+      t.equal((await writer.findExpired(10)).length, 1, 'a unit of work sees its own changes')
+    })
+    t.strictSame(await expired(), ['1/late'])
+    clock.set(9_000)
+    t.strictSame(await expired(), ['1/a, longer', '1/b', '1/late', '2/b'])
+    await engine.close()
+  })
+
   t.test('time and order never go back, though the clock does', async (t) => {
     const { engine, clock } = await open()
     const times: number[] = []
@@ -504,6 +537,35 @@ function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
     t.equal((await find(engine, queryOf())).total, 10)
     const newest = (await find(engine, logQueryOf(undefined, { size: 1 }))).rows[0]
     t.match(newest, { seq: 10, rev: 20, created: 1_090 })
+    await engine.close()
+  })
+
+  t.test('proves the log of each tenant by itself, wherever its rows lie', async (t) => {
+    const { engine, fold } = await open()
+    const verify = (tenant: number, seen: string[] = []) =>
+      engine.verifyLogs(logQueryOf(undefined, { tenant }), (row) => {
+        seen.push(textOf(row))
+        return textOf(row) !== 'forged'
+      })
+    t.strictSame(await verify(1), { count: 0 })
+    for (let index = 0; index < 7; index++) {
+      for (const tenant of [1, 2])
+        await engine.write((w) => w.append(logOf(`${tenant}/${index}`, [], tenant)))
+      if (index % 3 === 2) await fold?.()
+    }
+    const seen: string[] = []
+    t.strictSame(await verify(1, seen), { count: 7 })
+    t.strictSame(seen, ['1/0', '1/1', '1/2', '1/3', '1/4', '1/5', '1/6'], 'each row once, oldest first')
+    await engine.write((writer) => writer.dropTenant(2))
+    t.strictSame(await verify(2), { count: 0 })
+    await engine.write((writer) => writer.append(logOf('2/again', [], 2)))
+    t.strictSame(await verify(2), { count: 1 })
+    await engine.write((writer) => writer.append(logOf('forged')))
+    t.strictSame(
+      await verify(1),
+      { count: 8, brokenAt: 8 },
+      'a row that the caller does not take for authentic',
+    )
     await engine.close()
   })
 }
@@ -706,7 +768,13 @@ async function checkWhole({ engine, clock }: OpenedEngine, model: Model): Promis
     }
     await compare(engine, model, { do: 'find', where: { and: [] }, tenant, page: 1, size: 50, isLog: false })
     await compare(engine, model, { do: 'find', where: { and: [] }, tenant, page: 1, size: 50, isLog: true })
+    const check = await engine.verifyLogs(logQueryOf(undefined, { tenant }), () => true)
+    agree(check, { count: model.logs.get(tenant)?.length ?? 0 }, { tenant, log: 'verified' })
   }
+  const rows = [...model.records.values()].flatMap((each) => [...each.values()])
+  const over = rows.filter(({ expires }) => expires !== 0 && expires <= model.now).map(({ text }) => text)
+  const expired = await engine.read((reader) => reader.findExpired(100))
+  agree(expired.map(textOf).sort(), over.sort(), 'expired')
 }
 
 function agree(found: unknown, expected: unknown, about: unknown): void {
