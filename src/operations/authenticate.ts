@@ -33,6 +33,8 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
     actor: { type: 'application', id: application.id },
     grants,
     holds: (permission) => holdsPermission(grants, permission),
+    // What covers the root covers everything below it.
+    holdsEverywhere: (permission) => decideTransform(grants, permission, ['/']) !== undefined,
     transform: (permission, containers) => decideTransform(grants, permission, containers),
   }
 }

@@ -15,6 +15,8 @@ export interface Caller {
   grants?: Grants
   /** Whether the caller has the permission at all, on whatever container. */
   holds(permission: Permission): boolean
+  /** Whether the caller has it whatever the container. */
+  holdsEverywhere(permission: Permission): boolean
   /** How much may be seen where `permission` is used on all of `containers`; undefined where it is not granted. */
   transform(permission: Permission, containers: readonly string[]): Transform | undefined
 }
@@ -28,6 +30,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
     tenant,
     actor: { type: 'user', id: userId },
     holds: () => true,
+    holdsEverywhere: () => true,
     transform: () => (reveal ? 'reveal' : 'mask'),
   }
 }

@@ -6,7 +6,7 @@ import { toText } from './bytes.js'
 import type { StoredRow } from './change.js'
 import type { Overlay } from './overlay.js'
 import { lowerBound } from './segment.js'
-import { type LiveSegment, search } from './segment-search.js'
+import { type LiveSegment, search, searchExpired } from './segment-search.js'
 import type { Found, Query, Row, RowId } from './store.js'
 
 /** What a unit of work sees. */
@@ -65,17 +65,53 @@ interface Source {
   row(index: number): StoredRow
 }
 
-/** The page asked for, newest first, and the number of all that match. */
-export function findRows(view: View, query: Query, now: number): Found {
+type Wanted = Omit<Query, 'page' | 'size'>
+
+function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   const sources = [fromOverlays(view.overlays, query, now)]
   for (const live of view[query.family]) sources.push(fromSegment(live, view.overlays, query, now))
+  return sources
+}
+
+/** The page asked for, newest first, and the number of all that match. */
+export function findRows(view: View, query: Query, now: number): Found {
+  const sources = sourcesOf(view, query, now)
   const total = sources.reduce((sum, { count }) => sum + count, 0)
   const skip = (query.page - 1) * query.size
   if (skip >= total) return { rows: [], total }
   return { rows: collect(sources, skip, query.size), total }
 }
 
-function fromOverlays(overlays: readonly Overlay[], query: Query, now: number): Source {
+/** Every row that matches, oldest first. */
+export function* walkMatches(view: View, query: Wanted, now: number): Generator<StoredRow> {
+  const cursors = sourcesOf(view, query, now).map((source) => ({ source, index: 0 }))
+  const seqAt = ({ source, index }: (typeof cursors)[number]) =>
+    index < source.count ? source.seq(index) : Number.POSITIVE_INFINITY
+  for (;;) {
+    const oldest = cursors.reduce((left, right) => (seqAt(right) < seqAt(left) ? right : left))
+    if (oldest.index >= oldest.source.count) return
+    yield oldest.source.row(oldest.index++)
+  }
+}
+
+/** Records whose time is over but which are still there, of every tenant: at most `limit`, in no order. */
+export function findExpired({ overlays, records }: View, limit: number, now: number): Row[] {
+  const found: Row[] = []
+  overlays.forEach((overlay, depth) => {
+    const above = overlays.slice(0, depth)
+    for (const row of overlay.each('records')) {
+      const isWanted = found.length < limit && isExpired(row, now) && !isHidden(above, row, 'records')
+      if (isWanted) found.push(bare(row))
+    }
+  })
+  for (const live of records) {
+    const rows = searchExpired(live, overlays, now, limit - found.length)
+    found.push(...rows.map((row) => bare(live.segment.row(row))))
+  }
+  return found
+}
+
+function fromOverlays(overlays: readonly Overlay[], query: Wanted, now: number): Source {
   const rows: StoredRow[] = []
   overlays.forEach((overlay, depth) => {
     const above = overlays.slice(0, depth)
@@ -100,7 +136,7 @@ function isHidden(above: readonly Overlay[], row: StoredRow, family: Query['fami
   return above.some((overlay) => overlay.hides(row.tenant, text))
 }
 
-function fromSegment(live: LiveSegment, overlays: readonly Overlay[], query: Query, now: number): Source {
+function fromSegment(live: LiveSegment, overlays: readonly Overlay[], query: Wanted, now: number): Source {
   const { segment } = live
   const matches = search(live, overlays, query, now)
   return {

@@ -138,6 +138,11 @@ export class Overlay {
     return rows.sort((left, right) => left.seq - right.seq)
   }
 
+  /** Live rows in the order they came. */
+  *each(family: Family): Generator<StoredRow> {
+    for (const { row, isLive } of this.#rows(family).items) if (isLive) yield row
+  }
+
   count(family: Family): number {
     return this.#rows(family).items.length
   }

@@ -14,6 +14,7 @@ import type {
   Engine,
   EngineReader,
   EngineWriter,
+  Expired,
   PutOptions,
   RecordKeys,
   Row,
@@ -40,6 +41,11 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   return {
     read: (work) => engine.read((rows) => work(new Reader(rows, tenants))),
     write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants)), durability),
+    verifyLogs: async (tenant) => {
+      const opened = await engine.read((rows) => tenants.keysOf(rows, tenant))
+      const query = { kind: KINDS.log, tenant, all: digestAll(opened, 'log') }
+      return engine.verifyLogs(query, (row) => unseal(opened, row) !== undefined)
+    },
     close: () => engine.close(),
   }
 }
@@ -111,6 +117,16 @@ class Reader implements StoreReader {
     })
     return { records: rows.map((row) => openRecord(keys, row) as RecordOf[K]), total }
   }
+
+  async findExpired(limit: number): Promise<Expired[]> {
+    const found: Expired[] = []
+    for (const row of await this.rows.findExpired(limit)) {
+      const { kind, tenant } = row
+      const keys = await this.tenants.keysOf(this.rows, tenant)
+      found.push({ kind: kindOf(kind), tenant, record: openRecord(keys, row) } as Expired)
+    }
+    return found
+  }
 }
 
 class Writer extends Reader implements StoreWriter {
@@ -150,6 +166,15 @@ class Writer extends Reader implements StoreWriter {
     const digest = digestId(keys, kind, tenant, id)
     if ((await this.rows.get(KINDS[kind], tenant, digest)) === undefined) throw unknownRecord(kind)
     await this.rows.remove(KINDS[kind], tenant, digest)
+  }
+
+  async purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const digest = digestId(keys, kind, tenant, id)
+    const row = await this.rows.get(KINDS[kind], tenant, digest, { expired: true })
+    if (row === undefined || row.expires === 0 || row.expires > this.now) return undefined
+    await this.rows.remove(KINDS[kind], tenant, digest)
+    return openRecord(keys, row) as RecordOf[K]
   }
 
   async removeTenant(tenant: number): Promise<void> {
@@ -213,8 +238,21 @@ function idOf(record: RecordOf[Kind]): string {
   return 'id' in record ? record.id : ''
 }
 
+function kindOf(number: number): Kind {
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault holds a kind of record that this program does not know.',
+  )
+}
+
+function unseal(keys: RecordKeys, row: Row): Uint8Array | undefined {
+  return keys.data.open(row.sealed, associate(row.id, row.rev))
+}
+
 function openRecord(keys: RecordKeys, row: Row): RecordOf[Kind] {
-  const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
+  const plain = unseal(keys, row)
   if (plain === undefined) {
     throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
   }

@@ -98,7 +98,12 @@ export class LiveSegment {
 }
 
 /** Live rows of the query's tenant and kind that match, at time `now`. */
-export function search(live: LiveSegment, overlays: readonly Overlay[], query: Query, now: number): Matches {
+export function search(
+  live: LiveSegment,
+  overlays: readonly Overlay[],
+  query: Omit<Query, 'page' | 'size'>,
+  now: number,
+): Matches {
   const { segment } = live
   const { tenant, all, where } = query
   if (!segment.footer.tenants.has(tenant) || live.dropped.has(tenant)) return NO_MATCHES
@@ -135,6 +140,31 @@ function expiredCount(segment: Segment, now: number): number {
   const { low } = segment.footer.expires
   if (low === 0 || low > now) return 0
   return lowerBound(segment.count(EXPIRY), (index) => segment.expiring(index).expires > now)
+}
+
+/**
+ * Rows whose time is over, without the dead and those that an overlay hides: at most `limit`. A segment in which
+ * nothing expires costs a look at its footer.
+ */
+export function searchExpired(
+  live: LiveSegment,
+  overlays: readonly Overlay[],
+  now: number,
+  limit: number,
+): number[] {
+  const { segment, dropped } = live
+  const expired = expiredCount(segment, now)
+  if (expired === 0) return []
+  const hidden = new Set(overlays.flatMap((overlay) => live.hiddenBy(overlay)))
+  const gone = [dropped, ...overlays.map((overlay) => overlay.dropped)]
+  const rows: number[] = []
+  for (let index = 0; index < expired && rows.length < limit; index++) {
+    const { row } = segment.expiring(index)
+    if (hidden.has(row) || live.isDead(row)) continue
+    const { tenant } = segment.entry(row)
+    if (!gone.some((tenants) => tenants.has(tenant))) rows.push(row)
+  }
+  return rows
 }
 
 /** Rows of `universe` (all, when undefined) that match; the caller's to change. */

@@ -66,19 +66,17 @@ export class Stage implements EngineWriter {
   readonly changes: Change[] = []
   /** What the changes take in a frame. */
   bytes = 0
-  readonly #view: View
+  readonly #below: () => View
   readonly #counters: Counters
   readonly #chain: Mac
   readonly #chains = new Map<number, Chain | undefined>()
-  /** The changes, as rows. */
-  readonly overlay = new Overlay()
+  readonly #overlay = new Overlay()
   #seq: number
   #logSeq: number
   #isOver = false
 
-  /** @param below what the work sees; nothing of it changes while the work runs. */
-  constructor(below: View, counters: Counters, chain: Mac) {
-    this.#view = { ...below, overlays: [this.overlay, ...below.overlays] }
+  constructor(below: () => View, counters: Counters, chain: Mac) {
+    this.#below = below
     this.#counters = counters
     this.#chain = chain
     this.now = counters.time
@@ -96,15 +94,15 @@ export class Stage implements EngineWriter {
     id: RowId,
     options: { expired?: boolean } = {},
   ): Promise<Row | undefined> {
-    return getRow(this.#view, { kind, tenant, id, expired: options.expired ?? false }, this.now)
+    return getRow(this.#view(), { kind, tenant, id, expired: options.expired ?? false }, this.now)
   }
 
   async find(query: Query): Promise<Found> {
-    return findRows(this.#view, query, this.now)
+    return findRows(this.#view(), query, this.now)
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return findExpired(this.#view, limit, this.now)
+    return findExpired(this.#view(), limit, this.now)
   }
 
   async put(draft: Draft): Promise<void> {
@@ -162,7 +160,7 @@ export class Stage implements EngineWriter {
   #take(change: Change): void {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
     checkRow(change.row)
-    this.overlay.apply(change)
+    this.#overlay.apply(change)
     this.changes.push(change)
     this.bytes += changeLength(change)
   }
@@ -174,12 +172,17 @@ export class Stage implements EngineWriter {
 
   /** Whether an overlay holds a row of this id; in segments nobody looks, for the caller has. */
   #isKnown(text: string, tenant: number): boolean {
-    for (const overlay of this.#view.overlays) {
+    for (const overlay of this.#view().overlays) {
       const entry = overlay.entry(text)
       if (entry !== undefined) return entry.item !== undefined
       if (overlay.dropped.has(tenant)) return false
     }
     return false
+  }
+
+  #view(): View {
+    const below = this.#below()
+    return { ...below, overlays: [this.#overlay, ...below.overlays] }
   }
 }
 

@@ -32,7 +32,12 @@ export interface StoreReader {
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ records: RecordOf[K][]; total: number }>
+  /** Records of every tenant whose time is over but which were not purged yet: at most `limit`, in no order. */
+  findExpired(limit: number): Promise<Expired[]>
 }
+
+/** A record whose time is over, of whatever kind. */
+export type Expired = { [K in Kind]: { kind: K; tenant: number; record: RecordOf[K] } }[Kind]
 
 /** How a record is put: all of it that cannot be read off the record itself. */
 export interface PutOptions {
@@ -51,6 +56,11 @@ export interface StoreWriter extends StoreReader {
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
+  /**
+   * Purges the record with this id if its time is over, so that the id may be given again.
+   * Gives the record; undefined when there is none or it is still alive.
+   */
+  purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
   removeTenant(tenant: number): Promise<void>
   /** Appends a log record; it can never be replaced or removed. */
@@ -63,6 +73,8 @@ export interface Store {
   read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
   /** All or nothing; resolves when the outcome is as durable as `durability` asks. */
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
+  /** Proves a tenant's log; see {@link Engine.verifyLogs}. */
+  verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>
 }
 
@@ -140,6 +152,8 @@ export interface EngineReader {
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Promise<Row | undefined>
   find(query: Query): Promise<Found>
+  /** Records whose time is over but which were not purged yet, of every tenant and kind: at most `limit`, in no order. */
+  findExpired(limit: number): Promise<Row[]>
 }
 
 export interface EngineWriter extends EngineReader {
@@ -157,11 +171,27 @@ export interface EngineWriter extends EngineReader {
 /** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
 export type Durability = 'now' | 'soon'
 
+/** Names the log rows of a tenant. */
+export type LogQuery = Pick<Query, 'kind' | 'tenant' | 'all'>
+
+/** What came of checking a tenant's log from its first record to its last. */
+export interface LogCheck {
+  /** Records that are there. */
+  count: number
+  /** The first record, from 1, that does not follow from those before it; one past the last where the end is missing. */
+  brokenAt?: number
+}
+
 export interface Engine {
   /** Works run one after another, never interleaved with a write that may still fail. */
   read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T>
   /** A work that throws leaves no trace, not even in the counters. */
   write<T>(work: (writer: EngineWriter) => Promise<T>, durability?: Durability): Promise<T>
+  /**
+   * Walks a tenant's log rows, oldest first, and checks that each is chained to the one before and that none is missing
+   * at the end. `isAuthentic` is asked of each. Nothing else runs meanwhile.
+   */
+  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck>
   close(): Promise<void>
 }
 

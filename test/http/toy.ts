@@ -224,6 +224,7 @@ function callerWith(applicationId: string, holds: (permission: Permission) => bo
     tenant: 1,
     actor: { type: 'application', id: applicationId },
     holds,
+    holdsEverywhere: holds,
     transform: () => 'reveal',
   }
 }
