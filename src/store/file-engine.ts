@@ -7,9 +7,9 @@ import { type Change, FRAME_HEAD, MAX_CHANGES } from './change.js'
 import type { Files } from './files.js'
 import { FRAME_LIMIT, JOURNAL_HEADER, SEAL_BYTES } from './journal.js'
 import { isRemoval, type Ledger, type LedgerStatus } from './ledger.js'
-import { createLedger, openLedger } from './opening.js'
 import { checkChain } from './log-chain.js'
 import { walkMatches } from './lookup.js'
+import { createLedger, openLedger } from './opening.js'
 import { Overlay } from './overlay.js'
 import { type Counters, copyCounters, createReader, nextTime, Stage } from './stage.js'
 import type {
@@ -25,6 +25,7 @@ import type {
   Row,
 } from './store.js'
 import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
+import type { CheckRow, Verification } from './verify.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -127,7 +128,7 @@ export class FileEngine implements Engine {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         nextTime(this.#counters, this.#options.clock)
-        const stage = new Stage(() => this.#writerView(), this.#counters, this.#options.keys.chain)
+        const stage = new Stage(this.#writerView(), this.#counters, this.#options.keys.chain)
         const outcome = await settle(() => work(stage))
         stage.end()
         const answer = outcome.ok ? () => resolve(outcome.value) : () => reject(outcome.error)
@@ -186,6 +187,19 @@ export class FileEngine implements Engine {
     await this.fold()
     await this.#merging
     while (await this.#mergeInTurn());
+  }
+
+  /**
+   * Looks at every byte that the vault relies on; others wait meanwhile. `check` says what is wrong with a row's seal.
+   */
+  verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
+    return this.#exclusively(async () => {
+      const { verifyVault } = await import('./verify.js')
+      const steps = verifyVault(this.#ledger.options, check)
+      let step = await steps.next()
+      for (; !step.done; step = await steps.next()) progress(step.value)
+      return step.value
+    })
   }
 
   /** Puts another `vault.json` in place of the present one, which is refused from then on. */
@@ -274,7 +288,7 @@ export class FileEngine implements Engine {
   async #store(stage: Stage, waiting: Group['waiting'][number]): Promise<void> {
     const counters = copyCounters(this.#counters)
     stage.advance(counters)
-    const outcome = await settle(() => this.#ledger.store(stage.changes, counters))
+    const outcome = await settle(() => this.#ledger.store(stage.overlay, counters))
     this.#unsynced = new Overlay()
     this.#counters = { ...copyCounters(this.#ledger.counters), time: this.#counters.time }
     if (outcome.ok) waiting.done()

@@ -37,7 +37,7 @@ class MemoryEngine implements Engine {
   write<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
       nextTime(this.#counters, this.#clock)
-      const stage = new Stage(() => this.#view(), this.#counters, this.#keys.chain)
+      const stage = new Stage(this.#view(), this.#counters, this.#keys.chain)
       try {
         const result = await work(stage)
         for (const change of stage.changes) this.#rows.apply(change)

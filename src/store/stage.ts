@@ -66,17 +66,19 @@ export class Stage implements EngineWriter {
   readonly changes: Change[] = []
   /** What the changes take in a frame. */
   bytes = 0
-  readonly #below: () => View
+  readonly #view: View
   readonly #counters: Counters
   readonly #chain: Mac
   readonly #chains = new Map<number, Chain | undefined>()
-  readonly #overlay = new Overlay()
+  /** The changes, as rows. */
+  readonly overlay = new Overlay()
   #seq: number
   #logSeq: number
   #isOver = false
 
-  constructor(below: () => View, counters: Counters, chain: Mac) {
-    this.#below = below
+  /** @param below what the work sees; nothing of it changes while the work runs. */
+  constructor(below: View, counters: Counters, chain: Mac) {
+    this.#view = { ...below, overlays: [this.overlay, ...below.overlays] }
     this.#counters = counters
     this.#chain = chain
     this.now = counters.time
@@ -94,15 +96,15 @@ export class Stage implements EngineWriter {
     id: RowId,
     options: { expired?: boolean } = {},
   ): Promise<Row | undefined> {
-    return getRow(this.#view(), { kind, tenant, id, expired: options.expired ?? false }, this.now)
+    return getRow(this.#view, { kind, tenant, id, expired: options.expired ?? false }, this.now)
   }
 
   async find(query: Query): Promise<Found> {
-    return findRows(this.#view(), query, this.now)
+    return findRows(this.#view, query, this.now)
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return findExpired(this.#view(), limit, this.now)
+    return findExpired(this.#view, limit, this.now)
   }
 
   async put(draft: Draft): Promise<void> {
@@ -160,7 +162,7 @@ export class Stage implements EngineWriter {
   #take(change: Change): void {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
     checkRow(change.row)
-    this.#overlay.apply(change)
+    this.overlay.apply(change)
     this.changes.push(change)
     this.bytes += changeLength(change)
   }
@@ -172,17 +174,12 @@ export class Stage implements EngineWriter {
 
   /** Whether an overlay holds a row of this id; in segments nobody looks, for the caller has. */
   #isKnown(text: string, tenant: number): boolean {
-    for (const overlay of this.#view().overlays) {
+    for (const overlay of this.#view.overlays) {
       const entry = overlay.entry(text)
       if (entry !== undefined) return entry.item !== undefined
       if (overlay.dropped.has(tenant)) return false
     }
     return false
-  }
-
-  #view(): View {
-    const below = this.#below()
-    return { ...below, overlays: [this.#overlay, ...below.overlays] }
   }
 }
 
