@@ -1,13 +1,18 @@
 #!/usr/bin/env node
 // Hands the process to the command line and its exit code back. CommonJS, because Node starts it sooner.
 
+const { readFileSync } = require('node:fs')
+const { createRequire, wrap } = require('node:module')
+const { dirname, join } = require('node:path')
+const { Script } = require('node:vm')
+
 // Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
 process.on('SIGUSR1', () => {})
 
 // Stays when the event loop runs dry before anybody said how it ended.
 process.exitCode = 1
 
-const { main } = require('../dist/coffer.cjs')
+const { main } = load(join(__dirname, '../dist/coffer.cjs'))
 
 main(process).then((code) => {
   process.exitCode = code
@@ -17,3 +22,22 @@ main(process).then((code) => {
   setTimeout(() => process.exit(code), 1000).unref()
   if (code === 130) process.exit(code)
 })
+
+/** Like `require`, but with the code that the build compiled: it spares a third of the start. Another Node ignores it. */
+function load(filename) {
+  const script = new Script(wrap(readFileSync(filename, 'utf8')), {
+    filename,
+    cachedData: readCompiled(filename),
+  })
+  const loaded = { exports: {} }
+  script.runInThisContext()(loaded.exports, createRequire(filename), loaded, filename, dirname(filename))
+  return loaded.exports
+}
+
+function readCompiled(filename) {
+  try {
+    return readFileSync(`${filename}.cache`)
+  } catch {
+    return undefined
+  }
+}

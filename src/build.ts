@@ -4,7 +4,13 @@
  * the product.
  */
 
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import Module, { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { Script } from 'node:vm'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
@@ -136,6 +142,42 @@ async function bundleGuest(): Promise<void> {
   })
 }
 
+/**
+ * Runs the main commands once and keeps what V8 compiled for them beside the bundle, where `bin/coffer.js` looks for
+ * it. It is of use to this version of Node only.
+ */
+async function keepCompiled(): Promise<void> {
+  const filename = `${distribution}coffer.cjs`
+  const script = new Script(Module.wrap(readFileSync(filename, 'utf8')), { filename })
+  const loaded = { exports: {} as { main(process: object): Promise<number> } }
+  script.runInThisContext()(loaded.exports, createRequire(filename), loaded, filename, distribution)
+  const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
+  const run = (words: readonly string[], stdin = '') =>
+    loaded.exports.main({
+      argv: ['node', 'coffer', ...words],
+      env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
+      stdin: Readable.from([stdin]),
+      stdout: new PassThrough().resume(),
+      stderr: new PassThrough().resume(),
+      pid: process.pid,
+      cwd: () => place,
+      on: () => undefined,
+      off: () => undefined,
+    })
+  try {
+    await run(['init'])
+    await run(['token', 'create'], '{"id":"build","type":"card","data":{"number":"4242424242424242"}}')
+    for (const words of [['token', 'get', 'build'], ['token', 'list'], ['--help']]) {
+      if ((await run(words)) !== 0)
+        throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
+    }
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+  writeFileSync(`${filename}.cache`, script.createCachedData())
+}
+
 await writeValidators()
 await bundleGuest()
 await bundleCommandLine()
+await keepCompiled()

@@ -2,8 +2,10 @@
  * What the operating system says of processes: enough to tell a living owner of a lock from a dead one whose number
  * was given again. Knows nothing of locks.
  */
-import { execFileSync } from 'node:child_process'
+
+import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import type { ProcessFacts } from './ownership.js'
 
@@ -40,6 +42,8 @@ function startOf(pid: number): string | undefined {
 
 /** Where there is no /proc: ps(1) of POSIX systems. */
 function startByPs(pid: number): string | undefined {
+  // Loaded only here: it costs every command 5 ms, and most systems have /proc.
+  const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore']
     const line = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
