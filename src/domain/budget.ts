@@ -7,7 +7,7 @@ import { CofferError } from '../errors.js'
 /** What rendering may cost beside the size of its data; a unit is about one character or array element. */
 const BASE_UNITS = 2_000_000
 /** How many times all expressions together may pass over the data. */
-const PASSES = 24
+const PASSES = 16
 
 /** Counts down. Its `use` and `check` are also what the Liquid library asks of a memory limit. */
 export class Budget {
@@ -29,11 +29,15 @@ export class Budget {
   check(): void {}
 }
 
-/** Size of a JSON value in units: its characters, and one for each member. */
+const MEMBER_SIZE = 4
+/** What an array or object counts for beside its members. */
+export const CONTAINER_SIZE = 16
+
+/** Size of a JSON value in units, about what it takes to walk and copy it. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return value.length + 1
-  if (value === null || typeof value !== 'object') return 1
-  let size = 1
+  if (typeof value === 'string') return value.length + MEMBER_SIZE
+  if (value === null || typeof value !== 'object') return MEMBER_SIZE
+  let size = CONTAINER_SIZE
   if (Array.isArray(value)) for (const item of value) size += sizeOf(item)
   else for (const [name, member] of Object.entries(value)) size += name.length + sizeOf(member)
   return size

@@ -2,7 +2,7 @@
  * What goes into an expression, and what it yields: as plain JSON, or as a part of a text. It does not know how one
  * becomes the other.
  */
-import type { Budget } from './budget.js'
+import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
 import { canonicalJson } from './json.js'
 
 /** What an expression is rendered over; `tokens` (data by id) only in a detokenization. */
@@ -20,7 +20,7 @@ export interface Output {
 
 /** A copy that is JSON: what a filter left undefined is null. */
 export function asJson(value: unknown, budget: Budget): unknown {
-  budget.use(typeof value === 'string' ? value.length + 1 : 1)
+  budget.use(typeof value === 'object' && value !== null ? CONTAINER_SIZE : sizeOf(value))
   if (value === undefined || value === null) return null
   if (typeof value !== 'object') return value
   if (Array.isArray(value)) return value.map((item) => asJson(item, budget))

@@ -11,7 +11,7 @@ const MAX_PATH_LENGTH = 400
 const MAX_DEPTH = 80
 /** Budget units of reading one value, and of one that can be read further. */
 const READ_COST = 10
-const OBJECT_COST = 100
+const OBJECT_COST = 300
 
 /** Loads the library. The returned function throws CofferError `validation` for a path that is refused. */
 export async function loadJsonPath(): Promise<JsonPath> {
