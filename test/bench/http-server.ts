@@ -2,6 +2,7 @@
  * One server of the HTTP bench, in a process of its own: a floor, or ours on a vault with so many tokens. Says its port
  * and what it needs to be asked, then answers `cpu` with the ms it used.
  */
+import { randomUUID } from 'node:crypto'
 import { closeSync, fdatasync, mkdtempSync, openSync, rmSync, write } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -11,8 +12,12 @@ import { ensureStarters } from '../../src/cli/starters.js'
 import { serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
-import { perform } from '../../src/operations/perform.js'
+import type { Caller } from '../../src/operations/caller.js'
+import { type Host, perform } from '../../src/operations/perform.js'
+import { createRegistry } from '../../src/operations/registry.js'
 import { createToken } from '../../src/operations/token.js'
+import type { Store, StoreWriter } from '../../src/store/store.js'
+import { validateInput } from '../../src/validate.js'
 import { makeToken } from './token-body.js'
 
 /** What a server says when it is ready. */
@@ -27,7 +32,7 @@ const MOST_IDS = 10_000
 
 const [kind = '', count = '0'] = process.argv.slice(2)
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
-const ready = kind === 'coffer' ? await startCoffer(Number(count)) : await startFloor(kind)
+const ready = await startKind()
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
   process.send?.({ cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss() })
@@ -37,6 +42,37 @@ process.once('disconnect', () => {
   process.exit(0)
 })
 process.send?.(ready)
+
+function startKind(): Promise<Ready> {
+  if (kind === 'coffer') return startCoffer(Number(count))
+  return kind === 'bare' ? startBare() : startFloor(kind)
+}
+
+/** Ours without a vault: what HTTP, routing and checking alone cost. */
+async function startBare(): Promise<Ready> {
+  const bare: Partial<Host> = {
+    createUuid: randomUUID,
+    validate: ({ name }, input) => validateInput(name, input),
+    store: { write: (work) => work({ now: 0 } as StoreWriter) } as Partial<Store> as Store,
+  }
+  const fixed = { id: 'fixed', ...makeToken(1) }
+  const operations = registry.operations.map((each) => ({ ...each, run: async () => fixed }))
+  const caller: Caller = {
+    tenant: 1,
+    actor: { type: 'application', id: 'bench' },
+    holds: () => true,
+    holdsEverywhere: () => true,
+    transform: () => 'reveal',
+  }
+  const service = {
+    host: bare as Host,
+    registry: createRegistry(operations),
+    authenticate: async () => caller,
+    version: '0.0.0',
+  }
+  const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
+  return { port, key: 'bare', ids: ['fixed'] }
+}
 
 async function startCoffer(tokens: number): Promise<Ready> {
   const opener = { kind: 'key-file', save: async () => {} } as const

@@ -30,8 +30,9 @@ const floors = { post: await start('floor post', ['post']), get: await start('fl
 const ours = await Promise.all(
   counts.map((count) => start(`coffer, ${count} tokens`, ['coffer', String(count)])),
 )
-for (const method of ['get', 'post'] as const) await compare(method, [floors[method], ...ours])
-for (const { child } of [...ours, ...Object.values(floors)]) child.disconnect()
+const bare = await start('coffer without a vault', ['bare'])
+for (const method of ['get', 'post'] as const) await compare(method, [floors[method], bare, ...ours])
+for (const { child } of [bare, ...ours, ...Object.values(floors)]) child.disconnect()
 await measureReady()
 
 async function start(name: string, words: string[]): Promise<Contender> {
