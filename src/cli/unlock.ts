@@ -99,14 +99,17 @@ async function askPassphrase({ terminal }: Desk): Promise<Opener> {
 async function runPassphraseCommand(command: string): Promise<string> {
   const { execFile } = await import('node:child_process')
   const { promisify } = await import('node:util')
+  let passphrase: string
   try {
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], {
       maxBuffer: SECRET_LIMIT_BYTES,
     })
-    return stdout.split('\n')[0]!.replace(/\r$/, '')
+    passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
   } catch (error) {
     // The command's output may hold the passphrase, so nothing of it is repeated.
     const exit = error instanceof Error && 'code' in error ? ` (exit ${String(error.code)})` : ''
     throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
   }
+  if (passphrase !== '') return passphrase
+  throw new CofferError('usage', 'The first line that the passphrase command printed is empty.')
 }

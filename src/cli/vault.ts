@@ -1,6 +1,6 @@
 /** `coffer init` and `coffer vault …`: the vault itself rather than what it holds. */
 import { mkdir, open, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { type App, createVault, type NewOpener } from '../app.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
@@ -77,7 +77,8 @@ async function chooseNewOpener(
   return {
     kind: 'key-file',
     save: async (vault, text) => {
-      const path = desk.config.keyFile ?? keyFilePath(desk, vault)
+      const { keyFile } = desk.config
+      const path = keyFile === undefined ? keyFilePath(desk, vault) : resolve(desk.cwd, keyFile)
       await saveKeyFile(path, text)
       saved(path)
     },

@@ -1,0 +1,245 @@
+import {
+  chmodSync,
+  cpSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Answer } from './fake-process.js'
+import { createHome, createVaultHome, type Home } from './home.js'
+
+const PASSPHRASE = 'correct horse battery staple'
+
+t.test('init makes a vault for its owner alone, and says what to do next', async (t) => {
+  const home = createHome(t)
+  const { code, stdout, stderr } = await home.run(['init', '--name', 'Acme'])
+  t.equal(code, 0)
+  const made = JSON.parse(stdout)
+  t.match(made, {
+    vault: /^[a-z2-7]{26}$/,
+    directory: join(home.place, '.coffer'),
+    tenant: { name: 'Acme', id: String },
+  })
+  t.equal(made.key_file, join(home.place, 'config', 'coffer', 'keys', `${made.vault}.key`))
+  t.match(stderr, 'Keep a copy of the key file in a safe place')
+  t.match(stderr, 'coffer token create')
+  const modes = [
+    '.coffer',
+    '.coffer/vault.json',
+    'config/coffer/keys',
+    made.key_file.slice(home.place.length + 1),
+  ]
+  t.same(
+    modes.map((name) => (statSync(join(home.place, name)).mode & 0o777).toString(8)),
+    ['700', '600', '700', '600'],
+  )
+  t.equal(
+    (await createHome(t).run(['vault', 'init', '--quiet'])).stderr,
+    '',
+    'vault init is the same, and can be quiet',
+  )
+})
+
+t.test('init never touches a vault or a key that is there', async (t) => {
+  const home = await createVaultHome(t)
+  const read = () => readdirSync(join(home.place, '.coffer')).map((name) => [name, readBytes(home, name)])
+  const before = read()
+  for (const words of [['init'], ['vault', 'init', '--name', 'other'], ['init', '--vault', '.coffer']]) {
+    t.same(await home.run(words), {
+      code: 5,
+      stdout: '',
+      stderr: `error: There is a vault in ${home.place}/.coffer already.\n`,
+    })
+  }
+  t.same(read(), before)
+  home.write('my.key', 'precious')
+  const key = await home.run(['init', '--vault', 'second', '--key-file', 'my.key'])
+  t.same([key.code, readFileSync(join(home.place, 'my.key'), 'utf8')], [5, 'precious'])
+  t.match(key.stderr, 'it may be the key of another vault')
+  t.equal((await home.run(['init', '--vault', 'second'])).code, 0, 'nothing is left that is in the way')
+  const name = await home.run(['init', '--vault', 'third', '--name', ' '])
+  t.same([name.code, name.stderr], [2, 'error: --name takes 1 to 200 characters.\n'])
+})
+
+function readBytes(home: Home, name: string): string {
+  const path = join(home.place, '.coffer', name)
+  return statSync(path).isFile() ? readFileSync(path, 'latin1') : ''
+}
+
+t.test('a vault can stand elsewhere, and is found from below', async (t) => {
+  const home = createHome(t)
+  await home.json(['init', '--vault', 'safe', '--key-file', 'own.key'])
+  const own = ['--vault', 'safe', '--key-file', 'own.key']
+  t.equal((await home.json(['vault', 'status', ...own])).directory, join(home.place, 'safe'))
+  const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
+  t.equal((await home.json(['vault', 'status'], { env })).tokens, 0, 'variables say the same')
+  const here = await createVaultHome(t)
+  cpSync(join(here.place, '.coffer'), join(here.place, 'deep/er/.none'), { recursive: true })
+  t.equal(
+    (await here.json(['vault', 'status'], { cwd: join(here.place, 'deep/er') })).directory,
+    join(here.place, '.coffer'),
+  )
+})
+
+t.test('status tells where the vault is, what opens it, what it holds and how large it is', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json(['token', 'create'], { stdin: '{"type":"token","data":1}' })
+  const status = await home.json(['vault', 'status'])
+  t.match(status, {
+    directory: join(home.place, '.coffer'),
+    vault: /^[a-z2-7]{26}$/,
+    format: 1,
+    created: /^\d{4}-.*\+00:00$/,
+    key_slots: [{ id: String, kind: 'key-file', created: String }],
+    tenant: { name: 'default' },
+    tokens: 1,
+    logs: 2,
+  })
+  const { journal_bytes, segment_bytes } = status.storage
+  t.equal(journal_bytes + segment_bytes > 1000, true, 'what was written takes room')
+  t.match((await home.run(['vault', 'status'], { columns: 100 })).stdout, /^tokens: +1$/m)
+})
+
+t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
+  const home = createHome(t)
+  const type = (...answers: Answer[]) => home.run(['init', '--passphrase'], { columns: 100, answers })
+  const made = await type(
+    ['? New passphrase', 'short\r'],
+    ['at least 8 characters', `\u0015${PASSPHRASE}\r`],
+    ['? The same again', 'something else\r'],
+    ['The two differ. New passphrase', `${PASSPHRASE}\r`],
+    ['? The same again', `${PASSPHRASE}\r`],
+  )
+  t.equal(made.code, 0, made.stderr)
+  t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)
+  t.match(made.stderr, 'Nothing but the passphrase opens this vault')
+  t.notMatch(made.stdout, 'key_file')
+
+  const status = ['vault', 'status', '--fields', 'tokens']
+  home.write('pass', `${PASSPHRASE}\nsecond line`)
+  home.write('wrong', 'incorrect horse')
+  const descriptor = openSync(join(home.place, 'pass'), 'r')
+  t.same(await home.json([...status, '--passphrase-file', 'pass']), { tokens: 0 })
+  t.same(await home.json([...status, '--passphrase-fd', String(descriptor)]), { tokens: 0 })
+  t.same(await home.json([...status, '--passphrase-command', `cat ${home.place}/pass`]), { tokens: 0 })
+  t.same(await home.json(status, { env: { COFFER_PASSPHRASE_FILE: 'pass' } }), { tokens: 0 })
+  const asked = await home.run(status, { columns: 100, answers: [['? Passphrase', `${PASSPHRASE}\r`]] })
+  t.same([asked.code, asked.stdout], [0, 'tokens: 0\n'])
+  t.notMatch(asked.stderr, 'horse')
+
+  const refuse = async (words: string[], message: string, code = 6) => {
+    t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
+  }
+  await refuse(
+    [],
+    'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
+  )
+  await refuse(['--passphrase-file', 'wrong'], 'Wrong passphrase.')
+  await refuse(
+    ['--passphrase-command', 'echo secret-output; exit 3'],
+    'The passphrase command failed (exit 3).',
+  )
+  await refuse(
+    ['--passphrase-command', 'true'],
+    'The first line that the passphrase command printed is empty.',
+    2,
+  )
+  await refuse(['--passphrase-fd', '999'], '--passphrase-fd (descriptor 999) is not open.', 2)
+  await refuse(['--passphrase-fd', 'x'], '--passphrase-fd takes the number of an open descriptor.', 2)
+  await refuse(['--passphrase-file', 'none'], '--passphrase-file (none) does not exist.', 2)
+  chmodSync(join(home.place, 'pass'), 0o644)
+  const exposed = await home.run([...status, '--passphrase-file', 'pass'])
+  t.equal(exposed.code, 6)
+  t.match(exposed.stderr, '--passphrase-file (pass) is open to others (mode 0644)')
+})
+
+t.test('a new vault takes its passphrase from a file too, and refuses one that is too short', async (t) => {
+  const home = createHome(t)
+  home.write('short', 'seven77')
+  const short = await home.run(['init', '--passphrase-file', 'short'])
+  t.equal(short.code, 2)
+  t.match(short.stderr, 'A passphrase has 8 to 1024 characters.')
+  const nobody = await home.run(['init', '--passphrase'])
+  t.equal(nobody.code, 2)
+  t.match(nobody.stderr, '--passphrase-file')
+  t.same(readdirSync(home.place), ['short'], 'no vault was begun')
+})
+
+t.test('every way a vault cannot be opened has its message and its code', async (t) => {
+  const broken = async (
+    title: string,
+    code: number,
+    message: string | RegExp,
+    spoil: (home: Home, key: string) => unknown,
+  ) => {
+    const home = createHome(t)
+    const { key_file: key } = await home.json(['init'])
+    await home.json(['token', 'create'], { stdin: '{"type":"token","data":1}' })
+    await spoil(home, key)
+    const outcome = await home.run(['token', 'list'])
+    t.same([outcome.code, outcome.stdout], [code, ''], title)
+    t.match(outcome.stderr, message, title)
+    t.equal(outcome.stderr.trimEnd().split('\n').length, 1, `${title}: one line`)
+  }
+  const header = (home: Home) => join(home.place, '.coffer/vault.json')
+  const edit = (path: string, change: (text: string) => string) =>
+    writeFileSync(path, change(readFileSync(path, 'utf8')))
+  await broken('the key file is gone', 6, 'Say where it is with --key-file FILE.', (_, key) =>
+    renameSync(key, `${key}.bak`),
+  )
+  await broken(
+    'the key file is of another vault',
+    6,
+    /This key file is for vault [a-z2-7]{26}, not for/,
+    (_, key) => edit(key, (text) => text.replace(/[a-z2-7]{26}/, 'a'.repeat(26))),
+  )
+  await broken('the key file is none', 6, 'This is not a key file', (_, key) => writeFileSync(key, 'hello\n'))
+  await broken('the key file is open to others', 6, 'is open to others (mode 0644)', (_, key) =>
+    chmodSync(key, 0o644),
+  )
+  await broken('the vault is open to others', 6, /Other users may read .*\.coffer\. Run `chmod 700/, (home) =>
+    chmodSync(join(home.place, '.coffer'), 0o755),
+  )
+  await broken('the header is open to others', 6, /chmod 600 .*vault\.json/, (home) =>
+    chmodSync(header(home), 0o640),
+  )
+  await broken(
+    'the format is newer',
+    6,
+    'has format 2, and this program knows up to 1. Use a newer coffer.',
+    (home) =>
+      edit(header(home), (text) =>
+        text.replace('"format": 1', '"format": 2').replace('"format":1', '"format":2'),
+      ),
+  )
+  await broken('the header is no JSON', 7, 'is not readable as JSON', (home) =>
+    writeFileSync(header(home), '{'),
+  )
+  await broken('the header is changed', 7, 'vault.json was changed by something else', (home) =>
+    edit(header(home), (text) => text.replace(/"created": ?"\d{4}/, (found) => `${found.slice(0, -4)}1999`)),
+  )
+  await broken('the journal is damaged', 7, 'vault verify', (home) => {
+    const name = readdirSync(join(home.place, '.coffer')).find((file) => file.startsWith('journal'))!
+    const path = join(home.place, '.coffer', name)
+    const bytes = readFileSync(path)
+    bytes[200]! ^= 1
+    writeFileSync(path, bytes)
+  })
+  const home = createHome(t)
+  const missing = {
+    code: 6,
+    stdout: '',
+    stderr: 'error: There is no vault here or above. Create one with: coffer init\n',
+  }
+  t.same(await home.run(['token', 'list']), missing)
+  const elsewhere = await home.run(['token', 'list', '--vault', 'nowhere'])
+  t.same(
+    [elsewhere.code, elsewhere.stderr],
+    [6, `error: There is no vault in ${home.place}/nowhere. Create one with \`coffer init\`.\n`],
+  )
+})
