@@ -28,6 +28,7 @@ import type { Expressions } from './domain/expression.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
 import { CofferError } from './errors.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
+import { sweepExpired } from './operations/expiry.js'
 import type { Host } from './operations/perform.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
 import { encodeId } from './store/bytes.js'
@@ -46,6 +47,8 @@ const FIRST_TENANT = 1
 /** How long a command waits for another to finish. */
 const PATIENCE_MS = 10_000
 const SECRET_HASH_BYTES = 32
+/** A sweep that has more to do leaves it to the next one. */
+const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
 export type { Clock } from './store/store.js'
@@ -89,6 +92,8 @@ export interface App extends Host {
   generateTenantKeys(): TenantKeyBytes
   /** What can be told of the vault without reading a record. */
   describe(): Promise<VaultFacts>
+  /** Takes tokens whose time is over off the disk, at most some thousands at once; gives their number. */
+  sweep(): Promise<number>
   close(): Promise<void>
 }
 
@@ -258,6 +263,7 @@ function createApp(parts: {
     tenant,
     describe: () => describeVault(header, engine),
     createUuid: () => createUuid(random),
+    sweep: () => sweepExpired({ store, createUuid: () => createUuid(random) }, SWEPT_AT_ONCE),
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
       expressions ??= import('./domain/expression.js').then(({ createExpressions }) =>

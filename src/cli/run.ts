@@ -3,7 +3,7 @@
 import type { App } from '../app.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../operations/authenticate.js'
-import type { AnyOperation } from '../operations/operation.js'
+import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import { type List, listOf } from '../operations/page.js'
 import { perform } from '../operations/perform.js'
 import type { Desk } from './desk.js'
@@ -31,7 +31,11 @@ export async function runOperation(
   const isReveal = options.reveal === true
   const result = await desk.withVault(async (app) => {
     const call = createCall(app, definition, { key, isReveal, tenant })
-    if (options.all !== true) return call(input)
+    if (options.all !== true) {
+      const result = await call(input)
+      if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, app)
+      return result
+    }
     const pages = walkPages(call, input, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
     if (format !== 'ndjson' && format !== 'id') return collectPages(pages)
@@ -50,6 +54,16 @@ export async function runOperation(
     hints: hintsFor(desk, definition, input),
   })
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
+}
+
+/** What expired goes from the disk with the next command that writes. That it could not does not undo what was done. */
+async function sweepExpired({ terminal }: Desk, app: App): Promise<void> {
+  try {
+    await app.sweep()
+  } catch (error) {
+    const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
+    await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)
+  }
 }
 
 type Call = (input: Record<string, unknown>) => Promise<unknown>

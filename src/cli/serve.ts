@@ -9,6 +9,7 @@ import type { Desk } from './desk.js'
 import { printNotice } from './output.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { ensureStarters, findStarters, type Starters } from './starters.js'
+import { sweepRegularly } from './sweeping.js'
 import { write } from './terminal.js'
 
 /** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
@@ -54,6 +55,9 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   const pem = tls === undefined ? {} : { tls: await readPem(desk, tls) }
   const server = await serveHttp(createService(desk, options, app), { port, addresses, ...pem })
   desk.stopsItself()
+  const sweeping = sweepRegularly(app, signal, (error) =>
+    terminal.stderr.write(describeFault(error, 'sweep')),
+  )
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
@@ -63,6 +67,7 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   await stopped
   await printNotice(terminal, 'Stopping: requests under way are answered first. Ctrl-C again stops at once.')
   await server.stop()
+  await sweeping
 }
 
 function createService(desk: Desk, options: ServeOptions, app: App): ServiceOptions {

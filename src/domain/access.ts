@@ -7,7 +7,7 @@ import { type Permission, stricterTransform, type Transform } from './permission
 
 /** `priority` from 1, unique in the application; the lower one wins. */
 export interface Rule {
-  description: string
+  description?: string
   priority: number
   container: string
   transform: Transform

@@ -310,7 +310,7 @@ export async function requireApplication(
 
 function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
   const rules = (input.rules ?? []).map((rule) => ({
-    description: rule.description ?? '',
+    ...(rule.description === undefined ? {} : { description: rule.description }),
     priority: rule.priority,
     container: rule.container,
     transform: rule.transform,

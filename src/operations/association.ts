@@ -2,7 +2,6 @@
 import { formatDate } from '../domain/dates.js'
 import { type AssociationRecord, associationId } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
-import type { StoreReader, StoreWriter } from '../store/store.js'
 import { type Context, Existing, operation } from './operation.js'
 import { pageInput } from './page.js'
 import {
@@ -13,9 +12,8 @@ import {
   requireTransform,
 } from './token-access.js'
 import { createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
-import { createFrom } from './token-write.js'
-
-const LINKS_PER_PAGE = 1000
+import { findLinks, isLinked } from './token-links.js'
+import { createToken, prepareFrom } from './token-write.js'
 
 const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
 const child_id = { type: 'string', description: 'The id of the child token.' } as const
@@ -61,7 +59,7 @@ export const unlinkTokens = operation({
     const { parent, child } = await requireBoth(context, input)
     const id = associationId(parent.id, child.id)
     const { tenant } = context.caller
-    const isThere = (await context.store.get('association', tenant, id)) !== undefined
+    const isThere = await isLinked(context.store, tenant, parent.id, child.id)
     if (!isThere) throw new CofferError('not_found', 'There is no such link between these tokens.')
     requireTransform(context, 'token:delete', parent.containers)
     requireTransform(context, 'token:delete', child.containers)
@@ -87,14 +85,15 @@ export const createChild = operation({
   examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
   log: { operation: 'create', message: 'Token created' },
   async run(context, { parent_id, ...attributes }) {
+    const draft = await prepareFrom(context, attributes)
     const parent = await requireToken(context, parent_id)
     requireTransform(context, 'token:read', parent.containers)
-    const created = await createFrom(context, attributes)
+    const created = await createToken(context, draft)
     const child = created instanceof Existing ? created.result : created
     if (child.id === parent.id)
       throw invalid('data', 'is that of the parent, and a token cannot be its own child')
-    const isLinked = created instanceof Existing && (await isAssociated(context, parent.id, child.id))
-    if (!isLinked) await associate(context, parent.id, child.id)
+    const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
+    if (!isThere) await associate(context, parent.id, child.id)
     return created
   },
 })
@@ -123,29 +122,6 @@ export const listChildren = operation({
   },
 })
 
-/** Removes every link from and to a token that is no more; its relatives stay. */
-export async function removeAssociations(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
-  for (const side of ['parent', 'child'] as const) {
-    for (const { id } of await findLinks(store, tenant, side, tokenId))
-      await store.remove('association', tenant, id)
-  }
-}
-
-async function findLinks(
-  store: StoreReader,
-  tenant: number,
-  side: 'parent' | 'child',
-  tokenId: string,
-): Promise<AssociationRecord[]> {
-  const links: AssociationRecord[] = []
-  for (let page = 1; ; page++) {
-    const where = { field: side, value: tokenId }
-    const { records, total } = await store.find('association', tenant, { where, page, size: LINKS_PER_PAGE })
-    links.push(...records)
-    if (page * LINKS_PER_PAGE >= total) return links
-  }
-}
-
 /** @throws CofferError `validation` for a token with itself, `not_found` */
 async function requireBoth(
   context: Context,
@@ -157,16 +133,9 @@ async function requireBoth(
   return { parent, child }
 }
 
-async function isAssociated(context: Context, parentId: string, childId: string): Promise<boolean> {
-  return (
-    (await context.store.get('association', context.caller.tenant, associationId(parentId, childId))) !==
-    undefined
-  )
-}
-
 /** @throws CofferError `conflict` for a link that is there. */
 async function associate(context: Context, parentId: string, childId: string): Promise<void> {
-  if (await isAssociated(context, parentId, childId)) {
+  if (await isLinked(context.store, context.caller.tenant, parentId, childId)) {
     throw new CofferError('conflict', 'These tokens are linked already.')
   }
   const record: AssociationRecord = {

@@ -51,7 +51,7 @@ export const searchTokens = operation({
   async run(context, input) {
     const query = parseSearchQuery(input.query ?? '')
     const conditions = query === undefined ? [] : [await toCondition(context, query)]
-    return listTokensWhere(context, conditions, input)
+    return listTokensWhere(context, conditions, input, ['token:search'])
   },
 })
 

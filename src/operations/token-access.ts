@@ -85,13 +85,17 @@ export function filterConditions(filters: {
   return [...ids, ...types, ...notes]
 }
 
-/** A page of the tokens that match and that the caller may read, each shown as far as its rule lets it be. */
+/**
+ * A page of the tokens that match and that the caller may read, each shown as far as its rule lets it be. `needed`:
+ * what they must be granted on a token's containers, besides reading it, to find it this way.
+ */
 export async function listTokensWhere(
   context: Context,
   conditions: readonly Condition[],
   { page = 1, size = 20 }: { page?: number; size?: number },
+  needed: readonly Permission[] = [],
 ): Promise<List<TokenView>> {
-  const and = [...conditions, ...(await readableCondition(context))]
+  const and = [...conditions, ...(await grantedCondition(context, ['token:read', ...needed]))]
   const where = and.length === 0 ? {} : { where: { and } }
   const { records, total } = await context.store.find('token', context.caller.tenant, {
     page,
@@ -107,19 +111,19 @@ export async function listTokensWhere(
 }
 
 /**
- * That a token's set of containers is one that the caller may read. There are few sets and many tokens, so the sets
- * are decided one by one and the tokens counted by them.
+ * That a token's set of containers is one on which the caller has all of `permissions`. There are few sets and many
+ * tokens, so the sets are decided one by one and the tokens counted by them.
  */
-async function readableCondition(context: Context): Promise<Condition[]> {
+async function grantedCondition(context: Context, permissions: readonly Permission[]): Promise<Condition[]> {
   const { caller } = context
-  // A rule that decides for the root covers everything below.
-  if (caller.transform('token:read', ['/']) !== undefined) return []
-  const readable: Condition[] = []
+  const scoped = permissions.filter((permission) => !caller.holdsEverywhere(permission))
+  if (scoped.length === 0) return []
+  const granted: Condition[] = []
   await forEachContainerSet(context, ({ id, containers }) => {
-    if (caller.transform('token:read', containers) !== undefined)
-      readable.push({ field: 'containers', value: id })
+    const isGranted = scoped.every((permission) => caller.transform(permission, containers) !== undefined)
+    if (isGranted) granted.push({ field: 'containers', value: id })
   })
-  return [{ or: readable }]
+  return [{ or: granted }]
 }
 
 /** Visits every distinct set of containers that a token of the tenant has or had. */
@@ -136,7 +140,8 @@ export async function forEachContainerSet(
 
 /** The original, to somebody who asked for a duplicate of it: redacted where they may not read it. */
 export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
-  await reachToken(context, original, { operation: 'read', message: 'Token retrieved' })
+  // Nothing but the log record is written: to be asked for once more is no use of the original.
+  context.reached(entityTypeOf(original), original.id, { operation: 'read', message: 'Token retrieved' })
   const transform = context.caller.transform('token:read', original.containers)
   if (transform === undefined) return redactDuplicate(viewToken(original, 'redact'))
   return viewWritten(original, transform)

@@ -3,8 +3,9 @@ import { formatDate } from '../domain/dates.js'
 import { stricterTransform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import { patchToken, prepareToken, type TokenDraft, type TokenView } from '../domain/token.js'
+import { purgeToken } from './expiry.js'
 import { type Context, Existing } from './operation.js'
-import { reachNewToken, reachToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
 
 const ID_DRAWS = 10
 
@@ -16,7 +17,22 @@ export async function createFrom(
   context: Context,
   input: Readonly<Record<string, unknown>>,
 ): Promise<TokenView | Existing<TokenView>> {
-  const draft = await prepareToken(input, { expressions: await context.expressions(), now: context.now })
+  return createToken(context, await prepareFrom(context, input))
+}
+
+/** The first half of {@link createFrom}, which needs no right yet. @throws CofferError `validation` */
+export async function prepareFrom(
+  context: Context,
+  input: Readonly<Record<string, unknown>>,
+): Promise<TokenDraft> {
+  return prepareToken(input, { expressions: await context.expressions(), now: context.now })
+}
+
+/** The second half. @throws CofferError `forbidden`, `conflict` */
+export async function createToken(
+  context: Context,
+  draft: TokenDraft,
+): Promise<TokenView | Existing<TokenView>> {
   const transform = requireTransform(context, 'token:create', draft.record.containers)
   const fingerprint = await fingerprintOf(context, draft)
   if (await isDeduplicated(context, draft)) {
@@ -32,6 +48,7 @@ export async function createFrom(
     created_by: context.caller.actor.id,
     created_at: formatDate(context.now),
   }
+  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
   await reachNewToken(context, record, isFresh)
   return viewWritten(record, transform)
@@ -68,7 +85,8 @@ export async function updateFrom(
     modified_at: formatDate(context.now),
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
-  await reachToken(context, record)
+  // To change a token is no use of it, so the usage report does not hear of it.
+  context.reached(entityTypeOf(record), record.id)
   return viewWritten(record, stricterTransform(transform, after))
 }
 

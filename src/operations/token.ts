@@ -1,6 +1,5 @@
 /** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
 import { viewToken } from '../domain/token.js'
-import { removeAssociations } from './association.js'
 import { operation } from './operation.js'
 import { pageInput } from './page.js'
 import {
@@ -12,6 +11,7 @@ import {
   requireTransform,
 } from './token-access.js'
 import { createAttributes, TOKEN_COLUMNS, tokenFilters, tokenId, updateAttributes } from './token-input.js'
+import { removeLinks } from './token-links.js'
 import { createFrom, updateFrom } from './token-write.js'
 
 export const createToken = operation({
@@ -110,7 +110,7 @@ export const deleteToken = operation({
     const record = await requireToken(context, input.id)
     requireTransform(context, 'token:delete', record.containers)
     await context.store.remove('token', context.caller.tenant, record.id)
-    await removeAssociations(context.store, context.caller.tenant, record.id)
+    await removeLinks(context.store, context.caller.tenant, record.id)
     // Deleting is no use of the token, so the usage report does not hear of it.
     context.reached(entityTypeOf(record), record.id)
     return undefined

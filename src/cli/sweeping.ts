@@ -1,0 +1,26 @@
+/** Taking expired tokens off the disk while a server runs. What expired is gone from every read before that already. */
+import { setTimeout } from 'node:timers/promises'
+import type { App } from '../app.js'
+
+const SWEEP_MS = 30_000
+
+/**
+ * Sweeps now and then every 30 s until `signal`; resolves once the last sweep is over. One that fails is told and
+ * tried again. `wait` is the time in between.
+ */
+export async function sweepRegularly(
+  app: Pick<App, 'sweep'>,
+  signal: AbortSignal,
+  report: (error: unknown) => void,
+  wait: (signal: AbortSignal) => Promise<unknown> = waitForNext,
+): Promise<void> {
+  while (!signal.aborted) {
+    await app.sweep().catch(report)
+    await wait(signal)
+  }
+}
+
+function waitForNext(signal: AbortSignal): Promise<unknown> {
+  // Rejects when the signal comes, which is the end of waiting and no failure.
+  return setTimeout(SWEEP_MS, undefined, { signal, ref: false }).catch(() => undefined)
+}

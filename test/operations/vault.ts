@@ -1,0 +1,80 @@
+/** A vault in memory for tests of operations: performs by name, as its owner or as an application that it makes. */
+import { type App, openEphemeral } from '../../src/app.js'
+import type { Rule } from '../../src/domain/access.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
+import { CofferError } from '../../src/errors.js'
+import { registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import type { Caller } from '../../src/operations/caller.js'
+import { perform } from '../../src/operations/perform.js'
+import { createTenant } from '../../src/operations/tenant-create.js'
+
+export const START = Date.parse('2030-01-15T12:00:00Z')
+
+type Input = Record<string, unknown>
+
+export interface Grants {
+  permissions?: readonly Permission[]
+  rules?: readonly Rule[]
+}
+
+export interface TestVault {
+  app: App
+  clock: { now: number }
+  /** As the owner, who sees everything; in the first tenant unless `tenant` names another. */
+  ask(name: string, input?: Input, tenant?: string): Promise<unknown>
+  /** As the application of this key. */
+  askAs(key: string, name: string, input?: Input): Promise<unknown>
+  /** The same, but the status of what came of it. */
+  statusOf(caller: () => Promise<Caller>, name: string, input?: Input): Promise<number>
+  createTenant(name: string): Promise<string>
+  createApplication(
+    type: ApplicationType,
+    grants: Grants,
+    tenant?: string,
+  ): Promise<{ id: string; key: string }>
+}
+
+export function permissionsOf(type: ApplicationType): Permission[] {
+  return (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
+    (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
+  )
+}
+
+export async function openTestVault(): Promise<TestVault> {
+  const clock = { now: START }
+  const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
+  const run = (caller: Caller, name: string, input: Input) =>
+    perform(app, caller, requireOperation(name), input, 'trace')
+  const ask = async (name: string, input: Input = {}, tenant?: string) =>
+    (await run(await app.owner({ reveal: true, tenant }), name, input)).result
+  return {
+    app,
+    clock,
+    ask,
+    askAs: async (key, name, input = {}) => (await run(await authenticate(app, key), name, input)).result,
+    statusOf: async (caller, name, input = {}) => {
+      try {
+        return (await run(await caller(), name, input)).status
+      } catch (error) {
+        if (error instanceof CofferError) return error.status
+        throw error
+      }
+    },
+    createTenant: async (name) => {
+      const keys = app.generateTenantKeys()
+      const { createUuid } = app
+      return (await app.store.write((store) => createTenant(store, { name, keys, createUuid }))).id
+    },
+    createApplication: async (type, grants, tenant) => {
+      const input = { name: `a ${type} application`, type, ...grants }
+      return (await ask('app create', input, tenant)) as { id: string; key: string }
+    },
+  }
+}
+
+export function requireOperation(name: string) {
+  const definition = registry.find(name)
+  if (definition === undefined) throw new Error(`there is no operation "${name}"`)
+  return definition
+}
