@@ -3,6 +3,7 @@
  * what and when a work is answered; the files are the ledger's.
  */
 import { CofferError } from '../errors.js'
+import type { BackupWriter } from './backup.js'
 import { type Change, FRAME_HEAD, MAX_CHANGES } from './change.js'
 import type { Files } from './files.js'
 import { FRAME_LIMIT, JOURNAL_HEADER, SEAL_BYTES } from './journal.js'
@@ -105,6 +106,8 @@ export class FileEngine implements Engine {
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
   #merging: Promise<void> | undefined
+  /** While a backup is made the segments that it copies must stay. */
+  #isMergingHeld = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: FileEngineOptions, ledger: Ledger) {
@@ -199,6 +202,49 @@ export class FileEngine implements Engine {
       let step = await steps.next()
       for (; !step.done; step = await steps.next()) progress(step.value)
       return step.value
+    })
+  }
+
+  /**
+   * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length.
+   * @throws CofferError `storage_failed`; then there is no such file.
+   */
+  async backup(path: string, progress: (bytes: number) => void = () => undefined): Promise<number> {
+    await this.#merging
+    this.#isMergingHeld = true
+    try {
+      const { BackupWriter } = await import('./backup.js')
+      const writer = new BackupWriter(this.#options, path, this.#options.header)
+      return await this.#backupInto(writer, progress).catch((error: unknown) => {
+        writer.abandon()
+        throw error
+      })
+    } finally {
+      this.#isMergingHeld = false
+    }
+  }
+
+  /** Segments beside the works; then, in turn, what came meanwhile, and the state that names them all. */
+  async #backupInto(writer: BackupWriter, progress: (bytes: number) => void): Promise<number> {
+    const copied = new Set<string>()
+    let bytes = 0
+    const names = await this.#exclusively(async () => this.#ledger.fileNames().segments)
+    for (const name of names) {
+      for (const length of this.#ledger.copyFile(writer, name)) {
+        bytes += length
+        progress(bytes)
+        await new Promise(setImmediate)
+      }
+      copied.add(name)
+    }
+    return this.#exclusively(async () => {
+      await this.#ledger.fold()
+      const { segments, others } = this.#ledger.fileNames()
+      for (const name of [...segments.filter((segment) => !copied.has(segment)), ...others]) {
+        for (const length of this.#ledger.copyFile(writer, name)) bytes += length
+      }
+      progress(bytes)
+      return writer.finish()
     })
   }
 
@@ -353,7 +399,7 @@ export class FileEngine implements Engine {
 
   /** Merges beside the works until nothing is due. One that fails is tried again when the vault is opened anew. */
   #mergeBeside(): void {
-    if (this.#closing !== undefined || this.#merging !== undefined) return
+    if (this.#closing !== undefined || this.#merging !== undefined || this.#isMergingHeld) return
     const merging = this.#attempt('merged', async () => {
       while (await this.#mergeInTurn());
     })
@@ -365,7 +411,7 @@ export class FileEngine implements Engine {
   /** True when something was merged. Ended early by `close`. */
   async #mergeInTurn(): Promise<boolean> {
     const inputs = await this.#exclusively(async () => this.#ledger.chooseMerge(Number.POSITIVE_INFINITY))
-    if (inputs === undefined) return false
+    if (inputs === undefined || this.#isMergingHeld) return false
     const steps = this.#ledger.beginMerge(inputs)
     let sliceMs = performance.now()
     for (let step = steps.next(); ; step = steps.next()) {

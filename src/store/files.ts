@@ -281,9 +281,21 @@ export function replaceWhole(
   try {
     files.write(file, bytes, 0)
     files.sync(file)
-  } finally {
+  } catch (error) {
     files.close(file)
+    removeQuietly(files, temporary)
+    throw error
   }
+  files.close(file)
   files.rename(temporary, `${directory}/${name}`)
   files.syncDirectory(directory)
+}
+
+/** Removes a file that nothing needs. One that resists is swept by the vault's next owner. */
+export function removeQuietly(files: Files, path: string): void {
+  try {
+    files.remove(path)
+  } catch {
+    // The failure that led here is the one to report.
+  }
 }

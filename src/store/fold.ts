@@ -3,7 +3,7 @@
  * making them count, by `state`, is the ledger's.
  */
 import type { StoredRow } from './change.js'
-import type { Files } from './files.js'
+import { removeQuietly } from './files.js'
 import type { Overlay } from './overlay.js'
 import { Segment, type SegmentName, type SegmentPlace } from './segment.js'
 import { MAX_BYTES, MAX_ROWS, segmentPath } from './segment-layout.js'
@@ -27,15 +27,6 @@ export function writeOverlay(writer: WriterPlace, reader: SegmentPlace, overlay:
     throw error
   }
   return written.map((name) => new LiveSegment(new Segment(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
-}
-
-/** Removes a file that no state names. One that resists is swept by the next owner. */
-export function removeQuietly(files: Files, path: string): void {
-  try {
-    files.remove(path)
-  } catch {
-    // The failure that led here is the one to report.
-  }
 }
 
 /** Rows in pieces that a segment may hold. */

@@ -4,11 +4,12 @@
  */
 import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
+import type { BackupWriter } from './backup.js'
 import { toBase64, toText } from './bytes.js'
 import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
 import { type Contents, encodeContents, orderSegments } from './contents.js'
-import type { Files } from './files.js'
-import { addRows, buryUnder, isEmptied, removeQuietly, writeOverlay } from './fold.js'
+import { type Files, removeQuietly } from './files.js'
+import { addRows, buryUnder, isEmptied, writeOverlay } from './fold.js'
 import { createJournal, type Journal, type JournalPlace, journalPath, type Mark } from './journal.js'
 import type { View } from './lookup.js'
 import { adoptMerged, chooseMerge, isSameSegment, type Merged, mergeSegments } from './merge.js'
@@ -329,6 +330,27 @@ export class Ledger {
     await this.#commit({ ...this.#contents, headers: [...this.#contents.headers, digest] })
     await write()
     await this.#commit({ ...this.#contents, headers: [digest] })
+  }
+
+  /** The files that make up the vault now, apart from its header; relative to the directory. */
+  fileNames(): { segments: string[]; others: string[] } {
+    const segments = this.#contents.segments.map(({ segment }) =>
+      segment.path.slice(this.options.directory.length + 1),
+    )
+    const journal = journalPath('', this.#journal.id).slice(1)
+    return { segments, others: [journal, 'state'] }
+  }
+
+  /** Copies one of {@link fileNames}, giving the length of each piece. One that is gone by now is left out. */
+  *copyFile(writer: BackupWriter, name: string): Generator<number, void> {
+    const { files, directory } = this.options
+    const file = files.open(`${directory}/${name}`, 'read')
+    if (file === undefined) return
+    try {
+      yield* writer.copy(name, file)
+    } finally {
+      files.close(file)
+    }
   }
 
   status(): LedgerStatus {

@@ -165,7 +165,8 @@ function parse(bytes: Uint8Array, path: string): unknown {
   }
 }
 
-function checkHeader(value: unknown, path: string): Header {
+/** The header that was read from `path`. @throws CofferError `vault_damaged`, `vault_unsupported`. */
+export function checkHeader(value: unknown, path: string): Header {
   const header = value as Partial<Record<keyof Header, unknown>> | null
   if (typeof header !== 'object' || header === null) throw malformed(path)
   const { format, vault, created, cipher, digest, slots, mac } = header
