@@ -52,9 +52,11 @@ const STEPS: readonly Step[] = [
   { say: 'Deleted is gone.', words: ['token', 'delete', 'card-1', '--yes'] },
 ]
 
-/** @throws CofferError `internal` when a step does not end as it should. */
+/** @throws CofferError `interrupted` between two steps, `internal` when a step does not end as it should. */
 export async function runDemo(desk: Desk): Promise<void> {
   const { stdout } = desk.terminal
+  // Otherwise an interrupt would end the process before the vault and its key are gone.
+  desk.stopsItself()
   // Directories made this way are open to their owner alone.
   const place = await mkdtemp(join(tmpdir(), 'coffer-demo-'))
   try {
@@ -63,7 +65,7 @@ export async function runDemo(desk: Desk): Promise<void> {
       `Coffer keeps tokens in an encrypted vault. This one lives in ${place} and goes when the demo ends.\n`,
     )
     for (const step of STEPS) {
-      if (desk.signal.aborted) return
+      if (desk.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
       await showStep(desk, place, step)
     }
     await showFiles(stdout, place)

@@ -1,0 +1,141 @@
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import t from 'tap'
+import { VERSION } from '../../src/version.js'
+import { runProcess } from './fake-process.js'
+import { createHome, createVaultHome } from './home.js'
+
+t.test('the version is one line', async (t) => {
+  t.same(await createHome(t).run(['--version']), { code: 0, stdout: `${VERSION}\n`, stderr: '' })
+})
+
+t.test('every kind of failure has its exit code, its words, and its problem', async (t) => {
+  const home = await createVaultHome(t)
+  const body = '{"id":"mine","type":"token","data":1}'
+  await home.json(['token', 'create'], { stdin: body })
+  for (const [words, stdin, exit, status, type] of [
+    [['token', 'nonsense'], '', 2, 400, 'usage'],
+    [['token', 'create'], '', 2, 400, 'usage'],
+    [['token', 'create'], '{', 2, 400, 'validation'],
+    [['token', 'create'], '{"type":"card","data":{"number":"1"}}', 2, 400, 'validation'],
+    [['token', 'list', '--size', '0'], '', 2, 400, 'validation'],
+    [['token', 'create'], `{"type":"token","data":"${'x'.repeat(1024 * 1024)}"}`, 2, 413, 'too-large'],
+    [['token', 'get', 'none'], '', 3, 404, 'not-found'],
+    [['token', 'list', '--api-key-stdin'], 'key_none\n', 4, 401, 'unauthenticated'],
+    [['token', 'create'], body, 5, 409, 'conflict'],
+    [['token', 'list', '--vault', 'none'], '', 6, 503, 'vault-missing'],
+    [['token', 'list', '--key-file', '/dev/null'], '', 2, 400, 'usage'],
+  ] as const) {
+    const words_ = words.join(' ')
+    const inWords = await home.run(words, { stdin })
+    t.same([inWords.code, inWords.stdout], [exit, ''], words_)
+    t.match(inWords.stderr, /^error: [^{]/, words_)
+    for (const output of ['json', 'ndjson']) {
+      const outcome = await home.run([...words, '--output', output], { stdin })
+      t.same([outcome.code, outcome.stdout], [exit, ''], `${words_} --output ${output}`)
+      t.equal(outcome.stderr.trimEnd().split('\n').length, 1, 'one line')
+      const problem = JSON.parse(outcome.stderr)
+      t.match(problem, {
+        type: `urn:coffer:problem:${type}`,
+        status,
+        title: String,
+        detail: String,
+        instance: /^[0-9a-f]{12}$/,
+      })
+      t.ok(inWords.stderr.includes(problem.detail), 'the words are those of the problem')
+    }
+  }
+})
+
+t.test('a validation failure names every property, as it was typed', async (t) => {
+  const home = await createVaultHome(t)
+  const stdin =
+    '{"type":"card","data":{"number":"4242424242424243","expiration_month":13,"extra":1},"mask":{"a":"{{ data | nope }}"}}'
+  const inWords = await home.run(['token', 'create'], { stdin })
+  t.equal(inWords.code, 2)
+  t.match(
+    inWords.stderr,
+    /^error: data\.number: must be a card number whose last digit checks \(Luhn\) \(and 3 more\)\n/,
+  )
+  for (const path of ['data.number', 'data.expiration_month', 'data.extra', 'mask.a'])
+    t.match(inWords.stderr, new RegExp(`^  ${path} +\\S`, 'm'))
+  const problem = JSON.parse((await home.run(['token', 'create', '--output', 'json'], { stdin })).stderr)
+  t.same(Object.keys(problem.errors).sort(), ['data.expiration_month', 'data.extra', 'data.number', 'mask.a'])
+  const one = await home.run(['token', 'list', '--size', '1000'])
+  t.equal(one.stderr, 'error: size: must be at most 100\n', 'what is said once is not said again')
+})
+
+t.test('settings that are impossible are refused by the name they came by', async (t) => {
+  const home = await createVaultHome(t)
+  for (const [env, message] of [
+    [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv.'],
+    [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
+    [{ COFFER_PASSPHRASE_FD: 'x' }, '--passphrase-fd takes the number of an open descriptor.'],
+    [{ HOME: '', XDG_CONFIG_HOME: '' }, 'HOME is not set, so there is no place for key files.'],
+  ] as const) {
+    const { code, stderr } = await home.run(['token', 'list'], { env })
+    t.same([code, stderr], [2, `error: ${message}\n`])
+  }
+})
+
+t.test('flags win over variables', async (t) => {
+  const home = await createVaultHome(t)
+  const { stdout } = await home.run(['token', 'list', '--output', 'id'], { env: { COFFER_OUTPUT: 'json' } })
+  t.equal(stdout, '')
+  t.match(
+    (await home.run(['token', 'list'], { env: { COFFER_OUTPUT: 'json' }, columns: 80 })).stdout,
+    '"pagination"',
+  )
+  const words = await home.run(['token', 'get', 'none', '--output', 'table'], {
+    env: { COFFER_OUTPUT: 'json' },
+  })
+  t.equal(words.stderr, 'error: There is no token with this id.\n')
+  t.equal((await home.run(['token', 'list', '--output', 'table'], { env: { COFFER_QUIET: '1' } })).stderr, '')
+})
+
+t.test('what nobody expected is a reference and no internals', async (t) => {
+  const { code, stdout, stderr } = await runProcess(
+    async (process) => {
+      const { main } = await import('../../src/cli/main.js')
+      const cwd = () => {
+        throw new TypeError('secret internals')
+      }
+      return main({ ...process, cwd })
+    },
+    { words: ['token', 'list'], env: { HOME: '/tmp', NO_COLOR: '1' } },
+  )
+  t.same([code, stdout], [1, ''])
+  t.match(stderr, /^error: Something went wrong on our side\. Reference: [0-9a-f]{12}\n$/)
+})
+
+t.test('an interrupt ends a run with 130 and leaves nothing half done', async (t) => {
+  const home = await createVaultHome(t)
+  const before = readdirSync(tmpdir()).filter((name) => name.startsWith('coffer-demo-'))
+  const demo = await home.run(['demo'], { interruptAt: '# A card goes in' })
+  t.equal(demo.code, 130)
+  t.match(demo.stderr, 'error: Interrupted.\n')
+  t.notMatch(demo.stdout, 'Deleted is gone')
+  t.same(
+    readdirSync(tmpdir()).filter((name) => name.startsWith('coffer-demo-')),
+    before,
+    'the demo cleans up',
+  )
+  const asked = await home.run(['token', 'create', '--type', 'token'], { columns: 80, interruptAt: '? data' })
+  t.equal(asked.code, 130)
+  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+})
+
+t.test('the demo runs the main job from a pipe and on a terminal', async (t) => {
+  const home = createHome(t)
+  for (const columns of [undefined, 90]) {
+    const { code, stdout, stderr } = await home.run(['demo'], columns === undefined ? {} : { columns })
+    t.equal(code, 0, stderr)
+    t.match(stdout, '$ coffer init')
+    t.match(stdout, 'XXXXXXXXXXXX4242')
+    t.match(stdout, '# Deleted is gone.')
+    t.match(stdout, 'The card number and the name stand in them nowhere in the clear.')
+    const all = columns === undefined ? stdout : stderr
+    t.match(all, 'error: data.number: must be a card number whose last digit checks (Luhn)')
+  }
+  t.same(readdirSync(home.place), [], 'and leaves nothing behind')
+})

@@ -1,0 +1,247 @@
+import t from 'tap'
+import { type createHome, createVaultHome, type Home } from './home.js'
+
+const CARD = '4242424242424242'
+
+/** A vault with `count` tokens, `tok-1` the oldest. */
+async function createFilledHome(t: Parameters<typeof createHome>[0], count: number): Promise<Home> {
+  const home = await createVaultHome(t)
+  for (let n = 1; n <= count; n++) {
+    const body = { id: `tok-${n}`, type: 'card', data: { number: CARD }, metadata: { n: String(n) } }
+    await home.json(['token', 'create'], { stdin: JSON.stringify(body) })
+  }
+  return home
+}
+
+t.test('away from a terminal the answer is one line of JSON and nothing else', async (t) => {
+  const home = await createFilledHome(t, 1)
+  const { code, stdout, stderr } = await home.run(['token', 'get', 'tok-1'])
+  t.same([code, stderr], [0, ''])
+  t.equal(stdout.split('\n').length, 2)
+  t.match(JSON.parse(stdout), { id: 'tok-1', data: { number: 'XXXXXXXXXXXX4242' } })
+  t.equal(
+    (await home.run(['token', 'delete', 'tok-1', '--yes'])).stdout,
+    '',
+    'where there is nothing to say, nothing',
+  )
+})
+
+t.test('data is shown in the clear only when asked for, everywhere', async (t) => {
+  const home = await createFilledHome(t, 1)
+  for (const words of [
+    ['token', 'get', 'tok-1'],
+    ['token', 'list'],
+  ]) {
+    for (const output of ['json', 'ndjson', 'table', 'csv']) {
+      const masked = await home.run([...words, '--output', output])
+      t.notMatch(masked.stdout + masked.stderr, CARD, `${words[1]} as ${output}`)
+      t.match(masked.stdout, 'XXXXXXXXXXXX4242')
+      t.match((await home.run([...words, '--output', output, '--reveal'])).stdout, CARD, 'revealed')
+    }
+  }
+})
+
+t.test('every output has its form', async (t) => {
+  const home = await createFilledHome(t, 2)
+  const list = async (...words: string[]) => (await home.run(['token', 'list', ...words])).stdout
+  const ndjson = (await list('--output', 'ndjson')).trimEnd().split('\n')
+  t.same(
+    ndjson.map((line) => JSON.parse(line).id),
+    ['tok-2', 'tok-1'],
+  )
+  t.equal(await list('--output', 'id'), 'tok-2\ntok-1\n')
+  t.equal(
+    await list('--output', 'csv', '--fields', 'id,metadata.n'),
+    '"id","metadata.n"\n"tok-2","2"\n"tok-1","1"\n',
+  )
+  t.same(JSON.parse(await list('--fields', 'id,metadata.n')), {
+    pagination: { total_items: 2, page_number: 1, page_size: 20, total_pages: 1 },
+    data: [
+      { id: 'tok-2', metadata: { n: '2' } },
+      { id: 'tok-1', metadata: { n: '1' } },
+    ],
+  })
+  const got = await home.run(['token', 'get', 'tok-1', '--fields', 'id,none'])
+  t.same(JSON.parse(got.stdout), { id: 'tok-1' })
+  t.equal(got.stderr, 'Nothing here has the field none.\n')
+  t.equal((await home.run(['token', 'get', 'tok-1', '--fields', 'id,none', '--quiet'])).stderr, '')
+  const permissions = await home.run(['app', 'permissions', '--output', 'id'])
+  t.same(
+    [permissions.code, permissions.stderr],
+    [2, 'error: These results have no id. Choose another --output, such as json.\n'],
+  )
+})
+
+t.test('a terminal gets tables of its width, and one thing as a list of its fields', async (t) => {
+  const home = await createFilledHome(t, 2)
+  for (const columns of [60, 100, 160]) {
+    const { stdout, stderr } = await home.run(['token', 'list'], { columns })
+    t.ok(
+      stdout.split('\n').every((line) => line.length <= columns),
+      `${columns} columns`,
+    )
+    t.match(stdout, /tok-2[\s\S]*tok-1/)
+    t.equal(stderr, '1–2 of 2 · page 1 of 1\n')
+  }
+  const wide = (await home.run(['token', 'list'], { columns: 160 })).stdout.split('\n')
+  t.match(wide[0], /^id +type +data +containers +created_at$/)
+  t.match(wide[1], /^tok-2 +card +\{"number":"XXXXXXXXXXXX4242".* +\/pci\/high\/ +2\d{3}-/)
+  const one = await home.run(['token', 'get', 'tok-1'], { columns: 100 })
+  t.match(one.stdout, /^id: +tok-1$/m)
+  t.match(one.stdout, /^metadata: +\{"n":"1"\}$/m)
+  t.equal((await home.run(['token', 'delete', 'tok-1', '--yes'], { columns: 80 })).stderr, 'Deleted.\n')
+  const json = await home.run(['token', 'list', '--output', 'json'], { columns: 80 })
+  t.match(json.stdout, '{\n  "pagination": {', 'JSON for people is laid out')
+})
+
+t.test('colours are for terminals, and for nobody who does not want them', async (t) => {
+  const home = await createFilledHome(t, 1)
+  const isColoured = async (env: Record<string, string>, columns?: number, ...flags: string[]) => {
+    const outcome = await home.run(['token', 'list', '--output', 'table', ...flags], {
+      env,
+      ...(columns === undefined ? {} : { columns }),
+    })
+    return outcome.stdout.includes('\u001b[')
+  }
+  t.equal(await isColoured({ NO_COLOR: '' }, 80), true)
+  t.equal(await isColoured({ NO_COLOR: '1' }, 80), false)
+  t.equal(await isColoured({ NO_COLOR: '' }), false)
+  t.equal(await isColoured({ NO_COLOR: '', FORCE_COLOR: '1' }), true)
+  t.equal(await isColoured({ NO_COLOR: '', TERM: 'dumb' }, 80), false)
+  t.equal(await isColoured({ NO_COLOR: '1' }, undefined, '--color', 'always'), true)
+  t.equal(await isColoured({ NO_COLOR: '' }, 80, '--color', 'never'), false)
+  t.equal(await isColoured({ NO_COLOR: '', COFFER_COLOR: 'never' }, 80), false)
+})
+
+t.test('an empty list says what to do next, and does not speak of filters that nobody gave', async (t) => {
+  const home = await createVaultHome(t)
+  const say = async (...words: string[]) => (await home.run(words, { columns: 80 })).stderr
+  t.equal(await say('token', 'list'), 'No tokens yet. Create one: coffer token create --help\n')
+  t.equal(await say('token', 'list', '--type', 'card'), 'No token matches these filters.\n')
+  t.equal(await say('app', 'list'), 'No apps yet. Create one: coffer app create --help\n')
+  t.equal(await say('token', 'list', '--quiet'), '')
+})
+
+t.test('a token without a mask says how its data is shown', async (t) => {
+  const home = await createVaultHome(t)
+  const stdin = home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
+  const made = await home.run(['token', 'create', '--file', stdin], { columns: 80 })
+  t.match(made.stderr, 'The data has no mask, so it is not shown. Show it with: coffer token get ID --reveal')
+  t.match((await home.run(['token', 'get', 'bare'], { columns: 80 })).stderr, 'Show it with --reveal.')
+  t.equal((await home.run(['token', 'get', 'bare', '--reveal'], { columns: 80 })).stderr, '')
+  t.equal((await home.run(['token', 'get', 'bare'])).stderr, '', 'programs are not told')
+})
+
+t.test('--all walks the pages, in every output', async (t) => {
+  const home = await createFilledHome(t, 7)
+  const ids = [7, 6, 5, 4, 3, 2, 1].map((n) => `tok-${n}`)
+  const all = ['token', 'list', '--all', '--size', '3']
+  t.equal((await home.run([...all, '--output', 'id'])).stdout, `${ids.join('\n')}\n`)
+  const lines = (await home.run([...all, '--output', 'ndjson', '--fields', 'id'])).stdout
+  t.equal(lines, ids.map((id) => `{"id":"${id}"}\n`).join(''))
+  const list = await home.json(all)
+  t.same(
+    list.data.map(({ id }: { id: string }) => id),
+    ids,
+  )
+  t.same(list.pagination, { total_items: 7, page_number: 1, page_size: 7, total_pages: 1 })
+  t.match((await home.run([...all, '--output', 'table'])).stdout, /tok-7[\s\S]*tok-1/)
+  t.same((await home.json(['token', 'list', '--all', '--type', 'bank'])).data, [])
+})
+
+t.test('a reader that goes away ends the output quietly', async (t) => {
+  const home = await createFilledHome(t, 2)
+  for (const words of [
+    ['token', 'list'],
+    ['token', 'list', '--all', '--output', 'ndjson'],
+    ['token', '--help'],
+    ['help', 'exit-codes'],
+    ['--version'],
+    ['completion', 'bash'],
+  ]) {
+    t.same(
+      await home.run(words, { stdoutFailure: 'EPIPE' }),
+      { code: 0, stdout: '', stderr: '' },
+      words.join(' '),
+    )
+  }
+  const full = await home.run(['token', 'list'], { stdoutFailure: 'ENOSPC' })
+  t.same(
+    [full.code, full.stderr],
+    [1, 'error: The output could not be written (ENOSPC).\n'],
+    'anything else is said',
+  )
+})
+
+t.test('destroying asks first, naming what is lost', async (t) => {
+  const home = await createFilledHome(t, 2)
+  const nobody = await home.run(['token', 'delete', 'tok-1'])
+  t.same([nobody.code, nobody.stderr], [2, 'error: --yes is missing, and nobody can be asked for it here.\n'])
+  const refused = await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', 'n\r']] })
+  t.equal(refused.code, 130)
+  t.match(refused.stderr, 'This deletes the data of token tok-1. Go on?')
+  t.match(refused.stderr, 'Nothing was changed.')
+  t.equal(
+    (await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', '\r']] })).code,
+    130,
+    'no is the default',
+  )
+  t.equal((await home.json(['token', 'list'])).pagination.total_items, 2)
+  t.equal(
+    (await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', 'y\r']] })).code,
+    0,
+  )
+  t.equal((await home.run(['token', 'delete', 'tok-2'], { env: { COFFER_YES: '1' } })).code, 0)
+  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+})
+
+t.test('with a key the command acts as the application it belongs to', async (t) => {
+  const home = await createFilledHome(t, 1)
+  const { key, id } = await home.json([
+    'app',
+    'create',
+    '--name',
+    'reader',
+    '--type',
+    'private',
+    '--permission',
+    'token:read',
+  ])
+  const env = { COFFER_API_KEY: key }
+  t.equal((await home.json(['app', 'whoami'], { env })).id, id)
+  t.equal((await home.json(['app', 'whoami', '--api-key-stdin'], { stdin: `${key}\n` })).id, id)
+  t.match(
+    await home.json(['token', 'get', 'tok-1', '--reveal'], { env }),
+    { data: { number: 'XXXXXXXXXXXX4242' } },
+    '--reveal is the owner’s',
+  )
+  const denied = await home.run(['token', 'delete', 'tok-1', '--yes'], { env })
+  t.same([denied.code, denied.stderr], [4, 'error: This takes the permission token:delete.\n'])
+  const wrong = await home.run(['token', 'list'], { env: { COFFER_API_KEY: 'key_wrong' } })
+  t.same([wrong.code, wrong.stderr], [4, 'error: The API key is missing, unknown, or no longer valid.\n'])
+})
+
+t.test('control characters of data never reach the terminal', async (t) => {
+  const home = await createVaultHome(t)
+  const body = {
+    id: 'evil',
+    type: 'token',
+    data: '\u001b[2J\u202eevil',
+    mask: '{{ data }}',
+    metadata: { a: '\u0007\u009b31m' },
+  }
+  await home.json(['token', 'create'], { stdin: JSON.stringify(body) })
+  for (const words of [
+    ['token', 'list'],
+    ['token', 'get', 'evil'],
+    ['token', 'get', 'evil', '--output', 'json'],
+  ]) {
+    const { stdout } = await home.run(words, { columns: 160 })
+    t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, words.join(' '))
+  }
+  t.equal(
+    (await home.json(['token', 'get', 'evil'])).data,
+    '\u001b[2J\u202eevil',
+    'as JSON it is the same text',
+  )
+})
