@@ -27,6 +27,7 @@ import { formatDate } from './domain/dates.js'
 import type { Expressions } from './domain/expression.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
 import { CofferError } from './errors.js'
+import { createPost, type LastingPost } from './mail/post.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
 import type { Host } from './operations/perform.js'
@@ -84,6 +85,7 @@ export interface VaultFacts {
 
 /** An open vault: what `perform` needs, who its owner is, and what it consists of. */
 export interface App extends Host {
+  readonly post: LastingPost
   readonly header: Header | undefined
   /** The person who could unlock the vault, acting in the tenant of this name or id, else in the oldest. */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
@@ -256,8 +258,10 @@ function createApp(parts: {
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
+  const post = createPost(store)
   return {
     store,
+    post,
     header,
     random,
     tenant,
@@ -285,10 +289,13 @@ function createApp(parts: {
       return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
     },
     close: () => {
-      closing ??= store.close().finally(() => {
-        ownership?.release()
-        keyring.wipe()
-      })
+      closing ??= post
+        .close()
+        .then(() => store.close())
+        .finally(() => {
+          ownership?.release()
+          keyring.wipe()
+        })
       return closing
     },
   }

@@ -71,6 +71,7 @@ const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   'json-p3': 'named',
   'libsodium-wrappers': 'default',
   liquidjs: 'named',
+  nodemailer: 'named',
 }
 
 /** CommonJS, because Node loads one such file 7 ms faster than the same as ES modules. */

@@ -43,6 +43,7 @@ const DOORS: Record<string, string[]> = {
   liquidjs: ['domain/expression.ts', 'domain/expression-syntax.ts', 'domain/standard-filters.ts'],
   'json-p3': ['domain/json-path.ts'],
   luxon: ['domain/dates.ts'],
+  nodemailer: ['mail/smtp.ts'],
   acorn: ['reactor/source.ts', 'reactor/usage.ts'],
   ses: ['reactor/realm.ts'],
   'json-merge-patch': ['domain/merge-patch.ts'],
@@ -58,7 +59,10 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
 )
 const imports: Import[] = files.flatMap((file) => {
   const text = readFileSync(join(source, file), 'utf8')
-  const found = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g), ...text.matchAll(/^import '([^']+)'/gm)]
+  const found = [
+    ...text.matchAll(/(?:\sfrom|import\()\s*'([^']+)'/g),
+    ...text.matchAll(/^import '([^']+)'/gm),
+  ]
   return found.map((match) => ({ file, target: match[1]! }))
 })
 

@@ -1,7 +1,9 @@
 /** Every operation of the product, in the order that help and reference show them. */
 import * as application from './application.js'
 import * as association from './association.js'
+import * as invite from './invite.js'
 import * as log from './log.js'
+import * as member from './member.js'
 import { createRegistry } from './registry.js'
 import { searchTokens } from './search.js'
 import * as tenant from './tenant.js'
@@ -34,6 +36,13 @@ export const operations = [
   tenant.updateTenant,
   tenant.deleteTenant,
   tenant.reportUsage,
+  member.listMembers,
+  member.deleteMember,
+  invite.createInvitation,
+  invite.listInvitations,
+  invite.getInvitation,
+  invite.resendInvitation,
+  invite.deleteInvitation,
 ]
 
 export const registry = createRegistry(operations)

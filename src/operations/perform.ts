@@ -9,6 +9,7 @@ import type { LogRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { Random, Store, StoreReader, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
+import type { Post } from './mail.js'
 import {
   type AnyOperation,
   type Context,
@@ -23,6 +24,7 @@ import type { ObjectSchema } from './schema.js'
 export interface Host {
   readonly store: Store
   readonly random: Random
+  readonly post: Post
   createUuid(): string
   expressions(): Promise<Expressions>
   /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
@@ -69,6 +71,7 @@ function createSession(host: Host, caller: Caller, definition: AnyOperation, tra
     caller,
     traceId,
     createUuid: host.createUuid,
+    post: host.post,
     inUnit: (work) =>
       host.store.write(async (store) => {
         const reached: ReachedEntity[] = []

@@ -3,6 +3,7 @@ import { formatDate } from '../domain/dates.js'
 import type { TenantRecord } from '../domain/records.js'
 import { TOKEN_TYPE_NAMES } from '../domain/token-types.js'
 import type { StoreReader, StoreWriter } from '../store/store.js'
+import { removePeople } from './member.js'
 import { type Context, operation } from './operation.js'
 import { monthOf } from './token-access.js'
 
@@ -90,6 +91,7 @@ export const deleteTenant = operation({
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
     await removeApiKeys(context.store, context.caller.tenant)
+    await removePeople(context.store, context.caller.tenant)
     await context.store.removeTenant(context.caller.tenant)
     return undefined
   },

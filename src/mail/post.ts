@@ -1,0 +1,181 @@
+/**
+ * The post: it carries committed mail to the mail server, one mail of a tenant after another, and tries again what
+ * failed. It knows when, not how: the way to a server and the timer are handed in. The real ones are here too.
+ */
+import type { MailRecord } from '../domain/records.js'
+import {
+  keepInOutbox,
+  listWaiting,
+  type Mailer,
+  type MailSettings,
+  messageOf,
+  noteDelivery,
+  type Post,
+  type Waiting,
+} from '../operations/mail.js'
+import type { Store } from '../store/store.js'
+
+const TENANTS_PER_PAGE = 1000
+
+export interface PostPowers {
+  /** The way to the server that `settings.url` names. */
+  openMailer(settings: MailSettings & { url: string }): Promise<Mailer>
+  /** Calls `work` once after `ms`; what it returns calls that off. */
+  later(ms: number, work: () => void): () => void
+}
+
+/** Told what nobody waits for: `notice` in words, `fault` what should not have happened. */
+export interface PostListener {
+  notice(text: string): void
+  fault(error: unknown): void
+}
+
+export interface LastingPost extends Post {
+  /** From now on carries what waits in any tenant, and tries again by itself. */
+  resume(listener: PostListener): Promise<void>
+  /** Finishes the mail under way, and carries nothing more. */
+  close(): Promise<void>
+}
+
+/** A post that sends by SMTP; composing and sending loads with the first mail. */
+export function createPost(store: Store, powers: PostPowers = { openMailer, later }): LastingPost {
+  return new PostOffice(store, powers)
+}
+
+async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
+  return (await import('./smtp.js')).openSmtp(settings)
+}
+
+/** What waits to be done later keeps nobody from leaving. */
+function later(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, ms).unref()
+  return () => clearTimeout(timer)
+}
+
+/** One tenant's mail: at most one round at a time. */
+interface Route {
+  round: Promise<void>
+  /** More came while the round was under way. */
+  isWanted: boolean
+}
+
+class PostOffice implements LastingPost {
+  readonly #store: Store
+  readonly #powers: PostPowers
+  readonly #routes = new Map<number, Route>()
+  readonly #timers = new Map<number, () => void>()
+  #listener: PostListener | undefined
+  #faults: unknown[] = []
+  #isClosed = false
+
+  constructor(store: Store, powers: PostPowers) {
+    this.#store = store
+    this.#powers = powers
+  }
+
+  collect(tenant: number): void {
+    if (this.#isClosed) return
+    const route = this.#routes.get(tenant)
+    if (route !== undefined) {
+      route.isWanted = true
+      return
+    }
+    const fresh: Route = { round: Promise.resolve(), isWanted: true }
+    this.#routes.set(tenant, fresh)
+    fresh.round = this.#walk(tenant, fresh)
+  }
+
+  async settle(): Promise<void> {
+    while (this.#routes.size > 0) await Promise.all([...this.#routes.values()].map(({ round }) => round))
+    const [fault] = this.#faults
+    this.#faults = []
+    if (fault !== undefined) throw fault
+  }
+
+  async resume(listener: PostListener): Promise<void> {
+    this.#listener = listener
+    for (let page = 1; ; page++) {
+      const { records, total } = await this.#store.read((reader) =>
+        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
+      )
+      for (const { number } of records) this.collect(number)
+      if (page * TENANTS_PER_PAGE >= total) return
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const cancel of this.#timers.values()) cancel()
+    this.#timers.clear()
+    await Promise.all([...this.#routes.values()].map(({ round }) => round))
+  }
+
+  async #walk(tenant: number, route: Route): Promise<void> {
+    try {
+      while (route.isWanted && !this.#isClosed) {
+        route.isWanted = false
+        await this.#carry(tenant)
+      }
+    } catch (error) {
+      if (this.#listener === undefined) this.#faults.push(error)
+      else this.#listener.fault(error)
+    } finally {
+      this.#routes.delete(tenant)
+    }
+  }
+
+  async #carry(tenant: number): Promise<void> {
+    const waiting = await listWaiting(this.#store, tenant)
+    const { due, settings } = waiting
+    if (due.length > 0) {
+      const { url } = settings
+      if (url === undefined) await keepInOutbox(this.#store, tenant, due)
+      else await this.#handOver(tenant, due, { ...settings, url })
+    }
+    await this.#planNext(tenant, due.length > 0 ? await listWaiting(this.#store, tenant) : waiting)
+  }
+
+  async #handOver(
+    tenant: number,
+    due: readonly MailRecord[],
+    settings: MailSettings & { url: string },
+  ): Promise<void> {
+    const mailer = await this.#powers.openMailer(settings)
+    const { server } = mailer
+    try {
+      for (const [at, mail] of due.entries()) {
+        if (this.#isClosed) return
+        const delivery = await mailer.send(messageOf(mail, settings))
+        // Between the server's yes and this note lies the one moment in which a death leads to a second copy; both
+        // have the same Message-ID.
+        const isOver = delivery.outcome === 'unreachable'
+        const tried = isOver ? due.slice(at) : [mail]
+        await noteDelivery(this.#store, tenant, tried, { delivery, server })
+        if (delivery.outcome !== 'sent') this.#tell(tried.length, server, delivery.reason)
+        if (isOver) return
+      }
+    } finally {
+      mailer.close()
+    }
+  }
+
+  #tell(count: number, server: string, reason: string): void {
+    const what = count === 1 ? 'One mail' : `${count} mails`
+    this.#listener?.notice(`${what} could not be handed to ${server}: ${reason} See: coffer invite outbox`)
+  }
+
+  /** Without somebody who listens there is nobody who stays. */
+  async #planNext(tenant: number, { due, nextAt }: Waiting): Promise<void> {
+    this.#timers.get(tenant)?.()
+    this.#timers.delete(tenant)
+    if (this.#listener === undefined || this.#isClosed) return
+    const now = await this.#store.read(async (reader) => reader.now)
+    if (due.length === 0 && nextAt === undefined) return
+    const ms = due.length > 0 ? 0 : Math.max(0, nextAt! - now)
+    const cancel = this.#powers.later(ms, () => {
+      this.#timers.delete(tenant)
+      this.collect(tenant)
+    })
+    this.#timers.set(tenant, cancel)
+  }
+}
