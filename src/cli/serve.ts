@@ -12,6 +12,8 @@ import { ensureStarters, findStarters, type Starters } from './starters.js'
 import { sweepRegularly } from './sweeping.js'
 import { write } from './terminal.js'
 
+const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again stops at once.\n'
+
 /** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
 export async function serve(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const options = readServeFlags(flags)
@@ -65,7 +67,8 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   const scheme = tls === undefined ? 'http' : 'https'
   await announce(desk, options, app, { ...opened, url: `${scheme}://${options.hostName}:${server.port}` })
   await stopped
-  await printNotice(terminal, 'Stopping: requests under way are answered first. Ctrl-C again stops at once.')
+  // Not waited for: whoever reads our messages may have stopped, and that must not keep us.
+  if (!terminal.quiet) terminal.stderr.write(STOPPING)
   await server.stop()
   await sweeping
 }

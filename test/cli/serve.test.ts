@@ -1,0 +1,260 @@
+import { once } from 'node:events'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { request as requestTls } from 'node:https'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readServeFlags } from '../../src/cli/serve-options.js'
+import { PERMISSIONS } from '../../src/domain/permissions.js'
+import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
+import { createWorkplace, request, runCommand, startProcess, type Workplace } from '../http/process.js'
+import { findLeaks } from './leak.js'
+
+const CARD = '4242424242424242'
+
+function workplaceFor(t: Test): Workplace {
+  const place = createWorkplace()
+  t.teardown(() => place.remove())
+  return place
+}
+
+t.test(
+  'an ephemeral server is ready when it says so, with three applications, and writes nothing',
+  async (t) => {
+    const place = workplaceFor(t)
+    const { child, announcement, printed, ended } = await startProcess(place, ['--ephemeral'])
+    t.match(announcement, {
+      url: /^http:\/\/localhost:\d+$/,
+      prefix: 'svc',
+      tenant_id: /^[0-9a-f-]{36}$/,
+      owner_id: /^[0-9a-f-]{36}$/,
+    })
+    const keys = announcement.applications
+    const own = async (key: string | undefined) =>
+      (await request(announcement, key, 'GET /applications/key')).json
+    const all = Object.keys(PERMISSIONS)
+    const tokens = all.filter((permission) => permission.startsWith('token:'))
+    t.same(
+      (await own(keys.management?.key)).permissions,
+      all.filter((permission) => !tokens.includes(permission)),
+    )
+    const reader = await own(keys.private?.key)
+    t.equal(reader.id, keys.private?.id)
+    t.same(reader.rules, [{ priority: 1, container: '/', transform: 'reveal', permissions: tokens }])
+    t.same((await own(keys.public?.key)).permissions, ['token:create', 'token:update'])
+
+    const made = await request(announcement, keys.public?.key, 'POST /tokens', {
+      type: 'card_number',
+      data: CARD,
+    })
+    t.equal(made.status, 201)
+    t.equal(made.json.data, 'XXXXXXXXXXXX4242')
+    t.equal(made.json.tenant_id, announcement.tenant_id)
+    const read = await request(announcement, keys.private?.key, `GET /tokens/${made.json.id}`)
+    t.equal(read.json.data, CARD)
+    t.equal((await request(announcement, keys.public?.key, `GET /tokens/${made.json.id}`)).status, 403)
+    const tenant = await request(announcement, keys.management?.key, 'GET /tenants/self')
+    t.equal(tenant.json.owner_id, announcement.owner_id)
+
+    child.kill('SIGTERM')
+    const { code, stderr } = await ended
+    t.equal(code, 0)
+    t.equal(printed.stdout.trim().split('\n').length, 1, 'one line on standard output')
+    t.same(readdirSync(place.directory), [], 'nothing was written')
+    const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
+    t.match(JSON.parse(lines.find((line) => line.includes('"POST"')) ?? '{}'), {
+      method: 'POST',
+      route: '/tokens',
+      status: 201,
+      ms: Number,
+      trace_id: made.headers.get('svc-trace-id'),
+      application_id: keys.public?.id,
+    })
+    const secrets = [CARD, ...Object.values(keys).flatMap(({ key }) => key ?? [])]
+    t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
+  },
+)
+
+t.test(
+  'a vault keeps what was acknowledged; hanging up means nothing, the first signal ends it',
+  async (t) => {
+    const place = workplaceFor(t)
+    t.equal((await runCommand(place, ['init'])).code, 0)
+    const first = await startProcess(place, ['--starter-apps'])
+    const key = first.announcement.applications.private?.key
+    const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
+    first.child.kill('SIGHUP')
+    t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
+    first.child.kill('SIGINT')
+    t.equal((await first.ended).code, 0)
+
+    const second = await startProcess(place, ['--prefix', 'bt'])
+    t.equal(second.announcement.prefix, 'bt')
+    t.same(second.announcement.applications, {
+      management: { id: first.announcement.applications.management?.id },
+      private: { id: first.announcement.applications.private?.id },
+      public: { id: first.announcement.applications.public?.id },
+    })
+    const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, {
+      headers: { 'BT-API-KEY': key ?? '' },
+    })
+    t.equal(response.status, 200)
+    t.match(await response.json(), { data: 'kept' })
+    t.ok(response.headers.get('bt-trace-id'))
+    second.child.kill('SIGTERM')
+    t.equal((await second.ended).code, 0)
+  },
+)
+
+t.test('a second signal ends it at once, without damage', async (t) => {
+  const place = workplaceFor(t)
+  await runCommand(place, ['init'])
+  const { child, announcement, ended } = await startProcess(place, ['--starter-apps', '--log', 'none'])
+  const { port } = new URL(announcement.url)
+  // A request that never ends keeps the stop waiting.
+  const { connect } = await import('node:net')
+  const socket = connect(Number(port), '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(
+    `POST /tokens HTTP/1.1\r\nHost: x\r\nSVC-API-KEY: ${announcement.applications.private?.key}\r\nContent-Length: 9\r\n\r\n`,
+  )
+  await request(announcement, undefined, 'GET /healthz')
+  child.kill('SIGTERM')
+  await once(child.stderr!, 'data')
+  child.kill('SIGTERM')
+  const { signal } = await ended
+  t.equal(signal, 'SIGTERM')
+  socket.destroy()
+  const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
+  t.equal(status.code, 0, status.stderr)
+})
+
+t.test('a reader that does not read the log keeps nobody waiting', async (t) => {
+  const place = workplaceFor(t)
+  const { child, announcement, ended } = await startProcess(place, ['--ephemeral'], { readsErrors: false })
+  child.stderr?.pause()
+  const traceId = 'x'.repeat(128)
+  for (let count = 0; count < 600; count++) {
+    const response = await fetch(`${announcement.url}/healthz`, { headers: { 'SVC-TRACE-ID': traceId } })
+    if (response.status !== 200) t.fail('not answered')
+    await response.text()
+  }
+  child.kill('SIGTERM')
+  t.equal((await ended).code, 0)
+})
+
+t.test('for people it prints where it is and what to paste', async (t) => {
+  const place = workplaceFor(t)
+  const { spawn } = await import('node:child_process')
+  const { fileURLToPath } = await import('node:url')
+  const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+  const child = spawn(process.execPath, [bin, 'serve', '--ephemeral', '--port', '0'], {
+    cwd: place.directory,
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
+  const text = chunk.toString()
+  t.match(text, /Coffer answers at http:\/\/localhost:\d+ /)
+  const [, url = '', header = '', key = ''] = /curl (\S+) -H '(SVC-API-KEY): (key_\w+)'\n/.exec(text) ?? []
+  const response = await fetch(url, { headers: { [header]: key } })
+  t.equal(response.status, 200)
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  t.equal((await ended)[0], 0)
+})
+
+t.test('the demo vault is made once, filled, and served again as it was', async (t) => {
+  const place = workplaceFor(t)
+  const total = async () => {
+    const { child, announcement, ended } = await startProcess(place, ['--demo'])
+    const key = announcement.applications.private?.key
+    const { json } = await request(announcement, key, 'GET /tokens?size=1')
+    if (json.pagination.total_items > 0) await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
+    child.kill('SIGTERM')
+    t.equal((await ended).code, 0)
+    return json.pagination.total_items as number
+  }
+  const first = await total()
+  t.ok(first > 100, `${first} tokens`)
+  t.equal(await total(), first - 1)
+  const directory = join(place.directory, '.coffer-demo')
+  for (const name of ['vault.key', 'applications.json'])
+    t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
+  t.notOk(existsSync(join(place.directory, 'config')), 'its key is beside it')
+})
+
+t.test('TLS is spoken with the certificate given', async (t) => {
+  const place = workplaceFor(t)
+  writeFileSync(join(place.directory, 'cert.pem'), CERTIFICATE)
+  writeFileSync(join(place.directory, 'key.pem'), PRIVATE_KEY)
+  const words = ['--ephemeral', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
+  const { child, announcement, ended } = await startProcess(place, words)
+  t.match(announcement.url, /^https:\/\/localhost:\d+$/)
+  const status = await new Promise((resolve, reject) => {
+    requestTls(`${announcement.url}/healthz`, { rejectUnauthorized: false, agent: false }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+  t.equal(status, 200)
+  child.kill('SIGTERM')
+  t.equal((await ended).code, 0)
+})
+
+t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
+  const place = workplaceFor(t)
+  const running = await startProcess(place, ['--ephemeral'])
+  const { port } = new URL(running.announcement.url)
+  const cases: [string[], number, RegExp][] = [
+    [['--ephemeral', '--port', port], 9, new RegExp(`Port ${port} is in use`)],
+    [[], 6, /no vault here/],
+    [['--ephemeral', '--host', '0.0.0.0'], 2, /--allow-remote/],
+    [['--ephemeral', '--port', '70000'], 2, /--port takes/],
+    [['--ephemeral', '--demo'], 2, /Choose one/],
+    [['--ephemeral', '--rate-limit', 'fast'], 2, /--rate-limit takes/],
+    [['--ephemeral', '--prefix', 'a-b'], 2, /--prefix takes/],
+    [['--ephemeral', '--tls-cert', 'x'], 2, /needed together/],
+    [['--ephemeral', '--body-limit', '1GiB'], 2, /--body-limit takes/],
+    [['--ephemeral', '--log', 'xml'], 2, /--log takes/],
+  ]
+  for (const [words, exit, message] of cases) {
+    const { code, stderr } = await runCommand(place, ['serve', ...words])
+    t.equal(code, exit, words.join(' '))
+    t.match(stderr, message)
+  }
+  running.child.kill('SIGTERM')
+  t.equal((await running.ended).code, 0)
+})
+
+t.test('other machines are let in only on purpose', async (t) => {
+  t.match(readServeFlags({}), {
+    addresses: ['127.0.0.1', '::1'],
+    hostName: 'localhost',
+    isRemote: false,
+    port: 4010,
+  })
+  t.match(readServeFlags({ host: '::1' }), { addresses: ['::1'], hostName: '[::1]', isRemote: false })
+  t.match(readServeFlags({ host: '0.0.0.0', allowRemote: true }), {
+    addresses: ['0.0.0.0'],
+    hostName: 'localhost',
+    isRemote: true,
+  })
+  t.match(readServeFlags({ host: 'fe80::1', allowRemote: true }), { hostName: '[fe80::1]', isRemote: true })
+  for (const host of ['0.0.0.0', '::', '192.168.1.2', 'example.com', '127.0.0.2'])
+    t.throws(() => readServeFlags({ host }), { code: 'usage' }, host)
+  t.equal(readServeFlags({ bodyLimit: '64KiB' }).bodyLimitBytes, 65_536)
+  t.equal(readServeFlags({ bodyLimit: '2MiB' }).bodyLimitBytes, 2_097_152)
+  t.same(readServeFlags({ rateLimit: '5/m' }).rate, { count: 5, periodMs: 60_000 })
+})
+
+t.test('the OpenAPI document is printed without a vault', async (t) => {
+  const place = workplaceFor(t)
+  const { code, stdout } = await runCommand(place, ['openapi', '--prefix', 'bt'])
+  t.equal(code, 0)
+  const document = JSON.parse(stdout)
+  t.equal(document.openapi, '3.1.0')
+  t.equal(document.components.securitySchemes.apiKey.name, 'BT-API-KEY')
+  t.ok(document.paths['/tokens'].post)
+})

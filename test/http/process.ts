@@ -1,0 +1,120 @@
+/** Runs the built `coffer` in a process of its own; it needs `npm run build`. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+
+export interface Announcement {
+  url: string
+  prefix: string
+  tenant_id: string
+  owner_id: string
+  applications: Partial<Record<'management' | 'private' | 'public', { id: string; key?: string }>>
+}
+
+/** A directory with nothing in it but what the commands of one test put there. */
+export interface Workplace {
+  directory: string
+  env: Record<string, string>
+  remove(): void
+}
+
+export function createWorkplace(): Workplace {
+  const directory = mkdtempSync(join(tmpdir(), 'coffer-serve-'))
+  return {
+    directory,
+    env: { HOME: directory, XDG_CONFIG_HOME: join(directory, 'config'), PATH: process.env.PATH ?? '' },
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  }
+}
+
+export interface Outcome {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+/** A command that ends by itself. */
+export async function runCommand({ directory, env }: Workplace, words: readonly string[]): Promise<Outcome> {
+  const child = spawn(process.execPath, [bin, ...words], {
+    cwd: directory,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  return collect(child)
+}
+
+export interface ServerProcess {
+  child: ChildProcess
+  announcement: Announcement
+  /** What it has printed so far. */
+  printed: { stdout: string; stderr: string }
+  /** Resolves when it has ended. */
+  ended: Promise<Outcome>
+}
+
+/** `coffer serve` on any free port; `readsErrors: false` leaves its standard error unread. */
+export async function startProcess(
+  { directory, env }: Workplace,
+  words: readonly string[] = [],
+  { readsErrors = true }: { readsErrors?: boolean } = {},
+): Promise<ServerProcess> {
+  const line = [bin, 'serve', '--port', '0', '--output', 'json', ...words]
+  const child = spawn(process.execPath, line, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const printed = { stdout: '', stderr: '' }
+  const ended = collect(child, printed, readsErrors)
+  await Promise.race([once(child.stdout!, 'data'), ended])
+  const first = printed.stdout.split('\n')[0] ?? ''
+  if (first === '') throw new Error(`the server did not start: ${(await ended).stderr}`)
+  return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
+}
+
+async function collect(
+  child: ChildProcess,
+  printed = { stdout: '', stderr: '' },
+  readsErrors = true,
+): Promise<Outcome> {
+  child.stdout?.on('data', (chunk: Buffer) => {
+    printed.stdout += chunk.toString()
+  })
+  if (readsErrors)
+    child.stderr?.on('data', (chunk: Buffer) => {
+      printed.stderr += chunk.toString()
+    })
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+  return { code, signal, ...printed }
+}
+
+export interface Reply {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was answered.
+  json: any
+}
+
+/** One request with JSON both ways. */
+export async function request(
+  { url }: Announcement,
+  key: string | undefined,
+  line: string,
+  body?: unknown,
+): Promise<Reply> {
+  const [method = 'GET', path = '/'] = line.split(' ')
+  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: { ...(key === undefined ? {} : { 'SVC-API-KEY': key }), 'Content-Type': type },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: text === '' ? undefined : JSON.parse(text),
+  }
+}
