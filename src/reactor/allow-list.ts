@@ -34,12 +34,13 @@ export function createAllowList(entries: readonly string[]): AllowList {
 }
 
 function parseEntry(entry: string): Entry {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]@]+))(?::(\d{1,5}))?$/.exec(entry)
-  const bare = isIP(entry) === 6 ? entry : undefined
+  const match = /^(?:\[([^\]]+)\]|([^\s:/[\]@]+))(?::(\d{1,5}))?$/.exec(entry)
+  const host = isIP(entry) === 6 ? entry : (match?.[1] ?? match?.[2])
   const port = match?.[3] === undefined ? undefined : Number(match[3])
-  if ((match === null && bare === undefined) || (port !== undefined && (port < 1 || port > 65_535)))
+  const isAddress = match?.[1] === undefined || isIP(match[1]) === 6
+  if (host === undefined || !isAddress || (port !== undefined && (port < 1 || port > 65_535)))
     throw new CofferError('usage', '--allow-net takes a host, or a host and a port: api.example.com:443.')
-  return { host: normalizeHost(bare ?? match?.[1] ?? match![2]!), port }
+  return { host: normalizeHost(host), port }
 }
 
 function normalizeHost(host: string): string {
@@ -56,50 +57,27 @@ function isLoopback(address: string): boolean {
 /** Whether `address` is anything but a public unicast address (IANA special-purpose registries, RFC 6890). */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
-  if (family === 0) return true
-  const mapped = /^::(?:ffff:(?:0:)?)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address)
-  if (mapped !== null) return isPrivateAddress(mapped[1]!)
-  return SPECIAL.check(address, family === 4 ? 'ipv4' : 'ipv6')
+  if (family === 4) return SPECIAL.v4.check(address, 'ipv4')
+  return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-const SPECIAL = createSpecialAddresses()
+/** Two lists: in one, what is mapped into IPv6 would stand for all of IPv4. */
+const SPECIAL = {
+  v4: createBlockList('ipv4', [
+    '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',
+    '192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4',
+  ]),
+  v6: createBlockList('ipv6', [
+    '::/96 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20',
+    '5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8',
+  ]),
+}
 
-function createSpecialAddresses(): BlockList {
+function createBlockList(family: 'ipv4' | 'ipv6', lines: readonly string[]): BlockList {
   const list = new BlockList()
-  const v4: [string, number][] = [
-    ['0.0.0.0', 8],
-    ['10.0.0.0', 8],
-    ['100.64.0.0', 10],
-    ['127.0.0.0', 8],
-    ['169.254.0.0', 16],
-    ['172.16.0.0', 12],
-    ['192.0.0.0', 24],
-    ['192.0.2.0', 24],
-    ['192.88.99.0', 24],
-    ['192.168.0.0', 16],
-    ['198.18.0.0', 15],
-    ['198.51.100.0', 24],
-    ['203.0.113.0', 24],
-    ['224.0.0.0', 4],
-    ['240.0.0.0', 4],
-  ]
-  const v6: [string, number][] = [
-    ['::', 96],
-    ['::ffff:0:0', 96],
-    ['64:ff9b::', 96],
-    ['64:ff9b:1::', 48],
-    ['100::', 64],
-    ['2001::', 23],
-    ['2001:db8::', 32],
-    ['2002::', 16],
-    ['3fff::', 20],
-    ['5f00::', 16],
-    ['fc00::', 7],
-    ['fe80::', 10],
-    ['fec0::', 10],
-    ['ff00::', 8],
-  ]
-  for (const [network, prefix] of v4) list.addSubnet(network, prefix, 'ipv4')
-  for (const [network, prefix] of v6) list.addSubnet(network, prefix, 'ipv6')
+  for (const network of lines.flatMap((line) => line.split(' '))) {
+    const [address = '', prefix] = network.split('/')
+    list.addSubnet(address, Number(prefix), family)
+  }
   return list
 }

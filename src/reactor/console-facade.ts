@@ -24,7 +24,14 @@ export const INSPECT_OPTIONS = {
   breakLength: 110,
 } as const
 
-export function createConsole(send: (level: string, text: string) => void): Record<string, unknown> {
+/** What an error is in a line; the realm hides its class and stack from Node's own formatting. */
+export type DescribeError = (error: Error) => string
+
+export function createConsole(
+  send: (level: string, text: string) => void,
+  describeError: DescribeError,
+): Record<string, unknown> {
+  const formatLine = (values: readonly unknown[]) => formatValues(values, describeError)
   const methods = Object.entries(LEVELS).map(([name, level]) => [
     name,
     (...values: unknown[]) => send(level, formatLine(values)),
@@ -41,9 +48,12 @@ export function createConsole(send: (level: string, text: string) => void): Reco
   return { ...nothing, ...Object.fromEntries(methods), assert }
 }
 
-function formatLine(values: readonly unknown[]): string {
+function formatValues(values: readonly unknown[], describeError: DescribeError): string {
   try {
-    return formatWithOptions(INSPECT_OPTIONS, ...values)
+    const shown = values.map((value) => (value instanceof Error ? describeError(value) : value))
+    // The text of an error is no format.
+    if (values[0] instanceof Error) shown.unshift('%s')
+    return formatWithOptions(INSPECT_OPTIONS, ...shown)
       .slice(0, MOST_CHARACTERS)
       .replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {

@@ -5,11 +5,11 @@
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
 import { Calls, createClient } from './calls.js'
-import { createConsole } from './console-facade.js'
+import { createConsole, type DescribeError } from './console-facade.js'
 import { encodeFrame, FrameReader } from './frames.js'
 import { describeFailure } from './guest-failures.js'
 import { FETCH_CALL, type GuestFailure, type GuestMessage, type HostMessage } from './messages.js'
-import { createRealm, type Realm } from './realm.js'
+import { createRealm, type Realm, type RunGlobals } from './realm.js'
 import type { Epoch } from './shield.js'
 import { prepareSource, type Source, SourceError } from './source.js'
 import { createTimers } from './timers.js'
@@ -28,12 +28,16 @@ type Handler = (request: object) => unknown
 class Run {
   readonly calls = new Calls((call, name, args) => this.#send({ kind: 'call', call, name, args }))
   readonly timers = createTimers()
-  readonly globals = {
-    timers: this.timers.globals,
-    console: createConsole((level, text) => this.#send({ kind: 'log', level, text })),
-    fetch: createFetch(async (request) => (await this.calls.ask(FETCH_CALL, [request])) as FetchResponse),
-  }
+  readonly globals: RunGlobals
   #isOver = false
+
+  constructor(describeError: DescribeError) {
+    this.globals = {
+      timers: this.timers.globals,
+      console: createConsole((level, text) => this.#send({ kind: 'log', level, text }), describeError),
+      fetch: createFetch(async (request) => (await this.calls.ask(FETCH_CALL, [request])) as FetchResponse),
+    }
+  }
 
   /** Says the last word; whatever the code still does is heard by nobody. */
   end(message: GuestMessage): void {
@@ -67,7 +71,7 @@ class Guest {
   }
 
   async #begin(message: Work | Check): Promise<void> {
-    const run = new Run()
+    const run = new Run((error) => this.#describeError(error))
     this.#run = run
     this.#epoch.current = run
     const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, run)
@@ -133,6 +137,11 @@ class Guest {
       'The code exports no function; set module.exports to one',
       findExports(program, code),
     )
+  }
+
+  #describeError(error: Error): string {
+    const stack = this.#realm.findStack(error)
+    return stack === undefined ? String(error) : `${error}\n${stack.replaceAll(/^/gm, '    ')}`
   }
 
   #describe(error: unknown): GuestFailure {

@@ -16,6 +16,8 @@ import type { FetchRequest } from './web-facade.js'
 
 /** Resident memory that a run may add beyond its heap: young objects, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64
+/** What keeping a line costs besides its text. */
+const LINE_BYTES = 64
 /** How long a guest may take to come to rest after its answer. */
 const REST_MS = 250
 
@@ -92,8 +94,8 @@ export class Invocation {
 
   /** Ends the guest, and the invocation with it. */
   breach(breach: Breach): void {
-    this.#guest.kill()
     this.#settle(breach)
+    this.#guest.kill()
     this.#rest(false)
   }
 
@@ -132,7 +134,7 @@ export class Invocation {
   }
 
   #takeLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
-    this.#logBytes += Buffer.byteLength(text) + 1
+    this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
     if (this.#logBytes > this.#limits.logBytes) this.breach('log')
     else this.#console.push({ level: level as ConsoleLine['level'], text })
   }

@@ -18,7 +18,7 @@ export class SourceError extends Error {
 }
 
 export interface Source {
-  /** Means the same as the code as given, line for line, in every way but `String.raw` and `toString`. */
+  /** Means the same as the code as given, line for line, in every way but `String.raw`, `source` and `toString`. */
   text: string
   program: Program
 }
@@ -31,13 +31,12 @@ interface Edit {
 }
 
 /** SES refuses these wherever they stand; see its `transforms.js`. A word is looked for with what follows it. */
-const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<!--|-->)/g
-const ESCAPES: Readonly<Record<string, string>> = {
-  import: '\\x69mport',
-  eval: '\\x65val',
-  '<!--': '\\x3c!--',
-}
-const NAMES: Readonly<Record<string, string>> = { import: '\\u0069mport', eval: '\\u0065val' }
+const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
+const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
+const NAMES = new Map([
+  ['import', '\\u0069mport'],
+  ['eval', '\\u0065val'],
+])
 
 /**
  * Parses CommonJS code, as strict mode has it.
@@ -98,9 +97,10 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
       onComment: comments,
     })
   } catch (error) {
-    if (error instanceof RangeError)
-      throw new SourceError('The code nests too deeply to be compiled', { line: 1, column: 1 })
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
+    // Where that happens depends on how much stack there was.
+    if (error instanceof RangeError || message.startsWith('Not enough stack space'))
+      throw new SourceError('The code nests too deeply to be compiled', { line: 1, column: 1 })
     const place = loc === undefined ? { line: 1, column: 1 } : { line: loc.line, column: loc.column + 1 }
     throw new SourceError(message.replace(/ \(\d+:\d+\)$/, ''), place)
   }
@@ -123,8 +123,8 @@ function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit
 }
 
 /** Spelled by its code, a character is the same in a string, a template and a regular expression. */
-function escapeSuspect(_whole: string, slashes: string, word: string): string {
-  if (word === '-->') return `${slashes}--\\x3e`
+function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
+  if (slashes === undefined || word === undefined) return '\\x3e'
   // An odd backslash escapes the first letter to itself, which its code does already.
   return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
 }
@@ -155,7 +155,7 @@ function findNameEdit(code: string, node: Node): Edit | undefined {
   const name = key ?? property
   if (name === undefined || computed === true) return undefined
   const start = name.type === 'PrivateIdentifier' ? name.start + 1 : name.start
-  const text = NAMES[code.slice(start, name.end)]
+  const text = NAMES.get(code.slice(start, name.end))
   return text === undefined ? undefined : { start, end: name.end, text }
 }
 

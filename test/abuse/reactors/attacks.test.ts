@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { ReactorRun, ReactorRuntime } from '../../../src/operations/reactor-runtime.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
+import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
+
+t.setTimeout(240_000)
+
+const LIMIT_MS = 500
+const GRACE_MS = 1_000
+const AT_ONCE = 2
+
+const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+const HONEST = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + args.b } })'
+
+function createPool(settings = {}): ReactorRuntime {
+  return createReactorPool({
+    node,
+    settings: { limits: { ...DEFAULT_LIMITS, timeMs: LIMIT_MS }, ...settings },
+  })
+}
+
+function run(pool: ReactorRuntime, reactor: string, code: string): Promise<ReactorRun> {
+  const client = async () => {
+    throw new Error('refused')
+  }
+  return pool.run({
+    tenant: 1,
+    reactor,
+    code,
+    args: { a: 1, b: 2 },
+    configuration: { secret: 's3cret' },
+    client,
+  })
+}
+
+/** How a run ended, in the words of the table. */
+function describeEnd({ outcome }: ReactorRun): string {
+  if (outcome.kind === 'result')
+    return outcome.raw === 'undefined' || outcome.raw === 'refused'
+      ? 'contained'
+      : `result ${JSON.stringify(outcome.raw)}`
+  const { code, status, errors } = outcome.error
+  if (code === 'reactor_timeout' && status === 408) return 'time'
+  if (code === 'formula_invalid' && status === 422 && errors?.code !== undefined) return 'invalid'
+  if (code !== 'reactor_failed' || status !== 500) return `${code} ${status}`
+  const message = errors?.error?.[0] ?? ''
+  if (/MiB of memory/.test(message)) return 'memory'
+  if (/to the console and was stopped/.test(message)) return 'log'
+  if (/in its calls and was stopped/.test(message)) return 'call size'
+  if (/calls and was stopped/.test(message)) return 'calls'
+  if (/said what none should say|process of the code ended/.test(message)) return message
+  return 'thrown'
+}
+
+async function inTurns<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...items]
+  const walk = async () => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, walk))
+}
+
+/** Processes of the guest that have this process as their parent, or any parent. */
+function findGuests(parent?: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const isGuest = readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('guest.mjs')
+        const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+        const isDead = /^State:\s+Z/m.test(status)
+        return isGuest && !isDead && (parent === undefined || status.includes(`PPid:\t${parent}\n`))
+      } catch {
+        return false
+      }
+    })
+}
+
+const isLinux = process.platform === 'linux'
+
+t.test('every attack ends as documented, in time, and the next honest invocation works', async (t) => {
+  t.ok(ATTACKS.length >= 100, `${ATTACKS.length} attacks`)
+  const pool = createPool()
+  const before = process.memoryUsage.rss()
+  let peak = before
+  const attack = async ({ name, code, ends }: Attack) => {
+    const attacked = await run(pool, name, code)
+    const found = describeEnd(attacked)
+    t.ok(ends.includes(found as End), `${name}: ${ends.join(' or ')}`, { found })
+    t.ok(attacked.durationMs <= LIMIT_MS + GRACE_MS, `${name}: in time`, { durationMs: attacked.durationMs })
+    const honest = await run(pool, name, HONEST)
+    t.match(honest.outcome, { kind: 'result', raw: { sum: 3 } }, `${name}: and then an honest one`)
+    peak = Math.max(peak, process.memoryUsage.rss())
+  }
+  await inTurns(ATTACKS, attack)
+  await pool.close()
+  const growthMiB = (peak - before) / 2 ** 20
+  t.ok(growthMiB < 96, 'the memory of the host stays flat', { growthMiB })
+  t.same(isLinux ? findGuests(process.pid) : [], [], 'no child is left')
+})
+
+t.test('nothing that one invocation leaves behind is found by the next, in the same child', async (t) => {
+  const pool = createPool()
+  await inTurns(LEAKS, async ({ name, first, second }) => {
+    const left = await run(pool, name, first)
+    t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)
+    const found = await run(pool, name, second)
+    t.same(found.outcome, { kind: 'result', raw: [] }, `${name}: not found`)
+  })
+  await pool.close()
+})
+
+t.test('no attack of one tenant is in the way of another', async (t) => {
+  const pool = createPool({ mostChildren: 3, mostPerReactor: 2 })
+  const hanging = Array.from({ length: 6 }, () =>
+    run(pool, 'hostile', 'module.exports = () => { for (;;); }'),
+  )
+  const startedMs = performance.now()
+  const honest = await pool.run({
+    tenant: 2,
+    reactor: 'honest',
+    code: HONEST,
+    args: { a: 2, b: 2 },
+    configuration: {},
+    client: null,
+  })
+  t.match(honest.outcome, { kind: 'result', raw: { sum: 4 } })
+  t.ok(performance.now() - startedMs < 2 * LIMIT_MS, 'it did not wait for those that hang')
+  for (const { outcome } of await Promise.all(hanging))
+    t.match(outcome, { error: { code: 'reactor_timeout' } })
+  await pool.close()
+})
+
+t.test(
+  'a child that spins does not outlive a host that is killed',
+  { skip: !isLinux && 'needs /proc' },
+  async (t) => {
+    const program = join(fileURLToPath(new URL('.', import.meta.url)), 'spinning-host.js')
+    const host = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await new Promise((resolve) => host.stdout.once('data', resolve))
+    const children = findGuests(host.pid)
+    t.equal(children.length, 2)
+    host.kill('SIGKILL')
+    await new Promise((resolve) => host.once('exit', resolve))
+    // Where the system cannot tie a child to its parent, the limit of processor time ends it: 14 s for this host.
+    const deadlineMs = performance.now() + 30_000
+    const isAlive = () => children.some((pid) => findGuests().includes(pid))
+    while (isAlive() && performance.now() < deadlineMs)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    t.notOk(isAlive(), 'both are gone')
+  },
+)

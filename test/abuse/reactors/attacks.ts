@@ -1,0 +1,453 @@
+/** What hostile reactor code has been seen to try, as a table. Each entry says how it has to end. */
+
+/**
+ * `time`: 408. `memory`, `log`, `calls`, `call size`: 500, ended by the host for that limit. `thrown`: 500 with what the
+ * code itself was thrown. `invalid`: 422. `contained`: the code found nothing (`undefined`) or was refused (`refused`).
+ */
+export type End = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'thrown' | 'invalid' | 'contained'
+
+export interface Attack {
+  name: string
+  code: string
+  /** More than one where the speed of the machine decides which limit comes first. */
+  ends: readonly End[]
+}
+
+/** Two invocations of one reactor: what the first leaves behind, the second must not find. */
+export interface Leak {
+  name: string
+  first: string
+  second: string
+}
+
+const handler = (body: string) => `module.exports = async (req) => { ${body} }`
+
+/** Gives back what `body` gets hold of, as text. */
+const reach = (body: string) =>
+  handler(
+    `try { const got = await (async () => { ${body} })(); return { raw: String(got) } } catch (e) { return { raw: 'refused' } }`,
+  )
+
+function rows(ends: End[], bodies: Record<string, string>, wrap: (body: string) => string): Attack[] {
+  return Object.entries(bodies).map(([name, body]) => ({ name, code: wrap(body), ends }))
+}
+
+const burning = rows(
+  ['time'],
+  {
+    'a loop': 'for (;;);',
+    'a loop in a finally block': 'for (;;) try { for (;;); } finally { continue }',
+    'an endless for await': 'for await (const _ of (async function* () { for (;;) yield 1 })()) ;',
+    'an endless chain of microtasks': 'const again = () => Promise.resolve().then(again); await again()',
+    'queueMicrotask without end':
+      'const again = () => queueMicrotask(again); again(); await new Promise(() => {})',
+    'a regular expression that backtracks for ever': 'return { raw: /^(a+)+$/.test("a".repeat(60) + "!") }',
+    'a builtin that cannot be interrupted': 'return { raw: [].indexOf.call({ length: 2 ** 53 - 1 }, 0) }',
+    'a join over a huge length': 'return { raw: [].reduce.call({ length: 2 ** 53 - 1 }, (a) => a, 0) }',
+    'a promise that never settles': 'await new Promise(() => {})',
+    'a result that is a thenable that never answers': 'return { then() {} }',
+    'a thenable that answers with thenables': 'const t = { then(r) { r({ then: t.then }) } }; return t',
+    'timers for ever': 'setInterval(() => {}, 1); await new Promise(() => {})',
+    'setImmediate for ever': 'const again = () => setImmediate(again); again(); await new Promise(() => {})',
+    'a getter of the result that loops': 'return { get raw() { for (;;); } }',
+    'a toJSON that loops': 'return { raw: { toJSON() { for (;;); } } }',
+    'a thrown error whose message loops': 'throw { get message() { for (;;); } }',
+    'a thrown error whose status loops': 'throw { message: "x", get status() { for (;;); } }',
+    'a thrown error whose errors loop':
+      'throw { message: "x", status: 400, errors: new Proxy({}, { ownKeys() { for (;;); } }) }',
+    'a console argument that loops': 'console.log({ get [Symbol.toStringTag]() { for (;;); } })',
+    'a call argument that loops': 'await req.svc.tokens.create({ toJSON() { for (;;); } })',
+    'a sort that compares for ever': 'return { raw: [3, 2, 1].sort(() => { for (;;); }) }',
+    'an exponent of many digits': 'return { raw: String((7n ** 9999999n) % 5n) }',
+    'a key derivation of many rounds': 'require("crypto").pbkdf2Sync("a", "b", 2e9, 64, "sha512")',
+    'a proxy that never stops giving keys': 'return { raw: new Proxy({}, { get() { for (;;); } }) }',
+    'a conversion that loops': 'return { raw: `${{ [Symbol.toPrimitive]() { for (;;); } }}` }',
+    'an iterator without end':
+      'for (const _ of { [Symbol.iterator]: () => ({ next: () => ({ done: false }) }) });',
+    'a call that is never awaited, then nothing':
+      'req.svc.tokens.create({}).catch(() => {}); await new Promise(() => {})',
+    'timers that cancel and set each other':
+      'let a; const f = () => { clearTimeout(a); a = setTimeout(f, 0) }; f(); await new Promise(() => {})',
+    'a loop that swallows every error': 'const f = () => { try { f() } catch { } }; for (;;) f()',
+  },
+  handler,
+)
+
+const burningWhileLoading: Attack[] = [
+  { name: 'a loop before anything is exported', code: 'for (;;);', ends: ['time'] },
+  {
+    name: 'an exported getter that loops',
+    code: 'Object.defineProperty(module, "exports", { get() { for (;;); } })',
+    ends: ['time'],
+  },
+  {
+    name: 'an exported proxy whose default loops',
+    code: 'module.exports = new Proxy({}, { get() { for (;;); } })',
+    ends: ['time'],
+  },
+]
+
+const devouring = [
+  ...rows(
+    ['memory', 'time'],
+    {
+      'arrays in an array': 'const a = []; for (;;) a.push(new Array(1e5).fill(0))',
+      'a growing map': 'const m = new Map(); for (let i = 0; ; i++) m.set(i, { i })',
+      'a growing set': 'const s = new Set(); for (let i = 0; ; i++) s.add("k" + i)',
+      'a growing object': 'const o = {}; for (let i = 0; ; i++) o["k" + i] = [i]',
+      'closures that hold closures': 'let f = () => 0; for (;;) { const g = f; f = () => g }',
+      'promises that wait': 'const a = []; for (;;) a.push(new Promise(() => {}), Promise.resolve(a))',
+      'buffers outside the heap': 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))',
+      'array buffers outside the heap': 'const a = []; for (;;) a.push(new Uint8Array(1e7).fill(1))',
+      'a buffer of gigabytes': 'const b = Buffer.alloc(4e9, 1); await new Promise(() => {})',
+      'a generator that is collected':
+        'const a = [...(function* () { for (let i = 0; ; i++) yield { i } })()]',
+      'random bytes without end': 'const a = []; for (;;) a.push(require("crypto").randomBytes(1e7))',
+      'encoded text without end': 'const a = []; for (;;) a.push(new TextEncoder().encode("é".repeat(1e6)))',
+      'microtasks in a heap': 'for (;;) Promise.resolve().then(() => {})',
+    },
+    handler,
+  ),
+  ...rows(
+    ['memory', 'thrown', 'time'],
+    {
+      'one string of half a gigabyte, flattened':
+        'const s = "ab".repeat(2 ** 28 - 20); return { raw: JSON.stringify({ s: s + s.slice(1) }).length }',
+      'a string that doubles': 'let s = "x"; for (;;) s = s + s + Buffer.from(s.slice(0, 8)).toString("hex")',
+      'a result that shares one part a billion times':
+        'let a = ["x".repeat(100)]; for (let i = 0; i < 30; i++) a = [a, a]; return { raw: a }',
+      'a sort of many elements':
+        'const a = new Array(2 ** 26).fill(0).map(Math.random); a.sort(); return { raw: 1 }',
+      'a normalization that grows': 'return { raw: "\\uFDFA".repeat(2 ** 26).normalize("NFKD").length }',
+      'a number of a billion digits': 'let n = 1n << 30n; for (;;) n = n * n',
+      'a fill of the longest array': 'return { raw: new Array(2 ** 32 - 1).fill({}).length }',
+      'a replacement that multiplies':
+        'return { raw: "a".repeat(2 ** 20).replace(/a/g, "b".repeat(2 ** 12)).length }',
+      'a scrypt of gigabytes':
+        'require("crypto").scryptSync("a", "b", 64, { N: 2 ** 21, r: 16, p: 1, maxmem: 2 ** 33 }); await new Promise(() => {})',
+      'more timers than may be': 'for (;;) setTimeout(() => {}, 1e6)',
+    },
+    handler,
+  ),
+]
+
+const flooding = [
+  ...rows(
+    ['log'],
+    {
+      'lines without end': 'for (;;) console.log("x".repeat(1000))',
+      'short lines without end': 'for (;;) console.error(1)',
+      'lines from timers':
+        'setInterval(() => { for (let i = 0; i < 1e4; i++) console.warn("flood", i) }, 1); await new Promise(() => {})',
+    },
+    handler,
+  ),
+  ...rows(
+    ['calls', 'time'],
+    {
+      'calls without end': 'for (;;) await req.svc.tokens.list({}).catch(() => {})',
+      'calls that are not awaited':
+        'for (let i = 0; i < 1e5; i++) req.svc.tokens.list({}).catch(() => {}); await new Promise(() => {})',
+      'fetches without end': 'for (;;) await fetch("http://localhost").catch(() => {})',
+    },
+    handler,
+  ),
+  ...rows(
+    ['call size', 'time'],
+    {
+      'calls of a megabyte':
+        'for (let i = 0; i < 100; i++) req.svc.tokenize("x".repeat(1e6)).catch(() => {}); await new Promise(() => {})',
+    },
+    handler,
+  ),
+  ...rows(
+    ['thrown'],
+    {
+      'a result that is too long': 'return { raw: "x".repeat(2 ** 20) }',
+      'a result of too many tokens': 'return { tokenize: Array(2e5).fill("12345") }',
+      'a result in circles': 'const a = {}; a.a = a; return { raw: a }',
+      'a result of endless depth': 'let a = 1; for (let i = 0; i < 1e5; i++) a = [a]; return { raw: a }',
+      'a result deeper than is taken': 'let a = 1; for (let i = 0; i < 100; i++) a = [a]; return { raw: a }',
+      'a result that reaches prototypes': 'return { raw: JSON.parse(`{"__proto__": {"polluted": 1}}`) }',
+      'a result with half a character': 'return { raw: "\\ud800" }',
+      'a result that JSON has no text for': 'return { raw: 10n }',
+      'one call of ten megabytes': 'await req.svc.tokenize("x".repeat(1e7))',
+      'a stack that overflows': 'const f = () => f() + 1; return { raw: f() }',
+      'an error of a hundred megabytes': 'throw new Error("x".repeat(1e8))',
+      'null, thrown': 'throw null',
+      'a proxy that throws, thrown':
+        'throw new Proxy({}, { get() { throw new Error("no") }, getPrototypeOf() { throw new Error("no") } })',
+      'an error from a timer':
+        'setTimeout(() => { throw new Error("late") }, 1); await new Promise(() => {})',
+      'a rejection that nobody handles': 'Promise.reject(new Error("lost")); await new Promise(() => {})',
+      'an error with a status out of range': 'throw Object.assign(new Error("x"), { status: 200 })',
+    },
+    handler,
+  ),
+]
+
+const spelled: Attack[] = rows(
+  ['invalid'],
+  {
+    'import() as it is': 'await import("fs")',
+    'import() around a comment': 'await import/* */("fs")',
+    'import() around a line separator': 'await import\u2028("fs")',
+    'import() in a template': 'return { raw: `${await import("fs")}` }',
+    'import.meta': 'return { raw: import.meta.url }',
+    'a direct eval': 'return { raw: eval("process") }',
+    'a direct eval with an escape': 'return { raw: \\u0065val("process") }',
+    'an end of the wrapper': '}); process.exit(); (function () {',
+    'an end of the wrapper by a comment': '*/ }); process.exit(); /*',
+    'an HTML-like comment': 'let a = 1; a <!-- process.exit()\n return { raw: a }',
+    'sloppy mode by with': 'with (req) { return { raw: args } }',
+    'an octal literal': 'return { raw: 010 }',
+    'a module declaration': 'import fs from "fs"',
+  },
+  handler,
+)
+
+const escaping = rows(
+  ['contained'],
+  {
+    'process by its name': 'return typeof process',
+    'process by the global object': 'return typeof globalThis.process',
+    'process through the constructor of a literal':
+      'return typeof (0).constructor.constructor("return process")()',
+    'process through Function':
+      'return typeof Function("return typeof process === `object` ? process : undefined")()',
+    'process through an indirect eval': 'return typeof (0, eval)("globalThis.process")',
+    'process through the constructor of async functions':
+      'return typeof await (async () => {}).constructor("return process")()',
+    'process through the constructor of generators':
+      'return typeof (function* () {}).constructor("return process")().next().value',
+    'process through the constructor of async generators':
+      'return typeof (await (async function* () {}).constructor("return process")().next()).value',
+    'process through the constructor of require': 'return typeof require.constructor("return process")()',
+    'process through the constructor of console.log':
+      'return typeof console.log.constructor("return process")()',
+    'process through the constructor of the client':
+      'return typeof req.svc.tokens.create.constructor("return process")()',
+    'process through the constructor of the request':
+      'return typeof req.constructor.constructor("return process")()',
+    'process through the constructor of module':
+      'return typeof module.constructor.constructor("return process")()',
+    'process through the constructor of a timer': 'return typeof setTimeout.constructor("return process")()',
+    'process through the constructor of a promise of the host':
+      'return typeof fetch("http://localhost").catch(() => {}).constructor.constructor("return process")()',
+    'process through an error of the host':
+      'try { Buffer.alloc("x") } catch (e) { return typeof e.constructor.constructor("return process")() }',
+    'process through an error of atob':
+      'try { atob("%%%") } catch (e) { return typeof e.constructor.constructor("return process")() }',
+    'process through an overflow of the stack':
+      'const f = () => { try { return f() } catch (e) { return e.constructor.constructor("return process")() } }; return typeof f()',
+    'process through this': 'return typeof (function () { return this })()',
+    'process through the caller': 'return (function f() { return f.caller })()',
+    'process through arguments.callee': 'return (function () { return arguments.callee })()',
+    'the call sites of an error':
+      'let sites; Error.prepareStackTrace = (_, s) => { sites = s }; new Error("x").stack; return sites && sites[0].getThis()',
+    'the call sites by captureStackTrace':
+      'let sites; const o = {}; Error.prepareStackTrace = (_, s) => { sites = s; return s }; Error.captureStackTrace(o); o.stack; return sites',
+    'the stack of an error': 'return new Error("x").stack || undefined',
+    'the stack of an error of the host':
+      'try { Buffer.alloc("x") } catch (e) { return e.stack || undefined }',
+    'a longer stack':
+      'Error.stackTraceLimit = 100; return /guest|node:/.test(new Error("x").stack) ? "leaked" : undefined',
+    'the file system': 'return typeof require("fs")',
+    'the file system by its full name': 'return typeof require("node:fs/promises")',
+    'child processes': 'return typeof require("child_process")',
+    'worker threads': 'return typeof require("worker_threads")',
+    'virtual machines': 'return typeof require("vm")',
+    'the module system': 'return typeof require("module")',
+    'the process module': 'return typeof require("process")',
+    sockets: 'return typeof require("net")',
+    datagrams: 'return typeof require("dgram")',
+    'name resolution': 'return typeof require("dns")',
+    'the inspector': 'return typeof require("inspector")',
+    'a file by its path': 'return typeof require("/etc/passwd")',
+    'a file by a relative path': 'return typeof require("../../../../etc/passwd")',
+    'a file by a path in a scope': 'return typeof require("@x/../../../etc/passwd")',
+    'a module named as a property of objects': 'return typeof require("constructor")',
+    'a module named __proto__': 'return typeof require("__proto__")',
+    'the cache of modules': 'return require.cache',
+    'the main module': 'return require.main',
+    'a loader of module': 'return module.constructor._load',
+    'process.binding': 'return globalThis.process?.binding("fs")',
+    WebAssembly: 'return typeof WebAssembly',
+    'shared memory': 'return typeof SharedArrayBuffer',
+    'waiting on shared memory': 'return typeof Atomics',
+    'weak references, which show the collector at work': 'return typeof WeakRef',
+    finalizers: 'return typeof FinalizationRegistry',
+    'high-resolution time': 'return typeof performance',
+    'messages to the parent': 'return typeof globalThis.postMessage',
+    'channels between threads': 'return typeof BroadcastChannel',
+    'an inspection that hands out inspect':
+      'let got; console.log({ [Symbol.for("nodejs.util.inspect.custom")]: (d, o, inspect) => { got = inspect } }); return got',
+    'an inspection through a buffer':
+      'let got; const b = Buffer.from("x"); b.a = { [Symbol.for("nodejs.util.inspect.custom")]: (d, o, i) => { got = i } }; b[Symbol.for("nodejs.util.inspect.custom")](2, { customInspect: true }); return got',
+    'an inspection through a URL':
+      'class U extends URL { get href() { return { [Symbol.for("nodejs.util.inspect.custom")]: (d, o, i) => { got = i } } } } let got; new U("http://a")[Symbol.for("nodejs.util.inspect.custom")](2, {}); return got',
+    'an inspection with options of its own':
+      'let got; require("util").inspect({ a: { [Symbol.for("nodejs.util.inspect.custom")]: (d, o, i) => { got = i } } }, { customInspect: true }); return got',
+    'the pool of buffers': 'return Buffer.from("x").buffer.byteLength === 1 ? undefined : "pool"',
+    'memory that was used before':
+      'return Buffer.allocUnsafe(1e5).some((b) => b !== 0) ? "dirty" : undefined',
+    'slow memory that was used before':
+      'return Buffer.allocUnsafeSlow(1e5).some((b) => b !== 0) ? "dirty" : undefined',
+    'the emitter behind a hash': 'return require("crypto").createHash("sha256").on',
+    'the stream behind a cipher':
+      'return require("crypto").createCipheriv("aes-256-gcm", Buffer.alloc(32), Buffer.alloc(12)).pipe',
+    'the timer behind a number': 'return setTimeout(() => {}, 1e6)._idlePrev',
+    'a change of Object.prototype': 'Object.prototype.polluted = 1; return ({}).polluted',
+    'a change of Array.prototype.push': 'Array.prototype.push = () => "mine"; return undefined',
+    'a change of JSON.stringify': 'JSON.stringify = () => `{"kind":"ready"}`; return undefined',
+    'a change of Promise.prototype.then': 'Promise.prototype.then = () => {}; return undefined',
+    'a then for every object': 'Object.prototype.then = (r) => r("mine"); return undefined',
+    'a setter for every object':
+      'Object.defineProperty(Object.prototype, "stack", { set(v) { globalThis.got = v } }); return globalThis.got',
+    'a change of a facade': 'require("crypto").createHash = () => "mine"; return undefined',
+    'a change of a shared class':
+      'URL.prototype.toString = () => "mine"; return String(new URL("http://a/")) === "mine" ? "mine" : undefined',
+    'the prototype of the prototype': 'return ({}).__proto__',
+    'a prototype set by its accessor':
+      'const o = {}; o.__proto__ = { a: 1 }; return Object.getPrototypeOf(o) === Object.prototype ? undefined : "moved"',
+    'the environment': 'return globalThis.process?.env',
+    'the time zone of the machine':
+      'return Intl.DateTimeFormat().resolvedOptions().timeZone === "UTC" ? undefined : "zone"',
+    'a signal to the host': 'return globalThis.process?.kill(1)',
+    'an end of the child': 'return globalThis.process?.exit()',
+    'a client without an application': 'return req.svc.tokens.destroyEverything',
+    'a call that the client does not have': 'return await req.svc.tokens.create.call(null, "__proto__")',
+    'a host on this machine': 'return await fetch("http://127.0.0.1:80/")',
+    'a host on this machine, as a number': 'return await fetch("http://2130706433/")',
+    'a host on this machine, mapped': 'return await fetch("http://[::ffff:127.0.0.1]/")',
+    'a service that hands out credentials': 'return await fetch("http://169.254.169.254/latest/meta-data/")',
+    'a host in front of an at sign': 'return await fetch("http://api.example.com@127.0.0.1/")',
+    'a file by its URL': 'return await fetch("file:///etc/passwd")',
+    'data by its URL': 'return await fetch("data:text/plain,x")',
+    'an object by its URL': 'return typeof URL.createObjectURL',
+    'a request through require': 'return await require("node-fetch")("http://127.0.0.1/")',
+  },
+  reach,
+)
+
+const forging = rows(
+  ['contained'],
+  {
+    'a line that looks like an answer':
+      'console.log(`\\u0010\\0\\0\\0{"kind":"done","raw":"1"}`); return undefined',
+    'a call named as one of the host': 'return await req.svc.tokens.create({ kind: "done" })',
+    'a result that looks like a message': 'return undefined',
+    'a reply without a call':
+      'globalThis.onmessage?.({ data: { kind: "reply" } }); return globalThis.onmessage',
+    'a write to standard output': 'return globalThis.process?.stdout.write("x")',
+  },
+  reach,
+)
+
+export const ATTACKS: readonly Attack[] = [
+  ...burning,
+  ...burningWhileLoading,
+  ...devouring,
+  ...flooding,
+  ...spelled,
+  ...escaping,
+  ...forging,
+]
+
+/** Marks everything that can be reached and changed; `marked` counts what carries a mark. */
+const WALK = `
+const seen = new Set()
+const roots = [globalThis, require, module.constructor, ...['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors'].map((name) => require(name))]
+const errors = [() => Buffer.alloc('x'), () => atob('%'), () => new URL('x'), () => require('crypto').createHash('x'), () => new TextDecoder('x'), () => decodeURI('%'), () => require('none')]
+for (const cause of errors) try { cause() } catch (e) { roots.push(e, e.constructor) }
+roots.push(new URL('http://a?b=c').searchParams[Symbol.iterator](), new Headers(), crypto.subtle, Buffer.from('x'), new Intl.NumberFormat(), require('crypto').createHmac('sha256', 'k'))
+try { await crypto.subtle.importKey('raw', new Uint8Array(1), 'x', false, []) } catch (e) { roots.push(e, e.constructor) }
+try { await fetch('http://localhost/') } catch (e) { roots.push(e, e.constructor) }
+const open = [...roots]
+while (open.length > 0) {
+  const value = open.pop()
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue
+  seen.add(value)
+  open.push(Object.getPrototypeOf(value))
+  for (const key of Reflect.ownKeys(value)) {
+    const { value: inner, get, set } = Object.getOwnPropertyDescriptor(value, key)
+    open.push(inner, get, set)
+  }
+}
+`
+
+const mark = handler(
+  `${WALK} let marks = 0; for (const value of seen) try { value.coffer_mark = 1; marks += 1 } catch {} return { raw: marks > 10 }`,
+)
+const findMarks = handler(
+  `${WALK} const found = []; for (const value of seen) if (Object.hasOwn(value, 'coffer_mark')) found.push(String(value)); return { raw: found }`,
+)
+
+export const LEAKS: readonly Leak[] = [
+  { name: 'a mark on everything that can be reached', first: mark, second: findMarks },
+  {
+    name: 'a global',
+    first: handler('globalThis.secret = 1; global.secret = 1; return { raw: true }'),
+    second: handler('return { raw: typeof secret === "undefined" ? [] : ["secret"] }'),
+  },
+  {
+    name: 'what a regular expression matched last',
+    first: handler('/4242\\d+/.exec("4242424242424242"); return { raw: true }'),
+    second: handler(
+      'return { raw: [RegExp.$_, RegExp.lastMatch, RegExp["$&"], RegExp.input].filter(Boolean) }',
+    ),
+  },
+  {
+    name: 'a timer',
+    first: handler(
+      'setTimeout(() => { for (;;); }, 5); setInterval(() => console.log("late"), 1); return { raw: true }',
+    ),
+    second: handler('await new Promise((r) => setTimeout(r, 30)); return { raw: [] }'),
+  },
+  {
+    name: 'a chain of microtasks that never ends',
+    first: handler('(async () => { for (;;) await null })(); return { raw: true }'),
+    second: handler('return { raw: [] }'),
+  },
+  {
+    name: 'a chain of digests that never ends',
+    first: handler(
+      '(async () => { for (;;) await crypto.subtle.digest("SHA-256", new Uint8Array(1)) })(); return { raw: true }',
+    ),
+    second: handler('await new Promise((r) => setTimeout(r, 20)); return { raw: [] }'),
+  },
+  {
+    name: 'a chain of calls that never ends',
+    first: handler(
+      '(async () => { for (;;) await req.svc.tokens.list({}).catch(() => {}) })(); return { raw: true }',
+    ),
+    second: handler('await new Promise((r) => setTimeout(r, 20)); return { raw: [] }'),
+  },
+  {
+    name: 'the bytes of a buffer',
+    first: handler(
+      'for (let i = 0; i < 100; i++) Buffer.from("4242424242424242".repeat(10)); return { raw: true }',
+    ),
+    second: handler(
+      'const found = []; for (let i = 0; i < 100; i++) { const b = Buffer.allocUnsafe(160); if (b.includes("4242")) found.push(i); const p = Buffer.from("x"); if (p.buffer.byteLength > 1) found.push("pool") } return { raw: found }',
+    ),
+  },
+  {
+    name: 'a change of a module',
+    first: handler(
+      'const e = require("coffer/errors"); e.BadRequestError = 1; e.ReactorError.prototype.leak = 1; module.exports.leak = 1; return { raw: true }',
+    ),
+    second: handler(
+      'const e = require("coffer/errors"); return { raw: [typeof e.BadRequestError === "function" ? 0 : 1, e.ReactorError.prototype.leak, module.exports.leak].filter(Boolean) }',
+    ),
+  },
+  {
+    name: 'the listeners and options of inspection',
+    first: handler(
+      'try { require("util").inspect.defaultOptions = { depth: 0 } } catch {} return { raw: true }',
+    ),
+    second: handler(
+      'return { raw: require("util").inspect({ a: { b: 1 } }).includes("b: 1") ? [] : ["changed"] }',
+    ),
+  },
+]

@@ -1,0 +1,16 @@
+/** A host whose reactors spin for a minute: killed by the test that starts it. */
+import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
+
+const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+const pool = createReactorPool({ node, settings: { limits: { ...DEFAULT_LIMITS, timeMs: 1_000 } } })
+const spin = `module.exports = async ({ svc }) => { await svc.tokens.list({}); for (;;); }`
+
+let started = 0
+const client = async () => {
+  started += 1
+  if (started === 2) process.stdout.write('spinning\n')
+  return {}
+}
+for (const reactor of ['a', 'b'])
+  void pool.run({ tenant: 1, reactor, code: spin, args: {}, configuration: {}, client })

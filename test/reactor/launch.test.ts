@@ -1,0 +1,50 @@
+import t from 'tap'
+import { describeLaunch } from '../../src/reactor/launch.js'
+import { DEFAULT_LIMITS } from '../../src/reactor/limits.js'
+
+const launch = (version: string, platform = 'linux', modulesDirectory?: string) =>
+  describeLaunch({
+    node: { path: '/usr/bin/node', version, platform },
+    guestFile: '/app/guest.mjs',
+    modulesDirectory,
+    limits: DEFAULT_LIMITS,
+  })
+
+t.test('each version of Node is given the flags that it knows', async (t) => {
+  const permission = (version: string) => launch(version).args.find((arg) => arg.endsWith('permission'))
+  t.equal(permission('20.19.0'), '--experimental-permission')
+  t.equal(permission('22.12.0'), '--experimental-permission')
+  t.equal(permission('22.13.0'), '--permission')
+  t.equal(permission('24.0.0'), '--permission')
+  t.equal(permission('26.1.0'), '--permission')
+  t.notOk(launch('22.13.1').args.includes('--disable-sigusr1'))
+  t.ok(launch('22.14.0').args.includes('--disable-sigusr1'))
+})
+
+t.test('the guest may read its own file, and the bundles when there are some', async (t) => {
+  t.same(launch('20.19.0').args.slice(2), [
+    'sh',
+    '50',
+    '/usr/bin/node',
+    '--experimental-permission',
+    '--max-old-space-size=128',
+    '--no-addons',
+    '--disable-proto=delete',
+    '--zero-fill-buffers',
+    '--no-warnings',
+    '--allow-fs-read=/app/guest.mjs',
+    '/app/guest.mjs',
+  ])
+  t.same(launch('20.19.0', 'linux', '/bundles').args.slice(-4), [
+    '--allow-fs-read=/app/guest.mjs',
+    '--allow-fs-read=/bundles/*',
+    '/app/guest.mjs',
+    '/bundles',
+  ])
+})
+
+t.test('a shell limits the child where there is one', async (t) => {
+  t.equal(launch('20.19.0').command, '/bin/sh')
+  t.match(launch('20.19.0').args[1], /ulimit -c 0\nulimit -t "\$1"/)
+  t.equal(launch('20.19.0', 'win32').command, '/usr/bin/node')
+})

@@ -1,0 +1,161 @@
+import * as fc from 'fast-check'
+import t from 'tap'
+import { prepareSource, SourceError } from '../../src/reactor/source.js'
+import { findExports, findUsage } from '../../src/reactor/usage.js'
+
+/** What SES refuses, as its `transforms.js` has it: the pass must leave none of them. */
+const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
+
+function passes(text: string): boolean {
+  return REFUSED.every((pattern) => !pattern.test(text))
+}
+
+/** Evaluates the body of a function in strict mode, as the realm does. */
+function evaluate(body: string): unknown {
+  return new Function(`'use strict';${body}`)()
+}
+
+t.test('what is refused for its spelling alone means the same after the pass', async (t) => {
+  const bodies: [string, unknown][] = [
+    ['return "import(x) eval(x) <!-- -->"', 'import(x) eval(x) <!-- -->'],
+    ["return 'import ('", 'import ('],
+    ["return 'import//' + 'import/*'", 'import//import/*'],
+    ['return `import(${1 + 1}) eval (`', 'import(2) eval ('],
+    ['return `a ${`import(${"eval("})`} -->`', 'a import(eval() -->'],
+    ['return "\\import(" + "\\\\import("', 'import(\\import('],
+    ['return "\\eval(" + "\\\\\\eval("', 'eval(\\eval('],
+    ['return "a\\-->" + "\\<!--"', 'a--><!--'],
+    ['return /import\\(/.test("import(")', true],
+    ['return /^[<!--]+$/.test("<!-")', true],
+    ['return /-->/.test("-->") && /<!--/u.test("<!--")', true],
+    ['let n = 3, c = 0; while (n --> 0) c++; return c', 3],
+    ['let n = 3; return [n-->2, n]', [true, 2]],
+    ['let n = 9; return n-->>1', 4],
+    ['let n = 9; return n-->=9', true],
+    ['/* import("x") <!-- --> eval(1) */ return 1', 1],
+    ['// import("x") --> eval(1)\nreturn 2', 2],
+    ['const a = 1 /* import(\n) */\nreturn a', 1],
+    ['return { import(x) { return x }, eval(x) { return x + 1 } }.import(1)', 1],
+    ['return { eval(x) { return x + 1 } }\n.\neval(1)', 2],
+    [
+      'return new (class { async import() { return 1 } static eval() {} #import() { return 5 } go() { return this.#import() } })().go()',
+      5,
+    ],
+    ['return ({ get eval() { return 7 } }).eval', 7],
+    ['return Object.keys({ import: 1, eval: 2 }).join()', 'import,eval'],
+    ['const { import: a, eval: b } = { import: 1, eval: 2 }; return a + b', 3],
+    ['const o = { constructor: 1, toString: 2, __proto__: null }; return o.constructor + o.toString', 3],
+    ['return "\u{1F600} import(" + `\u2028`', '\u{1F600} import(\u2028'],
+  ]
+  for (const [body, expected] of bodies) {
+    const { text } = prepareSource(body)
+    t.ok(passes(text), `the realm takes ${text}`)
+    t.same(evaluate(body), expected, `this is what ${body} means`)
+    t.same(evaluate(text), expected, `and still does`)
+    t.equal(text.split('\n').length, body.split('\n').length, 'line for line')
+  }
+})
+
+t.test('code that needs no pass is left as it is', async (t) => {
+  const code = 'module.exports = async (req) => ({ raw: { a: req.args.constructor, b: req.toString() } })'
+  t.equal(prepareSource(code).text, code)
+})
+
+t.test('any text in a literal keeps its value', async (_t) => {
+  const part = fc.constantFrom(
+    'import(',
+    'import',
+    ' ',
+    '(',
+    'eval(',
+    '<!--',
+    '-->',
+    '--',
+    '>',
+    '\\',
+    'x',
+    '"',
+    '`',
+    '${',
+    '\n',
+    '/*',
+    '//',
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(part, { maxLength: 12 }), async (parts) => {
+      const value = parts.join('')
+      for (const literal of [JSON.stringify(value), `\`${value.replaceAll(/[`\\$]/g, '\\$&')}\``]) {
+        const { text } = prepareSource(`return ${literal}`)
+        if (!passes(text) || evaluate(text) !== value) return false
+      }
+      return true
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('what does not compile is refused with its place', async (t) => {
+  const cases: [string, string, number, number][] = [
+    ['let x = ;', 'Unexpected token', 1, 9],
+    ['let a\n  let a', "Identifier 'a' has already been declared", 2, 7],
+    ['}); process.exit(); (function () {', 'Unexpected token', 1, 1],
+    ['const f = () => {\n  return 1\n', 'Unexpected token', 3, 1],
+    ['\n\n  import("fs")', 'import() is not available to reactor code; use require', 3, 3],
+    ['const x = `${eval("1")}`', 'eval() is not available to reactor code', 1, 14],
+    ['a\n<!-- b', 'HTML-like comments are not part of this language; use //', 2, 1],
+    ['a\n--> b', 'HTML-like comments are not part of this language; use //', 2, 1],
+    ['with (a) b', "'with' in strict mode", 1, 1],
+    ['return 010', 'Invalid number', 1, 8],
+    ['import fs from "fs"', "'import' and 'export' may appear only with 'sourceType: module'", 1, 1],
+    ['import.meta', "Cannot use 'import.meta' outside a module", 1, 1],
+    ['await x', 'Unexpected token', 1, 7],
+    [`${'['.repeat(100_000)}`, 'The code nests too deeply to be compiled', 1, 1],
+  ]
+  for (const [code, message, line, column] of cases) {
+    try {
+      prepareSource(code)
+      t.fail(`${code.slice(0, 40)} must be refused`)
+    } catch (error) {
+      t.ok(error instanceof SourceError)
+      t.match(error, { message, line, column }, code.slice(0, 40))
+    }
+  }
+})
+
+t.test('a quarter of a megabyte of code is prepared in linear time', async (t) => {
+  const code = `return [${'"import(", n --> 0, /* eval( */ '.repeat(8_000)}]`
+  const { text } = prepareSource(code)
+  t.ok(passes(text))
+  t.ok(text.length >= code.length)
+})
+
+t.test('what code reads of its request is found in its text', async (t) => {
+  const cases: [string, string[], string[]][] = [
+    [
+      'module.exports = async (req) => req.args.card.number + req.configuration.KEY',
+      ['card.number'],
+      ['KEY'],
+    ],
+    [
+      'module.exports = async function ({ args, configuration }) { const { a, b: { c } } = args; return configuration["K"] }',
+      ['a', 'b.c'],
+      ['K'],
+    ],
+    ['module.exports = async (request) => { const { args: { x = 1 } } = request; return x }', ['x'], []],
+    [
+      'module.exports = async (req) => { const card = req.args?.card || {}; return card.cvc.length }',
+      ['card.cvc'],
+      [],
+    ],
+    ['module.exports = async (req) => { const other = { args: { no: 1 } }; return other.args.no }', [], []],
+    ['module.exports = async (req) => req.args[req.args.which]', ['which'], []],
+  ]
+  for (const [code, args, configuration] of cases)
+    t.same(findUsage(prepareSource(code).program), { args, configuration }, code)
+})
+
+t.test('the place of an export that is no function is that of the last assignment', async (t) => {
+  const code = 'module.exports = {}\n\n  module.exports.a = 1'
+  t.same(findExports(prepareSource(code).program, code), { line: 3, column: 3 })
+  t.same(findExports(prepareSource('1').program, '1'), { line: 1, column: 1 })
+})
