@@ -266,5 +266,7 @@ function cleanMessage(text: string): string {
     .trim()
     .replace(/^error: /, '')
     .replaceAll(/\s*\n\s*/g, ' ')
+    // What was given to the option may be secret.
+    .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
   return `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?)]$/.test(line) ? '' : '.'}`
 }

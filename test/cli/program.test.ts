@@ -96,6 +96,8 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['vault staus', "Unknown command 'staus' (Did you mean status?)"],
     ['token list --szie 5', "Unknown option '--szie' (Did you mean --size?)"],
     ['token list --outptu json', "Unknown option '--outptu' (Did you mean --output?)"],
+    ['token list --szie=secret', "Unknown option '--szie'."],
+    ['token list -xsecret', "Unknown option '-x'."],
     ['help tokn', "Unknown command 'tokn' (Did you mean token?)"],
     ['help token creat', "Unknown command 'creat' (Did you mean create?)"],
     ['zzzzzz', "Unknown command 'zzzzzz'."],

@@ -1,0 +1,203 @@
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Outcome, Run } from './fake-process.js'
+import { createHome } from './home.js'
+import { findLeaks, type Haystack, readTree } from './leak.js'
+
+const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
+/** Data of every type, none of whose masks shows it whole; `wrong` is what nobody takes. */
+const DATA = {
+  card: { number: '4000056655665556', expiration_month: 12, expiration_year: 2031, cvc: '7391' },
+  bank: { routing_number: '021000021', account_number: '98765432109876543' },
+  card_number: '5200828282828210',
+  us_bank_account_number: '31415926535897932',
+  us_bank_routing_number: '011401533',
+  social_security_number: '219-09-9999',
+  employer_id_number: '98-7654321',
+  token: { name: 'Wilhelmina Ångström', note: 'line one\n"quoted"\t\\ back' },
+}
+const SECRETS = [
+  '4000056655665556',
+  '98765432109876543',
+  '5200828282828210',
+  '31415926535897932',
+  '011401533',
+  '219-09-9999',
+  '219099999',
+  '98-7654321',
+  'Wilhelmina Ångström',
+  'line one\n"quoted"\t\\ back',
+  'patched-secret-value',
+  '4111111111111112',
+  'broken-json-secret',
+  'argument-secret-value',
+  PASSPHRASE,
+]
+
+t.test('no secret is in a file of the vault, an output, an error or a temporary file', async (t) => {
+  const home = createHome(t)
+  const temporary = join(home.place, 'tmp')
+  mkdirSync(temporary)
+  const before = process.env.TMPDIR
+  process.env.TMPDIR = temporary
+  t.teardown(() => {
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
+  })
+  const printed: Haystack[] = []
+  const run = async (words: readonly string[], options: Omit<Run, 'words'> = {}): Promise<Outcome> => {
+    const outcome = await home.run(words, { ...options, env: { COFFER_KEY_FILE: keyFile, ...options.env } })
+    const text = `${outcome.stdout}\n${outcome.stderr}`
+    printed.push({
+      name: `${printed.length}: coffer ${words.join(' ').slice(0, 60)}`,
+      bytes: Buffer.from(text),
+    })
+    return outcome
+  }
+  const keyFile = join(home.place, 'the.key')
+  const secrets = [...SECRETS]
+
+  t.equal((await run(['init'])).code, 0)
+  secrets.push(...readFileSync(keyFile, 'utf8').trim().split(' ').slice(-1))
+  for (const [type, data] of Object.entries(DATA)) {
+    const stdin = JSON.stringify({
+      id: `one-${type}`,
+      type,
+      data,
+      search_indexes: type === 'bank' ? ['{{ data.account_number }}'] : undefined,
+    })
+    for (const output of ['json', 'table']) {
+      const { code, stderr } = await run(['token', 'create', '--output', output, '--no-deduplicate-token'], {
+        stdin: stdin.replace('one-', `${output}-`),
+      })
+      t.equal(code, 0, stderr)
+    }
+  }
+  for (const output of ['json', 'ndjson', 'table', 'csv', 'id']) {
+    t.equal((await run(['token', 'list', '--output', output])).code, 0)
+    t.equal((await run(['token', 'get', 'json-card', '--output', output])).code, 0)
+  }
+  t.equal((await run(['token', 'list'], { columns: 100 })).code, 0)
+  const patch = '{"data":{"note":"patched-secret-value"},"mask":{"length":"{{ data.note | size }}"}}'
+  t.equal((await run(['token', 'update', 'json-token'], { stdin: patch })).code, 0)
+  const search = await run(['token', 'search', '--query', 'type:bank'])
+  t.equal(search.code, 0, search.stderr)
+
+  // What fails, each with a secret in what is refused.
+  const failing: [words: string[], options: Omit<Run, 'words'>][] = [
+    [['token', 'create'], { stdin: '{"type":"card","data":{"number":"4111111111111112"}}' }],
+    [
+      ['token', 'create'],
+      { stdin: '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}' },
+    ],
+    [['token', 'create'], { stdin: '{"type":"4111111111111112","data":1}' }],
+    [
+      ['token', 'create'],
+      { stdin: '{"id":"{{ data }}","type":"token","data":"4111111111111112/broken-json-secret"}' },
+    ],
+    [
+      ['token', 'create'],
+      { stdin: '{"type":"token","data":"broken-json-secret","mask":"{{ data | to_number }}"}' },
+    ],
+    [
+      ['token', 'create'],
+      { stdin: '{"type":"token","data":{"a":"broken-json-secret"},"search_indexes":["{{ data }}"]}' },
+    ],
+    [['token', 'create'], { stdin: '{"type":"token","data":"broken-json-secret"' }],
+    [['token', 'create'], { stdin: '{"type":"token","data":broken-json-secret}' }],
+    [
+      ['token', 'create'],
+      { stdin: '{"type":"token","data":{"broken-json-secret":1,"broken-json-secret":2}}' },
+    ],
+    [['token', 'create'], { stdin: '"broken-json-secret"' }],
+    [['token', 'create', '--type', 'card', '--data', '"argument-secret-value"'], {}],
+    [['token', 'create', '--type', 'token', '--data', 'argument-secret-value'], {}],
+    [['token', 'create', '--type', 'token', '--dta=argument-secret-value'], {}],
+    [['token', 'create', '--type', 'token', `--pass='${PASSPHRASE}'`], {}],
+    [['token', 'create', '-dargument-secret-value'], {}],
+    [['token', 'create', 'argument-secret-value'], {}],
+    [['token', 'get', '4111111111111112'], {}],
+    [['token', 'update', 'json-card', '--data', '{"number":"4111111111111112"}'], {}],
+    [['token', 'update', 'json-card'], { stdin: '{"data":"broken-json-secret"}' }],
+    [['token', 'list', '--metadata', 'argument-secret-value'], {}],
+    [['token', 'list', '--size', '4111111111111112'], {}],
+    [
+      [
+        'vault',
+        'status',
+        '--passphrase-command',
+        `printf '%s' '${PASSPHRASE}'; echo broken-json-secret >&2; exit 1`,
+      ],
+      { env: { COFFER_KEY_FILE: '' } },
+    ],
+    [
+      ['vault', 'status', '--passphrase-command', `printf '%s' '${PASSPHRASE}'`],
+      { env: { COFFER_KEY_FILE: '' } },
+    ],
+    [
+      ['token', 'create', '--type', 'token'],
+      {
+        columns: 100,
+        answers: [
+          ['? data', '{"a":"broken-json-secret"\r'],
+          ['too early', '\u0003'],
+        ],
+      },
+    ],
+  ]
+  for (const [words, options] of failing) {
+    for (const output of options.columns === undefined ? ['json', 'table'] : ['table']) {
+      t.not((await run([...words, '--output', output], options)).code, 0, words.join(' ').slice(0, 60))
+    }
+  }
+
+  const application = await home.json(
+    ['app', 'create', '--name', 'a', '--type', 'private', '--permission', 'token:read'],
+    { env: { COFFER_KEY_FILE: keyFile } },
+  )
+  secrets.push(application.key)
+  const env = { COFFER_API_KEY: application.key }
+  for (const words of [
+    ['app', 'whoami'],
+    ['token', 'list'],
+    ['token', 'delete', 'json-card', '--yes'],
+    ['app', 'list'],
+  ])
+    await run(words, { env })
+  await run(['token', 'list'], { env: { COFFER_API_KEY: `${application.key}x` } })
+  await run(['app', 'list'])
+  t.equal((await run(['demo'])).code, 0)
+  t.equal((await run(['token', 'delete', 'table-card', '--yes'])).code, 0)
+  t.equal((await run(['vault', 'status'])).code, 0)
+
+  home.write('passphrase', PASSPHRASE)
+  const second = ['--vault', 'second', '--passphrase-file', 'passphrase']
+  t.equal((await run(['init', ...second], { env: { COFFER_KEY_FILE: '' } })).code, 0)
+  t.equal(
+    (
+      await run(['token', 'create', ...second], {
+        stdin: JSON.stringify({ type: 'card', data: DATA.card }),
+        env: { COFFER_KEY_FILE: '' },
+      })
+    ).code,
+    0,
+  )
+
+  // The demo shows a number of its own in the clear, where it says so.
+  const files = (
+    await Promise.all(['.coffer', 'second', 'tmp'].map((name) => readTree(join(home.place, name))))
+  ).flat()
+  t.ok(files.length > 8, `${files.length} files`)
+  t.same(findLeaks(secrets, [...printed, ...files]), [])
+
+  const revealed = await home.run(['token', 'get', 'json-token', '--reveal'], {
+    env: { COFFER_KEY_FILE: keyFile },
+  })
+  const found = findLeaks(secrets, [{ name: 'revealed', bytes: Buffer.from(revealed.stdout) }])
+  t.same(
+    [...new Set(found.map(({ secret }) => secret))].sort(),
+    ['Wilhelmina Ångström', 'patched-secret-value'],
+    'what is asked for is found',
+  )
+})
