@@ -2,7 +2,9 @@
  * The composition root: from a place on disk and a secret to everything that operations are given. The only file
  * that builds effects.
  */
-import { dirname } from 'node:path'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { type FileKey, formatKeyFile, parseKeyFile } from './crypto/key-file.js'
 import {
   checkNewPassphrase,
@@ -28,13 +30,16 @@ import type { Expressions } from './domain/expression.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
 import { CofferError } from './errors.js'
 import { createPost, type LastingPost } from './mail/post.js'
+import { registry } from './operations/all.js'
+import { authenticate } from './operations/authenticate.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
-import type { Host } from './operations/perform.js'
+import { type Host, type Outcome, perform } from './operations/perform.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
 import { encodeId } from './store/bytes.js'
 import { createFileEngine, FileEngine, openFileEngine } from './store/file-engine.js'
 import { type Files, nodeFiles } from './store/files.js'
+import { findOwner, type HandoverOptions, isListenedTo, listenForCommands } from './store/handover.js'
 import { createMemoryEngine } from './store/memory-engine.js'
 import { type Ownership, takeOwnership } from './store/ownership.js'
 import { readProcessFacts } from './store/process-facts.js'
@@ -42,6 +47,7 @@ import { createSealedStore } from './store/sealed-store.js'
 import type { Clock, Engine, Mac, Random, Store, StoreReader } from './store/store.js'
 import { FORMAT, type Header, hasHeader, readHeader } from './store/vault-file.js'
 import { validateInput } from './validate.js'
+import { type Asked, answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 const VAULT_ID_BYTES = 16
 const FIRST_TENANT = 1
@@ -53,6 +59,7 @@ const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
 export type { Clock } from './store/store.js'
+export type { Asked, Vault } from './vault.js'
 
 /** Where a vault is, and the effects of this run; everything but the directory has a real default. */
 export interface Place {
@@ -84,7 +91,7 @@ export interface VaultFacts {
 }
 
 /** An open vault: what `perform` needs, who its owner is, and what it consists of. */
-export interface App extends Host {
+export interface App extends Host, Vault {
   readonly post: LastingPost
   readonly header: Header | undefined
   /** The person who could unlock the vault, acting in the tenant of this name or id, else in the oldest. */
@@ -183,15 +190,74 @@ export async function openVault(place: Place, choose: (vault: LockedVault) => Pr
 }
 
 async function openOwned(effects: Effects, ownership: Ownership, secret: Secret): Promise<App> {
-  const { random, files, directory, role } = effects
-  // The owner before us may have changed it.
-  const header = await readHeader(files, directory)
+  const { random, role } = effects
   const primitives = await choosePrimitives(role)
+  // Read once the vault is ours: the owner before us may have changed it.
+  const { header, keyring } = await openKeyring(effects, primitives, secret)
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  const app = createApp({ engine, keyring, random, header, primitives, ownership })
+  return role === 'server' ? listening(effects, keyring, app) : app
+}
+
+/** The same vault, and commands of other processes answered for as long as it is open. */
+async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
+  const listener = await listenForCommands(handoverOptions(effects, keyring), (message) =>
+    answerMessage(app, message),
+  )
+  return { ...app, close: () => listener.close().then(() => app.close()) }
+}
+
+/**
+ * The vault in `place.directory` for one command: through the server that has it open, if there is one, else opened
+ * here.
+ * @throws CofferError as {@link openVault}
+ */
+export async function reachVault(
+  place: Place,
+  choose: (vault: LockedVault) => Promise<Opener>,
+): Promise<Vault> {
+  const effects = completeEffects(place)
+  const header = await readHeader(effects.files, place.directory)
+  const opener = await choose({ id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) })
+  const secret = toSecret(opener)
+  const remote = await findRemote(effects, secret)
+  if (remote !== undefined) return remote
+  try {
+    return await owning(effects, (ownership) => openOwned(effects, ownership, secret))
+  } catch (error) {
+    // A server that was about to start when we looked has the vault now, and listens.
+    const late =
+      error instanceof CofferError && error.code === 'unavailable'
+        ? await findRemote(effects, secret)
+        : undefined
+    if (late !== undefined) return late
+    throw error
+  }
+}
+
+async function findRemote(effects: Effects, secret: Secret): Promise<Vault | undefined> {
+  if (!isListenedTo(effects)) return undefined
+  const primitives = await choosePrimitives(effects.role)
+  const { keyring } = await openKeyring(effects, primitives, secret)
+  const peer = await findOwner(handoverOptions(effects, keyring))
+  keyring.wipe()
+  return peer === undefined ? undefined : createRemoteVault(peer)
+}
+
+async function openKeyring({ random, files, directory }: Effects, primitives: Primitives, secret: Secret) {
+  const header = await readHeader(files, directory)
   const root = await openRoot({ primitives, random }, { ...header, slots: parseSlots(header.slots) }, secret)
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  return createApp({ engine, keyring, random, header, primitives, ownership })
+  return { header, keyring }
+}
+
+function handoverOptions(effects: Effects, keyring: Keyring): HandoverOptions {
+  return {
+    ...effects,
+    proof: keyring.handover,
+    makePrivateDirectory: () => mkdtempSync(join(tmpdir(), 'coffer-')),
+  }
 }
 
 /** Takes the vault for what `work` opens in it, which lets go of it when closed; now, when `work` fails. */
@@ -259,7 +325,7 @@ function createApp(parts: {
   let closing: Promise<void> | undefined
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
-  return {
+  const app: App = {
     store,
     post,
     header,
@@ -268,6 +334,11 @@ function createApp(parts: {
     describe: () => describeVault(header, engine),
     createUuid: () => createUuid(random),
     sweep: () => sweepExpired({ store, createUuid: () => createUuid(random) }, SWEPT_AT_ONCE),
+    ask: (asked) => answerAsked(app, asked),
+    command: async (name, input) => {
+      const { runVaultCommand } = await import('./vault-commands.js')
+      return runVaultCommand(app, name, input)
+    },
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
       expressions ??= import('./domain/expression.js').then(({ createExpressions }) =>
@@ -299,6 +370,15 @@ function createApp(parts: {
       return closing
     },
   }
+  return app
+}
+
+/** An operation for the owner, or for the application whose key it is. */
+async function answerAsked(app: App, { operation, input, as }: Asked): Promise<Outcome> {
+  const definition = registry.find(operation)
+  if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
+  const caller = 'key' in as ? await authenticate(app, as.key) : await app.owner(as)
+  return perform(app, caller, definition, input, app.createUuid())
 }
 
 async function describeVault(header: Header | undefined, engine: Engine): Promise<VaultFacts> {

@@ -15,10 +15,12 @@ const ARROWS: Record<string, string[]> = {
   http: ['operations', 'domain', 'config.ts'],
   reactor: ['operations', 'domain', 'store/store.ts'],
   mail: ['operations', 'domain', 'store/store.ts'],
-  'app.ts': ['crypto', 'store', 'reactor', 'mail', 'operations', 'domain', 'validate.ts'],
+  'app.ts': ['vault.ts', 'vault-commands.ts', 'crypto', 'store', 'reactor', 'mail', 'operations', 'domain', 'validate.ts'],
   cli: ['app.ts', 'http', 'operations', 'domain', 'config.ts', 'version.ts'],
   'index.ts': ['app.ts', 'http', 'operations', 'domain'],
   'build.ts': ['operations', 'ajv-options.ts'],
+  'vault.ts': ['operations', 'store/handover.ts'],
+  'vault-commands.ts': ['app.ts', 'operations', 'domain'],
   'validate.ts': ['domain', 'validators.js'],
   'validators.d.ts': [],
   'ajv-options.ts': [],
@@ -42,11 +44,9 @@ const DOORS: Record<string, string[]> = {
   esbuild: ['build.ts'],
   liquidjs: ['domain/expression.ts', 'domain/expression-syntax.ts', 'domain/standard-filters.ts'],
   'json-p3': ['domain/json-path.ts'],
-  luxon: ['domain/dates.ts'],
   nodemailer: ['mail/smtp.ts'],
   acorn: ['reactor/source.ts', 'reactor/usage.ts'],
   ses: ['reactor/realm.ts'],
-  'json-merge-patch': ['domain/merge-patch.ts'],
 }
 
 interface Import {

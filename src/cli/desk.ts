@@ -1,5 +1,5 @@
 /** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
-import type { App, Clock } from '../app.js'
+import type { App, Clock, Vault } from '../app.js'
 import type { Config, Environment } from '../config.js'
 import type { Registry } from '../operations/registry.js'
 import type { Input } from './input.js'
@@ -39,6 +39,8 @@ export interface Desk {
    * hangs up means nothing.
    */
   stopsItself(): void
-  /** Runs `work` on the open vault and closes it, whatever happens. A server has it open for long. */
+  /** Runs `work` on the vault of this run, through a server that has it open or opened here; closes it whatever happens. */
+  reachVault<T>(work: (vault: Vault) => Promise<T>): Promise<T>
+  /** The same for work that needs the vault to itself. A server has it open for long. */
   withVault<T>(work: (app: App) => Promise<T>, role?: 'command' | 'server'): Promise<T>
 }

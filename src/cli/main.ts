@@ -1,5 +1,5 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
-import type { App } from '../app.js'
+import type { Vault } from '../app.js'
 import { readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import { VERSION } from '../version.js'
@@ -51,7 +51,7 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
   const config = readConfig(parsed.flags, process.env)
   const { stdin, stdout, stderr, env } = process
   const terminal = detectTerminal({ stdin, stdout, stderr, env, flags: config })
-  const opened = new Set<App>()
+  const opened = new Set<Vault>()
   let hasOwnEnd = false
   const desk: Desk = {
     terminal,
@@ -67,22 +67,28 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
       hasOwnEnd = true
       process.on('SIGHUP', ignore)
     },
+    reachVault: async (work) => {
+      const { reachThisVault } = await import('./unlock.js')
+      return using(await reachThisVault(desk), work)
+    },
     withVault: async (work, role) => {
       const { unlockVault } = await import('./unlock.js')
-      const app = await unlockVault(desk, role)
-      opened.add(app)
-      try {
-        return await work(app)
-      } finally {
-        opened.delete(app)
-        await app.close()
-      }
+      return using(await unlockVault(desk, role), work)
     },
+  }
+  const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {
+    opened.add(vault)
+    try {
+      return await work(vault)
+    } finally {
+      opened.delete(vault)
+      await vault.close()
+    }
   }
   const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
   await Promise.race([parsed.task(desk), interrupted]).catch(async (error: unknown) => {
     // What is under way is finished and synced, so that an interruption leaves nothing half done.
-    for (const app of opened) await app.close()
+    for (const vault of opened) await vault.close()
     throw error
   })
   process.off('SIGHUP', ignore)

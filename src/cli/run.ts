@@ -1,11 +1,9 @@
 /** Runs one operation from the command line: input, `perform`, output. */
 
-import type { App } from '../app.js'
+import type { Vault } from '../app.js'
 import { CofferError } from '../errors.js'
-import { authenticate } from '../operations/authenticate.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import { type List, listOf } from '../operations/page.js'
-import { perform } from '../operations/perform.js'
 import type { Desk } from './desk.js'
 import { listFlags } from './options.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
@@ -29,11 +27,11 @@ export async function runOperation(
   const input = await gatherInput(desk, definition, words, options)
   await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true
-  const result = await desk.withVault(async (app) => {
-    const call = createCall(app, definition, { key, isReveal, tenant })
+  const result = await desk.reachVault(async (vault) => {
+    const call = createCall(vault, definition, { key, isReveal, tenant })
     if (options.all !== true) {
       const result = await call(input)
-      if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, app)
+      if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, vault)
       return result
     }
     const pages = walkPages(call, input, desk.signal)
@@ -57,9 +55,9 @@ export async function runOperation(
 }
 
 /** What expired goes from the disk with the next command that writes. That it could not does not undo what was done. */
-async function sweepExpired({ terminal }: Desk, app: App): Promise<void> {
+async function sweepExpired({ terminal }: Desk, vault: Vault): Promise<void> {
   try {
-    await app.sweep()
+    await vault.sweep()
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
     await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)
@@ -74,16 +72,13 @@ async function readApiKey({ config, input }: Desk): Promise<string | undefined> 
 }
 
 function createCall(
-  app: App,
-  definition: AnyOperation,
+  vault: Vault,
+  { name }: AnyOperation,
   { key, isReveal, tenant }: { key: string | undefined; isReveal: boolean; tenant: string | undefined },
 ): Call {
-  return async (input) => {
-    const caller =
-      key === undefined ? await app.owner({ reveal: isReveal, tenant }) : await authenticate(app, key)
-    const { result } = await perform(app, caller, definition, input, app.createUuid())
-    return result
-  }
+  const owner = { reveal: isReveal, ...(tenant === undefined ? {} : { tenant }) }
+  const as = key === undefined ? owner : { key }
+  return async (input) => (await vault.ask({ operation: name, input, as })).result
 }
 
 async function* walkPages(

@@ -1,7 +1,15 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type App, type LockedVault, type Opener, openVault } from '../app.js'
+import {
+  type App,
+  type LockedVault,
+  type Opener,
+  openVault,
+  type Place,
+  reachVault,
+  type Vault,
+} from '../app.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
 import { SECRET_LIMIT_BYTES } from './input.js'
@@ -44,14 +52,27 @@ export function keyFilePath({ config }: Desk, vault: string): string {
 }
 
 /** Opens the vault of this run. @throws CofferError as {@link openVault} */
-export async function unlockVault(desk: Desk, role: 'command' | 'server' = 'command'): Promise<App> {
+export function unlockVault(desk: Desk, role: 'command' | 'server' = 'command'): Promise<App> {
+  return noticing(desk, (place) => openVault({ ...place, role }, (vault) => chooseOpener(desk, vault)))
+}
+
+/** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
+export function reachThisVault(desk: Desk): Promise<Vault> {
+  return noticing(desk, (place) => reachVault(place, (vault) => chooseOpener(desk, vault)))
+}
+
+/** Opening may have something to say; it is said once it succeeded. */
+async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
   const notices: string[] = []
-  const directory = findVaultDirectory(desk)
-  const notice = (text: string) => notices.push(text)
-  const place = { directory, pid: desk.pid, clock: desk.clock, notice, role }
-  const app = await openVault(place, (vault) => chooseOpener(desk, vault))
+  const place = {
+    directory: findVaultDirectory(desk),
+    pid: desk.pid,
+    clock: desk.clock,
+    notice: (text: string) => notices.push(text),
+  }
+  const vault = await open(place)
   for (const text of notices) await printNotice(desk.terminal, text)
-  return app
+  return vault
 }
 
 /** A key file that is there goes before a passphrase, because nobody has to be asked for it. */

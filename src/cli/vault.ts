@@ -117,27 +117,11 @@ async function saveKeyFile(path: string, text: string): Promise<void> {
 /** Where the vault is, what opens it, what it holds and how large it is. */
 export async function showStatus(desk: Desk): Promise<void> {
   const { terminal, config } = desk
-  const directory = findVaultDirectory(desk)
-  const status = await desk.withVault((app) => describeVault(app, directory, config.tenant))
-  await printResult(terminal, status, {
+  const input = config.tenant === undefined ? {} : { tenant: config.tenant }
+  const status = await desk.reachVault((vault) => vault.command('vault status', input))
+  const result = { directory: findVaultDirectory(desk), ...(status as object) }
+  await printResult(terminal, result, {
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })
-}
-
-async function describeVault(
-  app: App,
-  directory: string,
-  tenant: string | undefined,
-): Promise<Record<string, unknown>> {
-  const { id, name, owner_id, number } = await app.tenant(tenant)
-  const count = (kind: 'token' | 'log') =>
-    app.store.read(async (reader) => (await reader.find(kind, number, { page: 1, size: 1 })).total)
-  return {
-    directory,
-    ...(await app.describe()),
-    tenant: { id, name, owner_id },
-    tokens: await count('token'),
-    logs: await count('log'),
-  }
 }

@@ -27,6 +27,8 @@ export interface RawTenantKeys {
 export interface Keyring {
   engine: EngineKeys
   vault: TenantKeys
+  /** Proves to another process that this one holds the vault's key. */
+  handover: Mac
   generateTenant(): RawTenantKeys
   openTenant(raw: RawTenantKeys): TenantKeys
   /** Zeroes the vault's raw keys, as far as the language allows. */
@@ -58,6 +60,7 @@ export function createKeyring(primitives: Primitives, random: Random, root: Uint
       segment: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     },
+    handover: createMac(primitives, derive('handover')),
     vault: openTenant({
       data: derive('vault/data'),
       index: derive('vault/index'),

@@ -76,6 +76,11 @@ export async function listenForCommands(
   }
 }
 
+/** Whether somebody may be listening: worth asking before the keys for it are made. */
+export function isListenedTo({ files, directory }: Pick<HandoverOptions, 'files' | 'directory'>): boolean {
+  return files.facts(`${directory}/${SOCKET}`) !== undefined
+}
+
 /** The owner that listens for this vault; undefined when nobody does, or when it does not hold the vault's key. */
 export async function findOwner(options: HandoverOptions): Promise<Peer | undefined> {
   const address = findAddress(options)
