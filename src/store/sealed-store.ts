@@ -8,6 +8,7 @@ import { lookupsOf } from '../domain/lookups.js'
 import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
 import { type Lookup, searchLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
+import { RecordCache } from './record-cache.js'
 import type {
   Condition,
   Draft,
@@ -37,16 +38,20 @@ const text = new TextDecoder('utf-8', { fatal: true })
 
 /** A store over `engine`. Closing it closes the engine. */
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
+  const cache = new RecordCache()
   const tenants = createTenantCache(keys)
   return {
-    read: (work) => engine.read((rows) => work(new Reader(rows, tenants))),
-    write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants)), durability),
+    read: (work) => engine.read((rows) => work(new Reader(rows, tenants, cache))),
+    write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants, cache)), durability),
     verifyLogs: async (tenant) => {
       const opened = await engine.read((rows) => tenants.keysOf(rows, tenant))
       const query = { kind: KINDS.log, tenant, all: digestAll(opened, 'log') }
       return engine.verifyLogs(query, (row) => unseal(opened, row) !== undefined)
     },
-    close: () => engine.close(),
+    close: () => {
+      cache.clear()
+      return engine.close()
+    },
   }
 }
 
@@ -83,11 +88,28 @@ function createTenantCache(keys: VaultKeys): TenantCache {
 
 class Reader implements StoreReader {
   protected readonly rows: EngineReader
-  protected readonly tenants: TenantCache
+  protected readonly cache: RecordCache
+  /** Of this unit of work, in which no tenant's keys change but by its end. */
+  protected readonly opened = new Map<number, RecordKeys>()
+  readonly #tenants: TenantCache
 
-  constructor(rows: EngineReader, tenants: TenantCache) {
+  constructor(rows: EngineReader, tenants: TenantCache, cache: RecordCache) {
     this.rows = rows
-    this.tenants = tenants
+    this.cache = cache
+    this.#tenants = tenants
+  }
+
+  /** @throws CofferError `not_found` when there is no such tenant any more. */
+  protected async keysOf(tenant: number): Promise<RecordKeys> {
+    const known = this.opened.get(tenant)
+    if (known !== undefined) return known
+    const keys = await this.#tenants.keysOf(this.rows, tenant)
+    this.opened.set(tenant, keys)
+    return keys
+  }
+
+  protected open<K extends Kind>(kind: K, keys: RecordKeys, row: Row): RecordOf[K] {
+    return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
   }
 
   get now(): number {
@@ -95,9 +117,9 @@ class Reader implements StoreReader {
   }
 
   async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const row = await this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
-    return row === undefined ? undefined : (openRecord(keys, row) as RecordOf[K])
+    return row === undefined ? undefined : this.open(kind, keys, row)
   }
 
   async find<K extends Kind>(
@@ -105,7 +127,7 @@ class Reader implements StoreReader {
     tenant: number,
     { where, page, size }: { where?: Condition; page: number; size: number },
   ): Promise<{ records: RecordOf[K][]; total: number }> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const { rows, total } = await this.rows.find({
       family: kind === 'log' ? 'logs' : 'records',
       kind: KINDS[kind],
@@ -115,14 +137,14 @@ class Reader implements StoreReader {
       size,
       ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
     })
-    return { records: rows.map((row) => openRecord(keys, row) as RecordOf[K]), total }
+    return { records: rows.map((row) => this.open(kind, keys, row)), total }
   }
 
   async findExpired(limit: number): Promise<Expired[]> {
     const found: Expired[] = []
     for (const row of await this.rows.findExpired(limit)) {
       const { kind, tenant } = row
-      const keys = await this.tenants.keysOf(this.rows, tenant)
+      const keys = await this.keysOf(tenant)
       found.push({ kind: kindOf(kind), tenant, record: openRecord(keys, row) } as Expired)
     }
     return found
@@ -139,7 +161,7 @@ class Writer extends Reader implements StoreWriter {
     options: PutOptions = {},
   ): Promise<void> {
     // A tenant's keys are in its own record, so that record is under the vault's.
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const id = digestId(keys, kind, tenant, idOf(record))
     if (!options.fresh) await this.makeRoom(kind, tenant, id)
     await this.rows.put(this.draft(keys, kind, tenant, id, record, options))
@@ -152,7 +174,7 @@ class Writer extends Reader implements StoreWriter {
     record: RecordOf[K],
     options: PutOptions = {},
   ): Promise<void> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const id = digestId(keys, kind, tenant, idOf(record))
     const row = await this.rows.get(KINDS[kind], tenant, id)
     if (row === undefined) throw unknownRecord(kind)
@@ -162,14 +184,15 @@ class Writer extends Reader implements StoreWriter {
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
     if ((await this.rows.get(KINDS[kind], tenant, digest)) === undefined) throw unknownRecord(kind)
     await this.rows.remove(KINDS[kind], tenant, digest)
+    this.cache.forget(digest)
   }
 
   async purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
     const row = await this.rows.get(KINDS[kind], tenant, digest, { expired: true })
     if (row === undefined || row.expires === 0 || row.expires > this.now) return undefined
@@ -180,16 +203,17 @@ class Writer extends Reader implements StoreWriter {
   async removeTenant(tenant: number): Promise<void> {
     await this.remove('tenant', 0, String(tenant))
     await this.rows.dropTenant(tenant)
+    this.opened.delete(tenant)
   }
 
   async log(tenant: number, record: RecordOf['log']): Promise<void> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     const id = digest(keys, ['log', tenant, this.rows.revision], ID_BYTES)
     await this.rows.append(this.draft(keys, 'log', tenant, id, record, {}))
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {
-    const keys = await this.tenants.keysOf(this.rows, tenant)
+    const keys = await this.keysOf(tenant)
     return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
   }
 

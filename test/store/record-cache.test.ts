@@ -1,0 +1,78 @@
+/** Opened records that are kept: one version of a row is never taken for another. */
+import t from 'tap'
+import type { ApplicationRecord, RecordOf } from '../../src/domain/records.js'
+import { RecordCache } from '../../src/store/record-cache.js'
+import type { Row } from '../../src/store/store.js'
+import { openTestVault } from '../operations/vault.js'
+import { digest } from './powers.js'
+
+function rowOf(name: string, rev: number, nonce: string): Row {
+  const sealed = new Uint8Array(Buffer.from(nonce.padEnd(60, '.')))
+  const id = digest(name, 16)
+  return {
+    kind: 6,
+    tenant: 1,
+    id,
+    seq: 1,
+    rev,
+    created: 1,
+    modified: 0,
+    expires: 0,
+    keys: new Uint8Array(0),
+    sealed,
+  }
+}
+
+t.test('a version is opened once, and every other version anew', async (t) => {
+  const cache = new RecordCache()
+  const opened: string[] = []
+  const open = (what: string) => (row: Row) => {
+    opened.push(`${what} ${row.rev}`)
+    return { id: what, permissions: [] } as unknown as RecordOf['application']
+  }
+  const first = cache.open('application', rowOf('a', 1, 'one'), open('a'))
+  t.equal(cache.open('application', rowOf('a', 1, 'one'), open('a')), first)
+  cache.open('application', rowOf('a', 2, 'two'), open('a'))
+  cache.open('application', rowOf('a', 2, 'another seal of the same number'), open('a'))
+  cache.open('application', rowOf('b', 1, 'one'), open('b'))
+  t.strictSame(opened, ['a 1', 'a 2', 'a 2', 'b 1'])
+  cache.forget(digest('b', 16))
+  cache.open('application', rowOf('b', 1, 'one'), open('b'))
+  t.equal(opened.length, 5, 'what was forgotten is opened again')
+  t.ok(Object.isFrozen(first) && Object.isFrozen((first as ApplicationRecord).permissions))
+})
+
+t.test('tokens are never kept', async (t) => {
+  const cache = new RecordCache()
+  let opened = 0
+  const open = () => ({ id: String(++opened) }) as unknown as RecordOf['token']
+  for (let time = 0; time < 3; time++) cache.open('token', rowOf('a', 1, 'one'), open)
+  t.equal(opened, 3)
+})
+
+t.test('keeps so many and no more', async (t) => {
+  const cache = new RecordCache()
+  let opened = 0
+  const open = () => ({ id: String(++opened) }) as unknown as RecordOf['application']
+  for (let index = 0; index < 4097; index++) cache.open('application', rowOf(`${index}`, 1, 'one'), open)
+  cache.open('application', rowOf('4096', 1, 'one'), open)
+  t.equal(opened, 4097, 'the newest is kept')
+  cache.open('application', rowOf('0', 1, 'one'), open)
+  t.equal(opened, 4098, 'the oldest is not')
+})
+
+t.test('what a failed unit of work wrote is seen by nobody, though its number is used again', async (t) => {
+  const { app, createApplication } = await openTestVault()
+  const { id } = await createApplication('public', { permissions: ['token:create'] })
+  const read = () => app.store.read((reader) => reader.get('application', 1, id))
+  const before = (await read())!
+  const failing = app.store.write(async (writer) => {
+    await writer.replace('application', 1, { ...before, name: 'never' })
+    t.equal((await writer.get('application', 1, id))?.name, 'never', 'the work sees what it wrote')
+    throw new Error('undone')
+  })
+  await t.rejects(failing, { message: 'undone' })
+  t.equal((await read())?.name, before.name)
+  await app.store.write((writer) => writer.replace('application', 1, { ...before, name: 'renamed' }))
+  t.equal((await read())?.name, 'renamed')
+})
