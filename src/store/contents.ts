@@ -43,7 +43,8 @@ function encodeCounters({ chains, ...numbers }: Counters): StateCounters {
   return { ...numbers, chains: spelled }
 }
 
-function encodeSegment({ segment, dead, due, dropped }: LiveSegment): StateSegment {
+/** A segment as `state` spells it. */
+export function encodeSegment({ segment, dead, due, dropped }: LiveSegment): StateSegment {
   const { id, family, tag, bytes, rows, from, to } = segment.name
   return {
     id: encodeId(id),
@@ -79,7 +80,8 @@ function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
   return counters
 }
 
-function decodeSegment(entry: StateSegment, place: SegmentPlace): LiveSegment {
+/** The segment that {@link encodeSegment} spelled. */
+export function decodeSegment(entry: StateSegment, place: SegmentPlace): LiveSegment {
   const { family, bytes, rows, from, to } = entry
   const name = { id: decodeId(entry.id)!, family, tag: fromBase64(entry.tag), bytes, rows, from, to }
   return new LiveSegment(

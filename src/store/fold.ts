@@ -6,7 +6,7 @@ import type { StoredRow } from './change.js'
 import { removeQuietly } from './files.js'
 import type { Overlay } from './overlay.js'
 import { Segment, type SegmentName, type SegmentPlace } from './segment.js'
-import { MAX_BYTES, MAX_ROWS, segmentPath } from './segment-layout.js'
+import { type Family, MAX_BYTES, MAX_ROWS, segmentPath } from './segment-layout.js'
 import { LiveSegment } from './segment-search.js'
 import { type WriterPlace, writeSegment } from './segment-writer.js'
 
@@ -15,15 +15,28 @@ const NO_TENANTS: ReadonlySet<number> = new Set()
 
 /** Writes the overlay's live rows as segments; their files are gone again when it fails. */
 export function writeOverlay(writer: WriterPlace, reader: SegmentPlace, overlay: Overlay): LiveSegment[] {
+  const records = writeRowsAsSegments(writer, reader, 'records', overlay.live('records'))
+  try {
+    return [...records, ...writeRowsAsSegments(writer, reader, 'logs', overlay.live('logs'))]
+  } catch (error) {
+    for (const { segment } of records) removeQuietly(writer.files, segment.path)
+    throw error
+  }
+}
+
+/** Writes rows, ascending by `seq`, as one segment or several; files and names are safe when it returns. */
+export function writeRowsAsSegments(
+  writer: WriterPlace,
+  reader: SegmentPlace,
+  family: Family,
+  rows: readonly StoredRow[],
+): LiveSegment[] {
   const written: SegmentName[] = []
   try {
-    for (const family of ['records', 'logs'] as const) {
-      for (const rows of pieces(overlay.live(family))) written.push(writeSegment(writer, family, rows))
-    }
+    for (const piece of pieces(rows)) written.push(writeSegment(writer, family, piece))
     if (written.length > 0) writer.files.syncDirectory(`${writer.directory}/segments`)
   } catch (error) {
-    for (const { family, id } of written)
-      removeQuietly(writer.files, segmentPath(writer.directory, family, id))
+    for (const { id } of written) removeQuietly(writer.files, segmentPath(writer.directory, family, id))
     throw error
   }
   return written.map((name) => new LiveSegment(new Segment(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))

@@ -2,6 +2,7 @@
  * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
  * Knows the order of things at the beginning; what follows is the ledger's.
  */
+import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
 import { decodeId, encodeId, isEqual } from './bytes.js'
 import { DROP, type Frame, INSERT, LOG } from './change.js'
@@ -11,20 +12,24 @@ import { createJournal, type JournalPlace, openJournal, readHead } from './journ
 import { digestHeader, Ledger, type LedgerOptions } from './ledger.js'
 import { BlockCache } from './segment.js'
 import { createCounters } from './stage.js'
-import { stateDocument } from './vault-file.js'
+import {
+  adoptNextState,
+  type DocumentPowers,
+  rekeyDocument,
+  type State,
+  stateDocument,
+} from './vault-file.js'
 
 const NO_TAG = new Uint8Array(16)
 
 /** What opening takes: where segments and journals are, and the `state` document, not read yet. */
 export function prepare(options: LedgerOptions) {
-  const { files, directory, header, keys, random, cacheBytes } = options
-  const vault = decodeId(header.vault)
-  if (vault === undefined)
-    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
+  const { files, directory, keys, cacheBytes } = options
+  const powers = documentPowers(options)
   return {
     reader: { files, directory, cipher: keys.segment, cache: new BlockCache(cacheBytes) },
-    journals: { files, directory, vault, journal: keys.journal, head: keys.head },
-    state: stateDocument(files, directory, { cipher: keys.state, random, vault }),
+    journals: { files, directory, vault: powers.vault, journal: keys.journal, head: keys.head },
+    state: stateDocument(files, directory, powers),
   }
 }
 
@@ -53,7 +58,7 @@ export async function createLedger(options: LedgerOptions): Promise<Ledger> {
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { files, directory, header, keys } = options
   const prepared = prepare(options)
-  await prepared.state.read()
+  await readState(options, prepared.state)
   const contents = decodeContents(prepared.state.data, prepared.reader)
   const digest = digestHeader(keys, header)
   if (!contents.headers.includes(digest)) {
@@ -66,10 +71,39 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { journal, frames } = openJournals(options, prepared.journals, contents)
   const ledger = new Ledger(options, { ...prepared, contents, journal })
   for (const frame of frames) replay(ledger, frame)
+  await sweepRekey(options)
   sweep(files, directory, contents)
   await ledger.settleHeader(digest)
   await ledger.erase()
   return ledger
+}
+
+async function readState(options: LedgerOptions, state: Low<State>): Promise<void> {
+  const { files, directory } = options
+  try {
+    await state.read()
+  } catch (error) {
+    if (!adoptNextState(files, directory, documentPowers(options))) throw error
+    await state.read()
+  }
+}
+
+/** A change of the root key that has ended leaves its note behind when a crash comes between; nobody can read it. */
+async function sweepRekey(options: LedgerOptions): Promise<void> {
+  const { files, directory } = options
+  try {
+    await rekeyDocument(files, directory, documentPowers(options)).read()
+  } catch {
+    removeQuietly(files, `${directory}/rekey`)
+  }
+}
+
+/** What the sealed documents of this vault are read and written with. @throws CofferError `vault_damaged`. */
+export function documentPowers({ header, keys, random }: LedgerOptions): DocumentPowers {
+  const vault = decodeId(header.vault)
+  if (vault === undefined)
+    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
+  return { cipher: keys.state, random, vault }
 }
 
 function checkPresence(files: Files, directory: string, { segments }: Contents): void {
@@ -124,15 +158,17 @@ function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
   }
 }
 
-/** Removes what a crash left behind: files that no state names. */
+/** Removes what a crash left behind: files that no state names, unless a change of the root key still needs them. */
 function sweep(files: Files, directory: string, { segments }: Contents): void {
   const named = new Set(segments.map(({ segment }) => segment.path))
-  for (const name of files.list(`${directory}/segments`)) {
+  const isRekeying = files.facts(`${directory}/rekey`) !== undefined
+  for (const name of isRekeying ? [] : files.list(`${directory}/segments`)) {
     const path = `${directory}/segments/${name}`
     if (!named.has(path)) removeQuietly(files, path)
   }
   for (const name of files.list(directory)) {
-    if (/^(vault\.json|state)\.tmp-/.test(name)) removeQuietly(files, `${directory}/${name}`)
+    if (/^((vault\.json|state|state\.next|rekey)\.tmp-|state\.next$)/.test(name))
+      removeQuietly(files, `${directory}/${name}`)
   }
 }
 

@@ -13,6 +13,8 @@ export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 const STATE_FILE = 'state'
+const NEXT_STATE_FILE = 'state.next'
+const REKEY_FILE = 'rekey'
 const HEADER_LIMIT = 64 * 1024
 const STATE_LIMIT = 16 * 1024 * 1024
 
@@ -188,37 +190,82 @@ function malformed(path: string): CofferError {
   return new CofferError('vault_damaged', `${path} is not the header of a vault. Restore it from a backup.`)
 }
 
+/** What a sealed document is read and written with. */
+export interface DocumentPowers {
+  cipher: Cipher
+  random: Random
+  vault: Uint8Array
+}
+
 /**
- * The `state` document: `read()` fills `data`, `write()` replaces the file, both sealed and bound to the vault.
- * `data` is undefined until one of them was set; a state that is missing, too large or does not open is damage.
+ * The `state` document: `read()` fills `data`, `write()` replaces the file, sealed and bound to the vault. A state that
+ * is missing, too large or does not open is damage. `next` is the one that a changed root key waits to put in place.
  */
 export function stateDocument(
   files: Files,
   directory: string,
-  powers: { cipher: Cipher; random: Random; vault: Uint8Array },
+  powers: DocumentPowers,
+  which: 'present' | 'next' = 'present',
 ): Low<State> {
-  const path = `${directory}/${STATE_FILE}`
-  const adapter: Adapter<State> = {
+  const name = which === 'present' ? STATE_FILE : NEXT_STATE_FILE
+  return new Low<State>(sealedAdapter(files, directory, name, powers, powers.vault), EMPTY)
+}
+
+/**
+ * Puts the next state in the place of the present one, if there is one that these powers open: so ends a change of the
+ * root key that a crash interrupted after the new header was in place.
+ */
+export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentPowers): boolean {
+  const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
+  if (sealed === undefined || cipher.open(sealed, vault) === undefined) return false
+  files.rename(`${directory}/${NEXT_STATE_FILE}`, `${directory}/${STATE_FILE}`)
+  files.syncDirectory(directory)
+  return true
+}
+
+/** How far a change of the root key has come; `T` is its own affair. Undefined in `data` where none is under way. */
+export function rekeyDocument<T>(
+  files: Files,
+  directory: string,
+  powers: DocumentPowers,
+): Low<T | undefined> {
+  const associated = Buffer.concat([powers.vault, Buffer.from(REKEY_FILE)])
+  const adapter = sealedAdapter<T | undefined>(files, directory, REKEY_FILE, powers, associated)
+  const read = async () => (files.facts(`${directory}/${REKEY_FILE}`) === undefined ? null : adapter.read())
+  return new Low<T | undefined>({ read, write: adapter.write }, NOTHING as T | undefined)
+}
+
+function sealedAdapter<T>(
+  files: Files,
+  directory: string,
+  name: string,
+  { cipher, random }: DocumentPowers,
+  associated: Uint8Array,
+): Adapter<T> {
+  const path = `${directory}/${name}`
+  return {
     read: async () => {
       const sealed = readWhole(files, path, STATE_LIMIT)
       if (sealed === undefined) throw damagedState(path, 'is missing')
-      const plain = powers.cipher.open(sealed, powers.vault)
+      const plain = cipher.open(sealed, associated)
       if (plain === undefined) throw damagedState(path, 'does not open')
-      return parse(plain, path) as State
+      return parse(plain, path) as T
     },
-    write: async (state) => {
-      const sealed = powers.cipher.seal(Buffer.from(JSON.stringify(state)), powers.vault)
+    write: async (content) => {
+      const sealed = cipher.seal(Buffer.from(JSON.stringify(content)), associated)
       if (sealed.length > STATE_LIMIT) {
         throw new CofferError(
           'storage_failed',
           `${path} would outgrow its limit. Run \`coffer vault compact\`.`,
         )
       }
-      replaceWhole(files, directory, STATE_FILE, sealed, encodeId(powers.random.bytes(10)))
+      replaceWhole(files, directory, name, sealed, encodeId(random.bytes(10)))
     },
   }
-  return new Low<State>(adapter, EMPTY)
 }
+
+/** lowdb refuses undefined as the content of a document that is not there; null stands for it. */
+const NOTHING: unknown = null
 
 const EMPTY: State = Object.freeze({
   generation: 0,
