@@ -25,6 +25,8 @@ export interface AnswererOptions {
   bodyLimitBytes: number
   /** What needs no key, by path. */
   pages: ReadonlyMap<string, Page>
+  /** What the forms on pages are sent to, by path; each is that of a page too. */
+  forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   record?(entry: AccessEntry): void
   /** Told of every fault of ours, which the caller is shown by its reference alone. */
@@ -74,7 +76,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const { ask } = visit
   const { path, search } = splitTarget(ask.target)
   const page = parts.pages.get(path)
-  if (page !== undefined) return answerPage(visit, path, page)
+  if (page !== undefined) return answerPage(parts, visit, path, page)
   const match = parts.router.match(ask.method, path)
   if ('allow' in match) return refuseMethod(visit, match.allow)
   visit.route = match.endpoint.path
@@ -114,10 +116,13 @@ async function identify({ host, names, authenticate }: Parts, { headers }: Ask):
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 
-function answerPage(visit: Visit, path: string, page: Page): Answer {
+async function answerPage({ forms }: Parts, visit: Visit, path: string, page: Page): Promise<Answer> {
   visit.route = path
-  const { method } = visit.ask
-  return method === 'GET' || method === 'HEAD' ? page() : refuseMethod(visit, 'GET, HEAD')
+  const { ask } = visit
+  const form = forms?.get(path)
+  if (ask.method === 'GET' || ask.method === 'HEAD') return page(ask, visit.traceId)
+  if (ask.method === 'POST' && form !== undefined) return form(ask, visit.traceId)
+  return refuseMethod(visit, form === undefined ? 'GET, HEAD' : 'GET, HEAD, POST')
 }
 
 function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {

@@ -11,6 +11,8 @@ export interface Ask {
   target: string
   /** Names in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The address of the machine that asks; absent without a socket. */
+  client?: string
   /** The body, or undefined as soon as it is known to be longer than `limitBytes`. Called at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
 }

@@ -2,16 +2,18 @@
  * The pages that need no key: health, the OpenAPI document, and the reference for people made from it. Static HTML, no
  * script, a style sheet that the policy names by its digest.
  */
-import { createHash } from 'node:crypto'
-import { type Answer, answerResult, answerText, JSON_TYPE } from './exchange.js'
+import { encodeHtml as encode } from '../domain/html.js'
+import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from './exchange.js'
+import { answerHtml } from './html.js'
 import type { OpenApiDocument, OpenApiOperation } from './openapi.js'
 import type { JsonSchema } from './shapes.js'
 
-export type Page = () => Answer
+/** Answers for one path, without a key. */
+export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
 
 /** `createDocument` is called when one of its pages is first asked for. */
-export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, Page> {
-  let texts: { json: string; html: string } | undefined
+export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
+  let texts: { json: string; html: Answer } | undefined
   const prepare = () => {
     if (texts === undefined) {
       const document = createDocument()
@@ -19,48 +21,14 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
     }
     return texts
   }
-  return new Map<string, Page>([
+  return new Map<string, () => Answer>([
     ['/healthz', () => answerResult(200, { status: 'ok' })],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
-    ['/', () => answerHtml(prepare().html)],
+    ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])
 }
 
-const STYLE = `
-:root { color-scheme: light dark; --ink: #1a1d21; --dim: #5b6470; --line: #d9dee4; --wash: #f4f6f8; --accent: #0b5cad }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ec; --dim: #9aa4b0; --line: #333b45; --wash: #1c2127; --accent: #7db8f5 }
-  body { background: #14181c }
-}
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 56rem; padding: 1rem; color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
-h1 { margin: 1rem 0 0 } h2 { margin: 2.5rem 0 .5rem; text-transform: capitalize }
-p { margin: .5rem 0 } a { color: var(--accent) } .dim { color: var(--dim) }
-nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 1rem 0; text-transform: capitalize }
-code, pre { font: .875rem/1.5 ui-monospace, monospace }
-pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: .75rem }
-code { overflow-wrap: anywhere }
-details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: 0 .75rem }
-summary { cursor: pointer; padding: .75rem 0 } summary b { font-family: ui-monospace, monospace }
-dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
-`
-
-const POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-function answerHtml(html: string): Answer {
-  const answer = answerText(200, 'text/html; charset=utf-8', html)
-  answer.headers['content-security-policy'] = POLICY
-  answer.headers['referrer-policy'] = 'no-referrer'
-  return answer
-}
-
-function renderReference(document: OpenApiDocument): string {
+function renderReference(document: OpenApiDocument): Answer {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
@@ -71,16 +39,13 @@ function renderReference(document: OpenApiDocument): string {
   })
   const links = document.tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
   const { title, summary, version, description } = document.info
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${encode(title)}</title><style>${STYLE}</style></head><body>
-<h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
+  const body = `<h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
 ${paragraphs(String(description))}
 <p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p>
 <nav>${links.join('')}</nav>
 <main>${sections.join('')}
-<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>
-</body></html>`
+<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>`
+  return answerHtml({ title: String(title), body })
 }
 
 function renderOperation(method: string, path: string, operation: OpenApiOperation): string {
@@ -150,16 +115,4 @@ function paragraphs(text: string): string {
     .split('\n\n')
     .map((each) => `<p>${encode(each)}</p>`)
     .join('')
-}
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function encode(text: unknown): string {
-  return String(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

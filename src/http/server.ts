@@ -173,6 +173,7 @@ class Port {
       method: request.method ?? '',
       target: request.url ?? '/',
       headers: request.headers,
+      client: request.socket.remoteAddress ?? '',
       readBody: (limitBytes: number) => body.read(limitBytes),
     }
     void this.#options.answerer(ask).then((answer) => this.#send(answer, request, response, body))
