@@ -1,0 +1,302 @@
+/**
+ * Requests drawn from the schemas and from what schemas do not foresee, against a whole product in memory. Whatever is
+ * asked, the answer is no fault of ours and is what the OpenAPI document says.
+ */
+import fc from 'fast-check'
+import { type App, openEphemeral } from '../../src/app.js'
+import { ensureStarters } from '../../src/cli/starters.js'
+import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
+import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
+import { describeEndpoint, type Endpoint } from '../../src/http/router.js'
+import { completeService } from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import type { Schema } from '../../src/operations/schema.js'
+import { createContract } from './contract.js'
+
+/** What is drawn; ids of things that exist are filled in when it is sent. */
+interface Draw {
+  endpoint: Endpoint
+  /** For each path parameter: which of the known ids, or a text. */
+  ids: (number | string)[]
+  search: string
+  headers: Record<string, string>
+  body: string | Uint8Array
+  key: 'management' | 'private' | 'public' | 'none' | 'unknown'
+}
+
+const HOSTILE = [
+  '',
+  '\0',
+  '..',
+  '../../etc/passwd',
+  '__proto__',
+  'constructor',
+  'toString',
+  '{{ data }}',
+  '{{ data | alias_preserve_format }}',
+  "{{ data | reveal: 1, 1, '#' }}",
+  '{{ data.number | reveal_last: 4 }}',
+  '{% for a in (1..100000000) %}x{% endfor %}',
+  '{{ data | json: "$..*" }}',
+  '{{',
+  'a:b AND (c OR NOT d)',
+  'data:"x" OR -id:y*',
+  '/pci/high/',
+  '/',
+  '/a//b/',
+  '1/1/2100',
+  '2100-02-30T00:00:00Z',
+  '4242424242424242',
+  '💥',
+  'é',
+  'x'.repeat(401),
+]
+
+const text = fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ maxLength: 20 }), fc.uuid())
+const anyJson = fc.oneof(
+  { weight: 3, arbitrary: text },
+  fc.integer(),
+  fc.boolean(),
+  fc.constant(null),
+  fc.jsonValue({ maxDepth: 3 }),
+)
+
+/** Mostly what the schema asks for, sometimes anything. */
+function drawValue(schema: Schema): fc.Arbitrary<unknown> {
+  return fc.oneof({ weight: 12, arbitrary: drawValid(schema) }, { weight: 1, arbitrary: anyJson })
+}
+
+function drawValid(schema: Schema): fc.Arbitrary<unknown> {
+  if (schema.type === undefined) return anyJson
+  if (schema.type === 'string') return schema.enum === undefined ? text : fc.constantFrom(...schema.enum)
+  if (schema.type === 'boolean') return fc.boolean()
+  if (schema.type === 'array') return fc.array(drawValue(schema.items), { maxLength: 3 })
+  if (schema.type === 'object') return drawObject(schema.properties ?? {}, schema)
+  return fc.integer({ min: (schema.minimum ?? 0) - 1, max: Math.min(schema.maximum ?? 100, 200) })
+}
+
+function drawObject(
+  properties: Readonly<Record<string, Schema>>,
+  {
+    required = [],
+    additionalProperties,
+  }: { required?: readonly string[]; additionalProperties: boolean | Schema },
+): fc.Arbitrary<unknown> {
+  const drawn = Object.fromEntries(
+    Object.entries(properties).map(([name, each]) => [name, drawNamed(name, drawValue(each))]),
+  )
+  const needed = required.filter((name) => Object.hasOwn(drawn, name))
+  const named = fc.record(drawn, { requiredKeys: needed, noNullPrototype: true })
+  if (typeof additionalProperties !== 'object') return named
+  const entries = fc.dictionary(text, drawValue(additionalProperties), { maxKeys: 3, noNullPrototype: true })
+  return fc.tuple(named, entries).map(([own, more]) => ({ ...own, ...more }))
+}
+
+/** What makes sense under a name, where the schema cannot say it; so that what comes after validation is reached as well. */
+const SENSIBLE: Readonly<Record<string, readonly unknown[]>> = {
+  id: ['my-id-1', 'my-id-2', '{{ data | alias_preserve_length: 0, 2 }}'],
+  containers: [['/pci/high/'], ['/general/', '/pii/low/']],
+  container: ['/', '/pci/'],
+  mask: ['{{ data }}', { shown: '{{ data.number | reveal_last: 4 }}' }, null],
+  search_indexes: [['{{ data | stringify | last4 }}']],
+  fingerprint_expression: ['{{ data | stringify }}'],
+  metadata: [{ a: 'b' }],
+  expires_at: ['1/1/2100', '2100-01-01'],
+  name: ['a name'],
+  email: ['ada@example.com'],
+  query: ['', 'type:card OR metadata.a:b', 'NOT container:/pci/*'],
+  permissions: [['token:create'], ['token:read', 'token:use'], ['log:read']],
+  rules: [[], [{ priority: 1, container: '/', transform: 'mask', permissions: ['token:read'] }]],
+  settings: [{ deduplicate_tokens: 'true' }, { deduplicate_tokens: 'false' }],
+}
+
+function drawNamed(name: string, drawn: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  const sensible = SENSIBLE[name]
+  if (sensible === undefined) return drawn
+  return fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...sensible) }, { weight: 1, arbitrary: drawn })
+}
+
+/** Data that fits its type. */
+const TYPED_DATA = [
+  { type: 'card', data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2099 } },
+  { type: 'bank', data: { routing_number: '021000021', account_number: '1234567' } },
+  { type: 'social_security_number', data: '123-45-6789' },
+  { type: 'token', data: { name: 'Ada', list: [1, 2, { a: null }] } },
+  { type: 'card_number', data: '4242424242424242' },
+]
+
+function drawBody({ definition, takesBody, query, segments }: Endpoint): fc.Arbitrary<string | Uint8Array> {
+  if (!takesBody) return fc.constant('')
+  const isElsewhere = (name: string) => Object.hasOwn(query, name) || segments.includes(`{${name}}`)
+  const properties = Object.fromEntries(
+    Object.entries((definition.input.properties ?? {}) as Record<string, Schema>).filter(
+      ([name]) => !isElsewhere(name),
+    ),
+  )
+  const whole = definition.wholeBody === undefined ? undefined : properties[definition.wholeBody]
+  const value = whole === undefined ? drawObject(properties, definition.input) : drawValue(whole)
+  const typed = fc
+    .tuple(value, fc.constantFrom(...TYPED_DATA))
+    .map(([drawn, data]) => ({ ...(drawn as object), ...data }))
+  return fc.oneof(
+    { weight: 10, arbitrary: value.map((drawn) => JSON.stringify(drawn) ?? '') },
+    { weight: 6, arbitrary: typed.map((drawn) => JSON.stringify(drawn)) },
+    { weight: 1, arbitrary: fc.string() },
+    { weight: 1, arbitrary: fc.uint8Array({ maxLength: 40 }) },
+  )
+}
+
+function drawSearch({ query }: Endpoint): fc.Arbitrary<string> {
+  const names = Object.entries(query).flatMap(([name, schema]) =>
+    schema.type === 'object' ? [`${name}.a`, `${name}[b]`] : [name],
+  )
+  if (names.length === 0) return fc.constant('')
+  const value = fc.oneof(text, fc.integer({ min: -1, max: 120 }).map(String))
+  const pair = fc
+    .tuple(fc.constantFrom(...names, 'unknown'), value)
+    .map(([name, each]) => `${encodeURIComponent(name)}=${encodeURIComponent(each)}`)
+  return fc.oneof(
+    { weight: 12, arbitrary: fc.array(pair, { maxLength: 4 }).map((pairs) => pairs.join('&')) },
+    { weight: 1, arbitrary: fc.string({ maxLength: 10 }) },
+  )
+}
+
+const drawHeaders: fc.Arbitrary<Record<string, string>> = fc.oneof(
+  { weight: 20, arbitrary: fc.constant({}) },
+  fc.constantFrom<Record<string, string>>(
+    { 'content-type': 'text/plain' },
+    { 'content-encoding': 'gzip' },
+    { accept: 'application/json' },
+    { 'svc-trace-id': 'mine' },
+    { 'svc-trace-id': 'not fit to be logged' },
+  ),
+)
+
+function drawRequest(endpoint: Endpoint): fc.Arbitrary<Draw> {
+  const count = endpoint.segments.filter((each) => each.startsWith('{')).length
+  const id = fc.oneof({ weight: 4, arbitrary: fc.nat() }, { weight: 1, arbitrary: text })
+  return fc.record({
+    endpoint: fc.constant(endpoint),
+    ids: fc.array(id, { minLength: count, maxLength: count }),
+    search: drawSearch(endpoint),
+    headers: drawHeaders,
+    body: drawBody(endpoint),
+    key: fc.oneof(
+      { weight: 10, arbitrary: fc.constant(isForManagement(endpoint) ? 'management' : 'private') },
+      { weight: 2, arbitrary: fc.constant('public') },
+      { weight: 1, arbitrary: fc.constantFrom('none', 'unknown', 'management', 'private') },
+    ) as fc.Arbitrary<Draw['key']>,
+  })
+}
+
+function isForManagement({ definition }: Endpoint): boolean {
+  return !definition.permissions.some((permission) => permission.startsWith('token:'))
+}
+
+/** A product that requests change: sooner or later one of them takes its tenant, its keys or their permissions. */
+interface World {
+  app: App
+  answerer: Answerer
+  keys: Record<Draw['key'], string>
+  ids: string[]
+}
+
+const MOST_IDS = 200
+/** After so many the world is exchanged for a fresh one. */
+const WORLD_REQUESTS = 200
+const VERSION = '0.0.0'
+
+async function createWorld(faults: unknown[]): Promise<World> {
+  const app = await openEphemeral({ tenantName: 'fuzz' })
+  const starters = await ensureStarters(app)
+  const service = { host: app, registry, authenticate, version: VERSION }
+  const answerer = createAnswerer(completeService({ ...service, reportFault: (error) => faults.push(error) }))
+  const keyOf = (type: 'management' | 'private' | 'public') => starters[type]?.key ?? ''
+  return {
+    app,
+    answerer,
+    keys: {
+      management: keyOf('management'),
+      private: keyOf('private'),
+      public: keyOf('public'),
+      none: '',
+      unknown: 'key_1111111111111111111111',
+    },
+    ids: ['nothing'],
+  }
+}
+
+export interface FuzzResult {
+  /** How many answers had each status. */
+  statuses: Record<number, number>
+}
+
+/** Sends `count` requests. @throws Error with the smallest request found that breaks the rules, and the seed */
+export async function runFuzz(count: number): Promise<FuzzResult> {
+  const faults: unknown[] = []
+  const statuses: Record<number, number> = {}
+  const document: OpenApiDocument = createDocument(registry, {
+    version: VERSION,
+    prefix: 'svc',
+    bodyLimitBytes: 1024 * 1024,
+  })
+  const contract = createContract(document)
+  let world = await createWorld(faults)
+  let sent = 0
+  const endpoints = registry.operations.map(describeEndpoint)
+  const draws = fc.oneof(...endpoints.map(drawRequest))
+  await fc.assert(
+    fc.asyncProperty(draws, async (draw) => {
+      const { method, path } = draw.endpoint
+      const answer = await send(world, draw)
+      statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
+      const breach = contract.findBreach(method, path, answer)
+      const fault = faults.shift()
+      if (fault !== undefined) throw new Error(`${method} ${path}: a fault of ours`, { cause: fault })
+      if (answer.status >= 500) throw new Error(`${method} ${path}: ${answer.body}`)
+      if (breach !== undefined) throw new Error(`${method} ${path}: ${breach}\n${answer.body}`)
+      remember(world, answer.body)
+      const isLockedOut = answer.status === 401 && draw.key !== 'none' && draw.key !== 'unknown'
+      if (isLockedOut || ++sent % WORLD_REQUESTS === 0) world = await replace(world, faults)
+    }),
+    { numRuns: count },
+  )
+  await world.app.close()
+  return { statuses }
+}
+
+async function replace({ app }: World, faults: unknown[]): Promise<World> {
+  await app.close()
+  return createWorld(faults)
+}
+
+function send({ answerer, keys, ids }: World, { endpoint, ids: chosen, search, headers, body, key }: Draw) {
+  const { definition, method, path, takesBody } = endpoint
+  let at = 0
+  const target = path.replaceAll(/\{[a-z_]+\}/g, () => {
+    const id = chosen[at++] ?? ''
+    const spelled = typeof id === 'number' ? ids[id % ids.length]! : id
+    // An empty id would be another path.
+    return encodeURIComponent(spelled || '-')
+  })
+  const bytes = Buffer.from(body as string)
+  return answerer({
+    method,
+    target: search === '' ? target : `${target}?${search}`,
+    headers: {
+      ...(takesBody ? { 'content-type': definition.contentType ?? 'application/json' } : {}),
+      ...(keys[key] === '' ? {} : { 'svc-api-key': keys[key] }),
+      ...headers,
+    },
+    readBody: async (limitBytes) => (bytes.length > limitBytes ? undefined : bytes),
+  })
+}
+
+/** Ids that were answered, so that later requests ask for what exists. */
+function remember({ ids }: World, body: string): void {
+  for (const [, id] of body.matchAll(/"id":"([^"\\]+)"/g)) {
+    if (ids.length < MOST_IDS) ids.push(id!)
+    else ids[Math.floor(Math.abs(Math.sin(ids.length + id!.length)) * MOST_IDS)] = id!
+  }
+}
