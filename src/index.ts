@@ -1,0 +1,46 @@
+/**
+ * The library: a vault in this process, and the server over it, for tests that embed either. A handler answers a
+ * `Request` with a `Response` and needs no port.
+ */
+import { type App, openEphemeral } from './app.js'
+import { createHandler as createAnswer } from './http/handle.js'
+import type { RunningServer } from './http/server.js'
+import { completeService, type ServiceOptions, type SocketOptions, serveHttp } from './http/start.js'
+import { registry } from './operations/all.js'
+import { authenticate } from './operations/authenticate.js'
+import { VERSION } from './version.js'
+
+export { type App, createVault, type Opener, openEphemeral, openVault, type Place } from './app.js'
+export { CofferError, type ErrorCode, type Problem } from './errors.js'
+export type { RunningServer } from './http/server.js'
+export type { SocketOptions } from './http/start.js'
+export { registry } from './operations/all.js'
+
+/** What may be said of a service; the vault and the operations are those of the product. */
+export type HandlerOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>
+
+function serviceOf(app: App, options: HandlerOptions): ServiceOptions {
+  return { ...options, host: app, registry, authenticate, version: VERSION }
+}
+
+/** The interface of `app` as a function; every request is authenticated like one that came over a socket. */
+export function createHandler(
+  app: App,
+  options: HandlerOptions = {},
+): (request: Request) => Promise<Response> {
+  return createAnswer(completeService(serviceOf(app, options)))
+}
+
+/** The same on a port; loopback unless `sockets.addresses` says otherwise. Closing the vault stays the caller's. */
+export function startServer(
+  app: App,
+  sockets: SocketOptions = {},
+  options: HandlerOptions = {},
+): Promise<RunningServer> {
+  return serveHttp(serviceOf(app, options), sockets)
+}
+
+/** A vault in memory with one tenant, for a test suite. */
+export function openTestVault(): Promise<App> {
+  return openEphemeral({ tenantName: 'test' })
+}
