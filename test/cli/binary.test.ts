@@ -1,0 +1,183 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
+
+const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
+
+t.setTimeout(120_000)
+
+async function open(t: Test): Promise<Machine> {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  return machine
+}
+
+interface Row {
+  use: string
+  expression: string
+  scope?: unknown
+  result?: unknown
+  error?: string
+}
+
+t.test('the expression table holds through the program', async (t) => {
+  const path = new URL('../../../fixtures/expressions.json', import.meta.url)
+  const { scope, rows } = JSON.parse(readFileSync(path, 'utf8')) as { scope: { data: unknown }; rows: Row[] }
+  const masks = rows.filter(({ use, scope: own }) => use === 'mask' && own === undefined)
+  const ask = (some: Row[]) => {
+    const mask = Object.fromEntries(some.map(({ expression }, at) => [`row${at}`, expression]))
+    const body = { type: 'token', data: scope.data, mask }
+    return machine.coffer(['token', 'create', '--output', 'json'], JSON.stringify(body))
+  }
+  const machine = await open(t)
+  const good = masks.filter(({ error }) => error === undefined)
+  t.ok(good.length > 150, `${good.length} rows`)
+  const made = await ask(good)
+  t.equal(made.code, 0, made.stderr)
+  const { data } = JSON.parse(made.stdout) as { data: Record<string, unknown> }
+  good.forEach(({ expression, result }, at) => {
+    t.strictSame(data[`row${at}`], result, expression)
+  })
+
+  const bad = masks.filter(({ error }) => error !== undefined)
+  t.ok(bad.length > 50, `${bad.length} rows that are refused`)
+  const refused = await ask(bad)
+  t.equal(refused.code, 2)
+  const { errors } = JSON.parse(refused.stderr) as { errors: Record<string, string[]> }
+  // What fails while it is rendered shows once everything is well spelled.
+  const unsaid = bad.filter((_, at) => errors[`mask.row${at}`] === undefined)
+  const rendered = JSON.parse((await ask(unsaid)).stderr) as { errors: Record<string, string[]> }
+  bad.forEach((row, at) => {
+    const said = errors[`mask.row${at}`] ?? rendered.errors[`mask.row${unsaid.indexOf(row)}`]
+    t.same(said, [row.error], row.expression)
+  })
+})
+
+t.test('a process that is killed loses nothing that it acknowledged', async (t) => {
+  const machine = await open(t)
+  const acknowledged: string[] = []
+  for (let delayMs = 0; delayMs <= 220; delayMs += 10) {
+    const child = machine.start(['token', 'create', '--output', 'id'])
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(CARD)
+    const killing = setTimeout(() => child.kill('SIGKILL'), delayMs)
+    const { stdout } = await waitFor(child)
+    clearTimeout(killing)
+    acknowledged.push(...stdout.split('\n').filter((id) => id.length === 36))
+  }
+  const { code, stdout, stderr } = await machine.coffer(['token', 'list', '--all', '--output', 'id'])
+  t.equal(code, 0, stderr)
+  const kept = new Set(stdout.trim().split('\n'))
+  t.same(
+    acknowledged.filter((id) => !kept.has(id)),
+    [],
+  )
+  t.equal((await machine.bash(ECHO_LINE)).code, 0, 'and the vault can be written to')
+})
+
+t.test('several at once take their turns', async (t) => {
+  const machine = await open(t)
+  const runs = await Promise.all(
+    Array.from({ length: 6 }, () => machine.coffer(['token', 'create', '--output', 'id'], CARD)),
+  )
+  t.same(
+    runs.map(({ code, stderr }) => [code, stderr]),
+    runs.map(() => [0, '']),
+  )
+  const list = await machine.coffer(['token', 'list', '--output', 'id'])
+  t.same(list.stdout.trim().split('\n').sort(), runs.map(({ stdout }) => stdout.trim()).sort())
+})
+
+t.test('streams that are closed, empty, full or left early', async (t) => {
+  const machine = await open(t)
+  const body = JSON.stringify({ type: 'token', data: 'x'.repeat(200_000), mask: '{{ data }}', id: 'large' })
+  t.equal((await machine.coffer(['token', 'create', '--output', 'id'], body)).code, 0)
+  const left = await machine.bash('coffer token get large | head -c 10 >/dev/null; echo "${PIPESTATUS[0]}"')
+  t.same([left.stdout, left.stderr], ['0\n', ''], '| head')
+  const early = await machine.bash('coffer token list --all --output ndjson | true; echo "${PIPESTATUS[0]}"')
+  t.same([early.stdout, early.stderr], ['0\n', ''], '| true')
+  const missing =
+    'error: Missing: --type, --data. Give them as flags, as --file, or as JSON on standard input.\n'
+  t.match(await machine.bash('coffer token create </dev/null'), { code: 2, stdout: '', stderr: missing })
+  t.match(await machine.bash('coffer token create <&-'), { code: 2, stdout: '' }, 'no standard input at all')
+  t.match(
+    await machine.bash('coffer token list --output id >&-'),
+    { code: 0, stdout: '' },
+    'no standard output at all',
+  )
+  t.match(
+    await machine.bash('coffer token get none 2>&-'),
+    { code: 3, stdout: '', stderr: '' },
+    'no standard error at all',
+  )
+  if (existsSync('/dev/full')) {
+    const full = await machine.bash('coffer token list >/dev/full')
+    t.same([full.code, full.stderr], [1, 'error: The output could not be written (ENOSPC).\n'])
+  }
+  const waiting = machine.start(['token', 'list', '--output', 'id'])
+  const { code } = await waitFor(waiting)
+  t.equal(code, 0, 'a standard input that nobody closes is not waited for')
+})
+
+t.test('an interrupt ends the demo with 130 and leaves nothing behind', async (t) => {
+  const machine = await open(t)
+  const child = machine.start(['demo'])
+  child.stdout?.once('data', () => child.kill('SIGINT'))
+  const { code, stderr } = await waitFor(child)
+  t.same([code, stderr], [130, 'error: Interrupted.\n'])
+  t.same(
+    readdirSync(machine.place).filter((name) => name.startsWith('coffer-demo-')),
+    [],
+  )
+})
+
+t.test('a command loads what it needs and nothing else', async (t) => {
+  const machine = await open(t)
+  t.equal(
+    (await machine.coffer(['token', 'create', '--output', 'id'], CARD.replace('{', '{"id":"one",'))).code,
+    0,
+  )
+  const probe = join(machine.place, 'probe.cjs')
+  const found = join(machine.place, 'loaded.json')
+  writeFileSync(
+    probe,
+    `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(found)}, JSON.stringify(Object.keys(require.cache))))`,
+  )
+  const loadedBy = async (...words: string[]) => {
+    const child = machine.start(words, ['--require', probe])
+    child.stdin?.end()
+    t.equal((await waitFor(child)).code, 0, words.join(' '))
+    const files = JSON.parse(readFileSync(found, 'utf8')) as string[]
+    return files.filter((file) => file !== probe && file !== PROGRAM).map((file) => file.split('/').at(-1)!)
+  }
+  for (const words of [['--version'], ['--help'], ['token', 'create', '--help'], ['help', 'exit-codes']])
+    t.same(await loadedBy(...words), [], words.join(' '))
+  const never = [
+    'liquidjs.cjs',
+    'inquirer.cjs',
+    'cli-table3.cjs',
+    'chalk.cjs',
+    'json-p3.cjs',
+    'nodemailer.cjs',
+  ]
+  for (const words of [
+    ['token', 'get', 'one'],
+    ['token', 'list'],
+    ['token', 'delete', 'one', '--yes'],
+  ]) {
+    const loaded = await loadedBy(...words)
+    t.same(
+      never.filter((name) => loaded.includes(name)),
+      [],
+      words.join(' '),
+    )
+  }
+  t.ok(
+    (await loadedBy('token', 'list', '--output', 'table', '--color', 'always')).includes('chalk.cjs'),
+    'what is needed is seen',
+  )
+  const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
+  t.notMatch(bundle, 'schema with key or id', 'the compiler of ajv stays at home')
+  t.notMatch(bundle, 'lockdown(', 'and so does ses')
+})

@@ -1,0 +1,21 @@
+/** The line that everybody types first, a thousand times in a row through the real program. */
+import t from 'tap'
+import { createMachine, ECHO_LINE } from '../cli/binary.js'
+
+const RUNS = 1000
+
+t.test(
+  'the line that everybody types first works a thousand times in a row',
+  { timeout: 30 * 60_000 },
+  async (t) => {
+    const machine = await createMachine()
+    t.teardown(() => machine.remove())
+    for (let run = 0; run < RUNS; run++) {
+      const { code, stdout, stderr } = await machine.bash(ECHO_LINE)
+      if (code !== 0 || stderr !== '' || JSON.parse(stdout).data.number !== 'XXXXXXXXXXXX4242')
+        throw new Error(`run ${run} ended with ${code}: ${stdout}${stderr}`)
+    }
+    const list = JSON.parse((await machine.coffer(['token', 'list', '--size', '1'])).stdout)
+    t.equal(list.pagination.total_items, RUNS)
+  },
+)
