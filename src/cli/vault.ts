@@ -45,18 +45,21 @@ export async function initVault(desk: Desk, flags: Readonly<Record<string, unkno
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })
-  await printNotice(terminal, adviseAfterInit(keyFile))
+  await printNotice(terminal, adviseAfterInit(flags, keyFile))
 }
 
-function adviseAfterInit(keyFile: string | undefined): string {
+/** What was said on this line has to be said again on the next; what a variable said has not. */
+function adviseAfterInit(flags: Readonly<Record<string, unknown>>, keyFile: string | undefined): string {
+  const vault = typeof flags.vault === 'string' ? ` --vault ${flags.vault}` : ''
+  const key = typeof flags.keyFile === 'string' ? ` --key-file ${flags.keyFile}` : ''
   const loss =
     keyFile === undefined
       ? 'Nothing but the passphrase opens this vault: if it is forgotten, everything in it is lost.'
       : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
   return `${loss}
 
-Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create
-See it:           coffer token list`
+Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
+See it:           coffer token list${vault}${key}`
 }
 
 /** @throws CofferError `usage` */

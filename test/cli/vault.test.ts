@@ -73,7 +73,8 @@ function readBytes(home: Home, name: string): string {
 
 t.test('a vault can stand elsewhere, and is found from below', async (t) => {
   const home = createHome(t)
-  await home.json(['init', '--vault', 'safe', '--key-file', 'own.key'])
+  const made = await home.run(['init', '--vault', 'safe', '--key-file', 'own.key'])
+  t.match(made.stderr, 'coffer token list --vault safe --key-file own.key\n', 'the next step works as pasted')
   const own = ['--vault', 'safe', '--key-file', 'own.key']
   t.equal((await home.json(['vault', 'status', ...own])).directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
