@@ -195,14 +195,14 @@ t.test(
   'the owner sees lines of the console and the stack of what failed, and no place of this machine',
   async (t) => {
     const { console, stack, durationMs, memoryMiB } = await invoke(`module.exports = async (req) => {
-    console.log('a %s %d', 'b', 3, { c: [1] }); console.warn(new Map([[1, 2]])); console.error(new Error('e %s')); console.info(); console.debug(null)
+    console.log('a %s %d', 'b', 3, { c: [1] }); console.warn('%j', [1, { x: 1 }]); console.error(new Error('e %s')); console.info(); console.debug(null)
     inner()
   }
   function inner() { throw new Error('deep') }`)
     t.same(console, [
       { level: 'log', text: 'a b 3 { c: [ 1 ] }' },
-      { level: 'warn', text: 'Object(1) [Map] { 1 => 2 }' },
-      { level: 'error', text: 'Error: e %s\n    at module.exports (reactor.js:2:96)' },
+      { level: 'warn', text: '[1,{"x":1}]' },
+      { level: 'error', text: 'Error: e %s\n    at module.exports (reactor.js:2:98)' },
       { level: 'info', text: '' },
       { level: 'debug', text: 'null' },
     ])

@@ -1,0 +1,508 @@
+import * as crypto from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { ClientCall, ReactorRun } from '../../src/operations/reactor-runtime.js'
+import { createReactorPool } from '../../src/reactor/pool.js'
+
+const fixtures = new URL('../../../fixtures/formulas/', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, fixtures), 'utf8')
+
+interface Seen {
+  method: string
+  url: URL
+  headers: IncomingMessage['headers']
+  body: string
+}
+type Answer = { status?: number; headers?: Record<string, string>; body?: string; json?: unknown }
+
+const json = (value: unknown, status = 200): Answer => ({ status, json: value })
+const seen: Seen[] = []
+const hmac = (key: crypto.BinaryLike, text: string) => crypto.createHmac('sha256', key).update(text).digest()
+const md5 = (text: string) => crypto.createHash('md5').update(text).digest('hex')
+const rsa = crypto.generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+})
+const ec = crypto.generateKeyPairSync('ec', {
+  namedCurve: 'P-256',
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+})
+let failures = 2
+
+/** What the services that the programs call answer; each checks what it is sent as the real one would. */
+const SERVICES: Record<string, (request: Seen) => Answer | undefined> = {
+  '/v1/charges': ({ headers, body }) => {
+    if (headers.authorization !== `Basic ${Buffer.from('sk_test:').toString('base64')}`)
+      return json({ error: { message: 'who are you' } }, 401)
+    const form = new URLSearchParams(body)
+    const number = form.get('card[number]')!
+    if (number.endsWith('0002')) return json({ error: { message: 'declined' } }, 402)
+    return json(
+      { id: `ch_${form.get('amount')}_${form.get('card[exp_month]')}`, card: { last4: number.slice(-4) } },
+      201,
+    )
+  },
+  '/soap': ({ body, headers }) => {
+    const name = /<Name>(.*?)<\/Name>/.exec(body)![1]!
+    const result =
+      headers.soapaction === '"VerifyPerson"' && (body.match(/<Line>/g) ?? []).length === 2 ? 'OK' : 'BAD'
+    return {
+      body: `<s:Envelope><s:Body><r:Name a="b">${name}</r:Name><r:Result>${result}</r:Result></s:Body></s:Envelope>`,
+    }
+  },
+  '/report.csv': () => ({
+    body: 'merchant,amount\r\n"Zoë, Inc.",10.10\r\n"A ""quoted"" one",1.00\r\n"Zoë, Inc.",0.20\r\n',
+  }),
+  '/documents': ({ method, headers, body, url }) => {
+    const date = headers['x-date'] as string
+    const sha = (text: string) => crypto.createHash('sha256').update(text).digest('hex')
+    const canonical = [
+      method,
+      url.pathname,
+      'a=1&b=2',
+      `host:${headers.host}`,
+      `x-date:${date}`,
+      '',
+      'host;x-date',
+      sha(body),
+    ].join('\n')
+    const key = ['region', 'service', 'request'].reduce(
+      (k: crypto.BinaryLike, part) => hmac(k, part),
+      hmac('V4shh', date.slice(0, 8)),
+    )
+    const signature = hmac(
+      key,
+      ['V4-HMAC-SHA256', date, date.slice(0, 8), sha(canonical)].join('\n'),
+    ).toString('hex')
+    return {
+      status: headers.authorization === `V4-HMAC-SHA256 Credential=AK, Signature=${signature}` ? 201 : 403,
+      body: 'stored',
+    }
+  },
+  '/transfers': ({ headers, body }) => {
+    const digest = `SHA-256=${crypto.createHash('sha256').update(body).digest('base64')}`
+    const isGood = crypto.verify(
+      'sha256',
+      Buffer.from(body),
+      rsa.publicKey,
+      Buffer.from(headers.signature as string, 'base64'),
+    )
+    if (!isGood || headers.digest !== digest) return json({ signature: 'bad' }, 401)
+    return JSON.parse(body).cents > 1000 ? json({ cents: 'too much' }, 422) : json({ id: 'tr_1' })
+  },
+  '/oauth/token': ({ body }) => {
+    const form = new URLSearchParams(body)
+    if (form.get('client_secret') !== 'cs' || form.getAll('scope').length !== 2) return json({}, 400)
+    return json({ access_token: `t${seen.filter(({ url }) => url.pathname === '/oauth/token').length}` })
+  },
+  '/accounts/a%2Fb': ({ headers }) =>
+    headers.authorization === 'Bearer t2' ? json({ balance: 7 }) : json({}, 401),
+  '/bin/424242': () => (failures-- > 0 ? { status: 503 } : json({ bank: 'First' })),
+  '/bin/400000': () => ({ status: 500 }),
+  '/graphql': ({ body }) => {
+    const { query, variables } = JSON.parse(body)
+    if (!query.includes('mutation Save')) return json({ errors: [{ message: 'no mutation' }] })
+    return variables.input.ssn === ''
+      ? json({ errors: [{ message: 'ssn is empty' }] })
+      : json({ data: { save: { id: 'p1' } } })
+  },
+  '/digest': ({ headers }) => {
+    const fields = Object.fromEntries(
+      [...(headers.authorization ?? '').matchAll(/(\w+)="?([^",]*)"?/g)].map(([, k, v]) => [k, v]),
+    )
+    const expected = md5(
+      [md5('ada:r:pw'), 'n1', fields.nc, fields.cnonce, 'auth', md5('GET:/digest')].join(':'),
+    )
+    return fields.response === expected
+      ? { status: 200 }
+      : { status: 401, headers: { 'www-authenticate': 'Digest realm="r", nonce="n1", qop="auth"' } }
+  },
+  '/slow': () => undefined,
+  '/fast': () => json({ score: 9 }),
+  '/hook': ({ headers, body }) => {
+    const signature = hmac('sign', `${headers['webhook-timestamp']}.${body}`).toString('hex')
+    return headers['webhook-signature'] === signature ? json({ got: JSON.parse(body) }) : { status: 400 }
+  },
+  '/text': () => ({ headers: { 'content-type': 'text/plain' }, body: 'thanks' }),
+}
+
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk) => chunks.push(chunk))
+  request.on('end', () => {
+    const url = new URL(request.url!, 'http://x')
+    const asked = {
+      method: request.method!,
+      url,
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString(),
+    }
+    seen.push(asked)
+    const answer = SERVICES[url.pathname]?.(asked)
+    if (answer === undefined) return
+    const { status = 200, headers = {}, body = '' } = answer
+    const type = answer.json === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }
+    response
+      .writeHead(status, { ...type, ...headers })
+      .end(answer.json === undefined ? body : JSON.stringify(answer.json))
+  })
+})
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const port = (server.address() as AddressInfo).port
+const URL_ = `http://localhost:${port}`
+
+const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+const pool = createReactorPool({ node, allowNet: [`localhost:${port}`], settings: { prefix: 'bt' } })
+t.teardown(async () => {
+  await pool.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+interface Given {
+  args?: Record<string, unknown>
+  configuration?: Record<string, unknown>
+  client?: ClientCall
+}
+
+function run(name: string, { args = {}, configuration = {}, client }: Given): Promise<ReactorRun> {
+  const code = read(name)
+  return pool.run({
+    tenant: 1,
+    reactor: name,
+    code,
+    args,
+    configuration: { URL: URL_, ...configuration },
+    client: client ?? null,
+  })
+}
+
+async function rawOf(name: string, given: Given): Promise<unknown> {
+  const { outcome } = await run(name, given)
+  return outcome.kind === 'result' ? outcome.raw : { failed: [outcome.error.message, outcome.error.errors] }
+}
+
+const program = (name: string) => `programs/${name}.js`
+
+t.test('a card is charged at a payment API, and its refusals come back as ours', async (t) => {
+  const configuration = { SECRET_KEY: 'sk_test', API_URL: URL_ }
+  const args = {
+    amount: 12.5,
+    currency: 'eur',
+    card: { number: '4242424242424242', expiration_month: 7, expiration_year: 2031 },
+  }
+  t.same(await rawOf(program('charge-card'), { args, configuration }), { id: 'ch_12.5_7', last4: '4242' })
+  const declined = await run(program('charge-card'), {
+    args: { ...args, card: { ...args.card, number: '4000000000000002' } },
+    configuration,
+  })
+  t.match(declined.outcome, { error: { status: 402, errors: { card: ['declined'] } } })
+  const unknown = await run(program('charge-card'), {
+    args,
+    configuration: { ...configuration, SECRET_KEY: 'x' },
+  })
+  t.match(unknown.outcome, { error: { status: 401, errors: { error: ['who are you'] } } })
+})
+
+t.test('XML is built and read', async (t) => {
+  const args = { name: 'Ada & "Bob" <x>', ssn: '1', lines: ['a', 'b'] }
+  t.same(await rawOf(program('soap-request'), { args }), { result: 'OK', name: 'Ada & "Bob" <x>' })
+})
+
+t.test('CSV is read and written', async (t) => {
+  t.same(await rawOf(program('settlement-csv'), { args: { account: '77' } }), {
+    csv: '"A ""quoted"" one",1.00,77\n"Zoë, Inc.",10.30,77',
+    count: 3,
+  })
+})
+
+t.test('requests are signed with HMAC and with RSA', async (t) => {
+  const configuration = { ACCESS_KEY: 'AK', SECRET_KEY: 'shh' }
+  t.same(await rawOf(program('signed-request'), { args: { account_number: '1' }, configuration }), {
+    status: 201,
+    answer: 'stored',
+  })
+  const keys = { PRIVATE_KEY: rsa.privateKey }
+  t.same(await rawOf(program('rsa-signature'), { args: { transfer: { cents: 5 } }, configuration: keys }), {
+    id: 'tr_1',
+  })
+  const refused = await run(program('rsa-signature'), {
+    args: { transfer: { cents: 5000 } },
+    configuration: keys,
+  })
+  t.match(refused.outcome, {
+    error: { status: 400, message: 'The bank refused the transfer', errors: { cents: ['too much'] } },
+  })
+})
+
+t.test('tokens are paged through, and shared, with the bound client', async (t) => {
+  const all = ['FR', 'DE', 'FR', undefined, 'FR'].map((country) => (country ? { metadata: { country } } : {}))
+  const client: ClientCall = async (_name, [query]) => {
+    const { page, size } = query as { page: number; size: number }
+    return { data: all.slice((page - 1) * size, page * size), pagination: { total_pages: 3 } }
+  }
+  t.same(await rawOf(program('page-through-tokens'), { args: { type: 'token' }, client }), {
+    counts: { FR: 3, DE: 1, none: 1 },
+    pages: 3,
+  })
+  const { CofferError } = await import('../../src/errors.js')
+  const calls: unknown[] = []
+  const share: ClientCall = async (name, args) => {
+    calls.push([name, ...args])
+    if (name === 'tokens.createAssociation' && calls.length > 4) throw new CofferError('forbidden', 'No.')
+    return name === 'tokens.retrieve' ? { id: 'p', fingerprint: 'f' } : { id: 'c' }
+  }
+  const given = { args: { token_id: 'p' }, client: share }
+  t.same(await rawOf(program('share-token'), given), { child: 'c' })
+  t.same(calls[1], [
+    'tokens.createChild',
+    'p',
+    { type: 'token', data: { reference: 'f' }, searchIndexes: ['{{ data.reference }}'] },
+  ])
+  t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
+})
+
+t.test('an address is normalized', async (t) => {
+  const address = {
+    line1: '12. Élan  street',
+    line2: 'apartment #4',
+    city: 'São Paulo',
+    state: 'ny',
+    zip: '12345-6789',
+  }
+  t.same(await rawOf(program('normalize-address'), { args: { address } }), {
+    lines: ['12 ELAN ST', 'APT 4', 'SAO PAULO NY 12345-6789'],
+    zip: '12345',
+    plus4: '6789',
+  })
+})
+
+t.test('JSON Web Tokens verify', async (t) => {
+  const { token } = (await rawOf(program('create-jwt'), {
+    args: { subject: 'ada', claims: { x: 1 } },
+    configuration: { ISSUER: 'i', SECRET: 's' },
+  })) as { token: string }
+  const [header, payload, signature] = token.split('.') as [string, string, string]
+  t.equal(signature, hmac('s', `${header}.${payload}`).toString('base64url'))
+  t.match(JSON.parse(Buffer.from(payload, 'base64url').toString()), { iss: 'i', sub: 'ada', x: 1 })
+  const es = (await rawOf(program('create-jwt-es256'), {
+    args: { subject: 'bob' },
+    configuration: { PRIVATE_KEY: ec.privateKey },
+  })) as { token: string }
+  const at = es.token.lastIndexOf('.')
+  const key = { key: ec.publicKey, dsaEncoding: 'ieee-p1363' } as const
+  t.ok(
+    crypto.verify(
+      'sha256',
+      Buffer.from(es.token.slice(0, at)),
+      key,
+      Buffer.from(es.token.slice(at + 1), 'base64url'),
+    ),
+  )
+})
+
+t.test('client credentials are exchanged, and exchanged again when refused', async (t) => {
+  const configuration = { CLIENT_ID: 'c', CLIENT_SECRET: 'cs' }
+  t.same(await rawOf(program('oauth-client'), { args: { account: 'a/b' }, configuration }), {
+    attempt: 1,
+    balance: 7,
+  })
+  const refused = await run(program('oauth-client'), {
+    args: { account: 'a/b' },
+    configuration: { ...configuration, CLIENT_SECRET: 'x' },
+  })
+  t.match(refused.outcome, {
+    error: { status: 401, message: 'The client was refused', errors: { error: ['client'] } },
+  })
+})
+
+t.test('payloads are encrypted so that their readers can read them', async (t) => {
+  const { payload } = (await rawOf(program('encrypt-payload'), {
+    args: { ssn: '1' },
+    configuration: { PASSPHRASE: 'p' },
+  })) as { payload: string }
+  const bytes = Buffer.from(payload, 'base64')
+  const opened = crypto.createDecipheriv(
+    'aes-256-gcm',
+    crypto.scryptSync('p', bytes.subarray(0, 16), 32, { N: 1024 }),
+    bytes.subarray(16, 28),
+  )
+  opened.setAAD(Buffer.from('v1')).setAuthTag(bytes.subarray(28, 44))
+  t.equal(opened.update(bytes.subarray(44), undefined, 'utf8') + opened.final('utf8'), '{"ssn":"1"}')
+  const sealed = (await rawOf(program('encrypt-for-partner'), {
+    args: { pan: '4242' },
+    configuration: { PARTNER_KEY: rsa.publicKey },
+  })) as Record<'data' | 'iv' | 'key', string>
+  const key = crypto.privateDecrypt(
+    { key: rsa.privateKey, oaepHash: 'sha256' },
+    Buffer.from(sealed.key, 'base64'),
+  )
+  const cipher = crypto.createDecipheriv('aes-256-cbc', key, Buffer.from(sealed.iv, 'base64'))
+  t.equal(cipher.update(sealed.data, 'base64', 'utf8') + cipher.final('utf8'), '4242')
+})
+
+t.test('a NACHA file has its columns and totals', async (t) => {
+  const payments = [
+    { bank: { routing_number: '021000021', account_number: '12345' }, name: 'Ada', cents: 1050 },
+    { bank: { routing_number: '011401533', account_number: '9' }, name: 'Bob', cents: 1 },
+  ]
+  const { entries, control } = (await rawOf(program('ach-file'), { args: { payments } })) as {
+    entries: string[]
+    control: string
+  }
+  t.equal(
+    entries[0],
+    `622021000021${'12345'.padEnd(17)}0000001050${' '.repeat(15)}${'ADA'.padEnd(22)}  0000000000000001`,
+  )
+  t.equal(control, '82200000020003240155000000001051')
+})
+
+t.test('a card is split into token requests', async (t) => {
+  const card = { number: '5555555555554444', holder: 'Ada', month: 3, year: 2031 }
+  const { outcome } = await run(program('split-card'), { args: { card }, configuration: { SOURCE: 'web' } })
+  t.same(outcome, {
+    kind: 'result',
+    raw: { bin: '555555', brand: 'mastercard' },
+    tokenize: {
+      number: { type: 'card_number', data: '5555555555554444', metadata: { bin: '555555', source: 'web' } },
+      holder: { type: 'token', data: 'Ada', search_indexes: ['{{ data }}'] },
+      expiry: '03/31',
+    },
+  })
+})
+
+t.test('a service is asked again until it answers, or until it is given up', async (t) => {
+  const found = await run(program('bin-lookup'), { args: { number: '4242424242424242' } })
+  t.match(found.outcome, { raw: { bank: 'First', retries: 2 } })
+  t.same(
+    found.console.map(({ text }) => text),
+    ['retry in 5 ms after 503', 'retry in 10 ms after 503'],
+  )
+  const given = await run(program('bin-lookup'), { args: { number: '4000000000000002' } })
+  t.match(given.outcome, { error: { status: 503, errors: { error: ['the BIN service does not answer'] } } })
+  const bad = await run(program('bin-lookup'), { args: { number: '4242424242424241' } })
+  t.match(bad.outcome, { error: { status: 402, errors: { number: ['does not pass the Luhn check'] } } })
+})
+
+t.test('a GraphQL mutation, a digest login, a one-time password and a timeout work', async (t) => {
+  t.same(await rawOf(program('graphql-query'), { args: { person: { ssn: '1', name: 'A' } } }), { id: 'p1' })
+  t.match((await run(program('graphql-query'), { args: { person: { ssn: '', name: 'A' } } })).outcome, {
+    error: { status: 422, errors: { error: ['ssn is empty'] } },
+  })
+  t.same(await rawOf(program('digest-login'), { args: { password: 'pw' }, configuration: { USER: 'ada' } }), {
+    first: 401,
+    second: 200,
+  })
+  // RFC 6238, appendix B: the last six digits of the SHA-1 rows.
+  for (const [at, code] of [
+    [59, '287082'],
+    [1_111_111_109, '081804'],
+    [20_000_000_000, '353130'],
+  ] as const)
+    t.same(await rawOf(program('totp'), { args: { secret: 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ', at } }), {
+      code,
+    })
+  t.same(await rawOf(program('timeout-fallback'), { args: { zip: '1' } }), {
+    tried: ['AbortError'],
+    score: 9,
+    zip: '1',
+  })
+})
+
+t.test('what the TypeScript compiler makes runs', async (t) => {
+  t.same(await rawOf(program('compiled-from-typescript'), { args: { name: 'Ada' } }), { outcome: 'Declined' })
+})
+
+interface Official {
+  name: string
+  description: string
+  type: string
+  configuration: { name: string }[]
+  request_parameters: { name: string }[]
+  code: string
+}
+
+t.test('the official formulas read what they declare', async (t) => {
+  for (const name of ['card-alias', 'matching-hmac', 'json-webhook']) {
+    const formula = JSON.parse(read(`${name}.json`)) as Official
+    const { fault, args, configuration } = await pool.check(read(formula.code))
+    t.equal(fault, undefined)
+    t.same(configuration, formula.configuration.map((each) => each.name).sort())
+    t.same(args, formula.request_parameters.map((each) => each.name).sort())
+    t.ok(formula.type === 'official' && formula.description.length <= 1_000)
+  }
+})
+
+t.test('a card alias keeps the form of the number, and is always the same', async (t) => {
+  const alias = async (number: string, ALIAS_KEY = 'a key of sixteen') =>
+    ((await rawOf('card-alias.js', { args: { number }, configuration: { ALIAS_KEY } })) as { alias: string })
+      .alias
+  for (const number of ['4242424242424242', '378282246310005', '123456789015', '6304000000000000000']) {
+    const first = await alias(number)
+    t.match(first, new RegExp(`^${number.slice(0, 6)}\\d{${number.length - 10}}${number.slice(-4)}$`))
+    const sum = [...first]
+      .reverse()
+      .reduce(
+        (total, digit, at) =>
+          total + (at % 2 === 0 ? Number(digit) : [0, 2, 4, 6, 8, 1, 3, 5, 7, 9][Number(digit)]!),
+        0,
+      )
+    t.equal(sum % 10, 0, 'it passes the Luhn check')
+    t.not(first, number)
+    t.equal(await alias(number), first)
+    if (number.length > 12) t.not(await alias(number, 'another key, of more'), first)
+  }
+  t.match(
+    (await run('card-alias.js', { args: { number: '42' }, configuration: { ALIAS_KEY: 'a key of sixteen' } }))
+      .outcome,
+    { error: { status: 400 } },
+  )
+  t.match(
+    (
+      await run('card-alias.js', {
+        args: { number: '4242424242424242' },
+        configuration: { ALIAS_KEY: 'short' },
+      })
+    ).outcome,
+    { error: { status: 400, errors: { ALIAS_KEY: [/16/] } } },
+  )
+})
+
+t.test('an HMAC for matching is that of RFC 4231, and normalizes on request', async (t) => {
+  const of = (args: Record<string, unknown>) =>
+    rawOf('matching-hmac.js', { args, configuration: { HMAC_KEY: 'Jefe' } })
+  const expected = '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843'
+  t.same(await of({ value: 'what do ya want for nothing?' }), { hmac: expected })
+  t.same(await of({ value: '  WHAT do ya want for nothing? ', normalize: true }), { hmac: expected })
+  t.same(await of({ value: 'what do ya want for nothing?', encoding: 'base64' }), {
+    hmac: Buffer.from(expected, 'hex').toString('base64'),
+  })
+  t.match(
+    (
+      await run('matching-hmac.js', {
+        args: { value: 'x', encoding: 'latin1' },
+        configuration: { HMAC_KEY: 'k' },
+      })
+    ).outcome,
+    { error: { status: 400, errors: { encoding: [/hex/] } } },
+  )
+})
+
+t.test('a webhook posts what it is given, signed, to the allowed host only', async (t) => {
+  const hook = (path: string, base = URL_) =>
+    run('json-webhook.js', {
+      args: { card: { number: '4242' } },
+      configuration: { WEBHOOK_URL: `${base}${path}`, SIGNING_KEY: 'sign' },
+    })
+  t.match((await hook('/hook')).outcome, {
+    raw: { status: 200, answer: { got: { card: { number: '4242' } } } },
+  })
+  t.match((await hook('/text')).outcome, { raw: { status: 200, answer: null } })
+  t.match((await hook('/', 'http://localhost:1')).outcome, {
+    error: { status: 503, errors: { webhook: [/--allow-net/] } },
+  })
+})
