@@ -7,6 +7,7 @@ import { authenticate } from '../operations/authenticate.js'
 import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'
 import { printNotice } from './output.js'
+import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { ensureStarters, findStarters, type Starters } from './starters.js'
 import { sweepRegularly } from './sweeping.js'
@@ -55,7 +56,14 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   const { signal, terminal } = desk
   const { tls, addresses, port } = options
   const pem = tls === undefined ? {} : { tls: await readPem(desk, tls) }
-  const server = await serveHttp(createService(desk, options, app), { port, addresses, ...pem })
+  const mail = prepareMail(app, {
+    isRemote: options.isRemote,
+    isSecure: tls !== undefined,
+    write: (text) => terminal.stderr.write(text),
+    fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
+  })
+  const service = { ...createService(desk, options, app), pages: mail.pages }
+  const server = await serveHttp(service, { port, addresses, ...pem })
   desk.stopsItself()
   const sweeping = sweepRegularly(app, signal, (error) =>
     terminal.stderr.write(describeFault(error, 'sweep')),
@@ -65,7 +73,8 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
     if (signal.aborted) resolve()
   })
   const scheme = tls === undefined ? 'http' : 'https'
-  await announce(desk, options, app, { ...opened, url: `${scheme}://${options.hostName}:${server.port}` })
+  const url = `${scheme}://${options.hostName}:${server.port}`
+  await announce(desk, options, app, { ...opened, ...(await mail.start(url)), url })
   await stopped
   // Not waited for: whoever reads our messages may have stopped, and that must not keep us.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
@@ -120,14 +129,15 @@ async function announce(
   { terminal, config }: Desk,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
-  { url, starters, place }: Opened & { url: string },
+  { url, outboxUrl, starters, place }: Opened & { url: string; outboxUrl?: string },
 ): Promise<void> {
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
-    const line = { url, prefix, tenant_id: id, owner_id, applications: starters }
+    const line = { url, prefix, tenant_id: id, owner_id, applications: starters, outbox_url: outboxUrl }
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
   } else {
-    await write(terminal.stdout, introduce(url, nameHeaders(prefix).apiKey.toUpperCase(), place, starters))
+    const header = nameHeaders(prefix).apiKey.toUpperCase()
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, starters }))
   }
   if (isRemote && tls === undefined) {
     const danger = 'Other machines can reach this server, and everything they send can be read on the way.'
@@ -135,7 +145,13 @@ async function announce(
   }
 }
 
-function introduce(url: string, header: string, place: string, starters: Starters): string {
+interface Introduction extends Opened {
+  url: string
+  outboxUrl: string | undefined
+  header: string
+}
+
+function introduce({ url, outboxUrl, header, place, starters }: Introduction): string {
   const keys = Object.entries(starters).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
   const isNew = Object.values(starters).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
@@ -143,9 +159,10 @@ function introduce(url: string, header: string, place: string, starters: Starter
   const key = starters.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
   const advice =
     keys.length === 0 ? 'There is no application yet: start with --starter-apps to get three.\n' : ''
+  const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 Vault: ${place}
-${list}${advice}
+${outbox}${list}${advice}
 Try:
   curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
     -d '{"type":"card_number","data":"4242424242424242"}'

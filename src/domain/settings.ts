@@ -17,11 +17,13 @@ interface SettingEntry<T> {
 
 const MIB = 1024 * 1024
 
+/** Where the server listens unless somebody says otherwise. */
+export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
+
 /** Every setting, by its name. */
 export const VAULT_SETTINGS = {
   public_url: {
-    description: 'Where people reach this server; invitation links start with it',
-    default: 'http://localhost:4010',
+    description: 'Where people reach this server, for invitation links; unset, where it listens',
     read: readPublicUrl,
   },
   'mail.url': {

@@ -1,12 +1,14 @@
 /** A whole server from its parts: what an open vault and a registry answer, over sockets. */
+import { ACCEPT_PATH } from '../domain/invitation.js'
 import type { Caller } from '../operations/caller.js'
 import type { Host } from '../operations/perform.js'
 import type { Registry } from '../operations/registry.js'
+import { createAcceptPage } from './accept-page.js'
 import type { AccessEntry } from './access-log.js'
 import { type AnswererOptions, createAnswerer } from './answerer.js'
 import { nameHeaders } from './headers.js'
 import { createDocument } from './openapi.js'
-import { createPages } from './pages.js'
+import { createPages, type Page } from './pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
 import { type RunningServer, type ServerLimits, startServer } from './server.js'
 
@@ -25,6 +27,8 @@ export interface ServiceOptions {
   prefix?: string
   bodyLimitBytes?: number
   rate?: Rate
+  /** By path, besides the reference and the page that invitations lead to. */
+  pages?: ReadonlyMap<string, Page>
   record?(entry: AccessEntry): void
   reportFault?(error: unknown, traceId: string): void
 }
@@ -39,16 +43,20 @@ export interface SocketOptions {
 
 /** The options of a complete answerer: pages, rate limit and clock included. */
 export function completeService(options: ServiceOptions): AnswererOptions {
-  const { registry, version, rate, ...rest } = options
+  const { host, registry, version, rate, pages = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = options
   const clock = () => performance.now()
+  const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
+  const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
   return {
     ...rest,
+    host,
     registry,
     prefix,
     bodyLimitBytes,
     clock,
-    pages: createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes })),
+    pages: new Map([...reference, [ACCEPT_PATH, accept.page], ...pages]),
+    forms: new Map([[ACCEPT_PATH, accept.form]]),
     ...(rate === undefined ? {} : { rateLimit: createRateLimit(rate, clock) }),
   }
 }

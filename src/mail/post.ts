@@ -24,8 +24,10 @@ export interface PostPowers {
   later(ms: number, work: () => void): () => void
 }
 
-/** Told what nobody waits for: `notice` in words, `fault` what should not have happened. */
+/** Who stays, and is told what nobody waits for: `notice` in words, `fault` what should not have happened. */
 export interface PostListener {
+  /** Where links lead while the settings do not say. */
+  publicUrl: string
   notice(text: string): void
   fault(error: unknown): void
 }
@@ -125,14 +127,17 @@ class PostOffice implements LastingPost {
   }
 
   async #carry(tenant: number): Promise<void> {
-    const waiting = await listWaiting(this.#store, tenant)
+    const waiting = await listWaiting(this.#store, tenant, this.#listener?.publicUrl)
     const { due, settings } = waiting
     if (due.length > 0) {
       const { url } = settings
       if (url === undefined) await keepInOutbox(this.#store, tenant, due)
       else await this.#handOver(tenant, due, { ...settings, url })
     }
-    await this.#planNext(tenant, due.length > 0 ? await listWaiting(this.#store, tenant) : waiting)
+    await this.#planNext(
+      tenant,
+      due.length > 0 ? await listWaiting(this.#store, tenant, this.#listener?.publicUrl) : waiting,
+    )
   }
 
   async #handOver(

@@ -7,7 +7,7 @@ import { formatLink } from '../domain/invitation.js'
 import { composeLetter, delayMail, type Letter, wrapLetter } from '../domain/letter.js'
 import { defaultSender, readSender, type Sender } from '../domain/mail-server.js'
 import type { InvitationRecord, MailRecord } from '../domain/records.js'
-import { settingOf } from '../domain/settings.js'
+import { DEFAULT_PUBLIC_URL, settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { Store, StoreReader, StoreWriter } from '../store/store.js'
 
@@ -55,15 +55,22 @@ export interface MailSettings {
   url: string | undefined
   ca: string | undefined
   from: Sender
+  /** What links start with. */
   publicUrl: string
 }
 
-/** @throws CofferError `vault_damaged` */
-export async function readMailSettings(reader: StoreReader): Promise<MailSettings> {
+/**
+ * `listening` is where people reach us while the settings say nothing of it.
+ * @throws CofferError `vault_damaged`
+ */
+export async function readMailSettings(
+  reader: StoreReader,
+  listening: string = DEFAULT_PUBLIC_URL,
+): Promise<MailSettings> {
   const settings = await reader.get('settings', 0, 'vault')
   if (settings === undefined) throw new CofferError('vault_damaged', 'The settings of the vault are missing.')
   const { values } = settings
-  const publicUrl = settingOf(values, 'public_url')
+  const publicUrl = settingOf(values, 'public_url') ?? listening
   const from = settingOf(values, 'mail.from')
   return {
     url: settingOf(values, 'mail.url'),
@@ -148,9 +155,9 @@ export interface Waiting {
 }
 
 /** What waits in the tenant; nothing when the tenant is gone. */
-export async function listWaiting(store: Store, tenant: number): Promise<Waiting> {
+export async function listWaiting(store: Store, tenant: number, listening?: string): Promise<Waiting> {
   return store.read(async (reader) => {
-    const settings = await readMailSettings(reader)
+    const settings = await readMailSettings(reader, listening)
     const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
     const waiting = isThere ? await findMail(reader, tenant, { field: 'state', value: 'waiting' }) : []
     const isDue = ({ due_at = '' }: MailRecord) => Date.parse(due_at) <= reader.now
