@@ -32,7 +32,7 @@ export interface RekeyOptions {
   keys: EngineKeys
   /** Kept, sealed under the present keys, until it is done: what the caller needs to go on after a kill. */
   secret: Uint8Array
-  reseal(row: StoredRow, family: Family): Resealed
+  reseal(row: StoredRow, family: Family): Promise<Resealed>
   /** Told how many rows of how many were sealed anew. */
   progress(done: number, total: number): void
 }
@@ -125,7 +125,7 @@ class Rekeying {
     if (!this.#pieces.some((piece) => isOf(piece, live))) {
       const segments: StateSegment[] = []
       const maps = [new Uint32Array(live.segment.name.rows)]
-      for (const rows of this.#batches(readRows([live], maps), 'records'))
+      for await (const rows of this.#batches(readRows([live], maps), 'records'))
         segments.push(...this.#write('records', rows))
       const { id, dead, dropped } = encodeSegment(live)
       this.#pieces.push({ of: id, dead, dropped, segments })
@@ -142,7 +142,7 @@ class Rekeying {
     const chains = new Map<number, Chain>()
     const segments: StateSegment[] = []
     const maps = logs.map(({ segment }) => new Uint32Array(segment.name.rows))
-    for (const rows of this.#batches(readRows(logs, maps), 'logs')) {
+    for await (const rows of this.#batches(readRows(logs, maps), 'logs')) {
       segments.push(
         ...this.#write(
           'logs',
@@ -162,11 +162,11 @@ class Rekeying {
     return { ...row, chain: value }
   }
 
-  *#batches(rows: Iterable<StoredRow>, family: Family): Generator<StoredRow[]> {
+  async *#batches(rows: Iterable<StoredRow>, family: Family): AsyncGenerator<StoredRow[]> {
     let batch: StoredRow[] = []
     let bytes = 0
     for (const row of rows) {
-      const resealed = { ...row, ...this.#options.reseal(row, family) }
+      const resealed = { ...row, ...(await this.#options.reseal(row, family)) }
       batch.push(resealed)
       bytes += resealed.sealed.length
       if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue

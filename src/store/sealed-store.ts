@@ -4,11 +4,22 @@
  */
 import { containerSet, containerSetId } from '../domain/container.js'
 import { base58 } from '../domain/fingerprint.js'
-import { lookupsOf } from '../domain/lookups.js'
 import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
-import { type Lookup, searchLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
+import { fromBase64 } from './bytes.js'
 import { RecordCache } from './record-cache.js'
+import {
+  digestAll,
+  digestId,
+  digestKey,
+  digestLogId,
+  idOf,
+  keysOfRecord,
+  kindOf,
+  openRecord,
+  sealRecord,
+  unseal,
+} from './sealing.js'
 import type {
   Condition,
   Draft,
@@ -26,15 +37,11 @@ import type {
   Where,
 } from './store.js'
 
-const ID_BYTES = 16
-const KEY_BYTES = 8
 const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
 const FINGERPRINT_CHARACTERS = 43
-const REVISION_BYTES = 8
 
 const utf8 = new TextEncoder()
-const text = new TextDecoder('utf-8', { fatal: true })
 
 /** A store over `engine`. Closing it closes the engine. */
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
@@ -208,7 +215,7 @@ class Writer extends Reader implements StoreWriter {
 
   async log(tenant: number, record: RecordOf['log']): Promise<void> {
     const keys = await this.keysOf(tenant)
-    const id = digest(keys, ['log', tenant, this.rows.revision], ID_BYTES)
+    const id = digestLogId(keys, tenant, this.rows.revision)
     await this.rows.append(this.draft(keys, 'log', tenant, id, record, {}))
   }
 
@@ -240,87 +247,17 @@ class Writer extends Reader implements StoreWriter {
     record: RecordOf[K],
     { search = [], expires = 0 }: PutOptions,
   ): Draft {
-    const plain = utf8.encode(JSON.stringify(record))
-    const sealed = keys.data.seal(plain, associate(id, this.rows.revision))
-    plain.fill(0)
-    const lookups = [...lookupsOf(kind, record), ...search.map(searchLookup)]
+    const sealed = sealRecord(keys, { id, rev: this.rows.revision }, record)
     return {
       kind: KINDS[kind],
       tenant,
       id,
       modified: 0,
       expires,
-      keys: packKeys(keys, kind, lookups),
+      keys: keysOfRecord(keys, kind, record, search),
       sealed,
     }
   }
-}
-
-function idOf(record: RecordOf[Kind]): string {
-  // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
-  if ('number' in record) return String(record.number)
-  return 'id' in record ? record.id : ''
-}
-
-function kindOf(number: number): Kind {
-  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
-  if (kind !== undefined) return kind
-  throw new CofferError(
-    'vault_unsupported',
-    'The vault holds a kind of record that this program does not know.',
-  )
-}
-
-function unseal(keys: RecordKeys, row: Row): Uint8Array | undefined {
-  return keys.data.open(row.sealed, associate(row.id, row.rev))
-}
-
-function openRecord(keys: RecordKeys, row: Row): RecordOf[Kind] {
-  const plain = unseal(keys, row)
-  if (plain === undefined) {
-    throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
-  }
-  const record = JSON.parse(text.decode(plain)) as RecordOf[Kind]
-  plain.fill(0)
-  return record
-}
-
-/** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
-function associate(id: Uint8Array, revision: number): Uint8Array {
-  const bytes = new Uint8Array(ID_BYTES + REVISION_BYTES)
-  bytes.set(id, 0)
-  new DataView(bytes.buffer).setBigUint64(ID_BYTES, BigInt(revision), true)
-  return bytes
-}
-
-/** JSON keeps the parts apart, whatever they hold. */
-function digest(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
-  return keys.index(utf8.encode(JSON.stringify(parts)), length)
-}
-
-function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
-  return digest(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
-}
-
-function digestKey(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
-  return digest(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
-}
-
-function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
-  return digest(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
-}
-
-/** "All of this kind" first, then each pair once. */
-function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
-  const distinct = new Map(lookups.map((lookup) => [`${lookup.field}\0${lookup.value}`, lookup]))
-  const packed = new Uint8Array(KEY_BYTES * (1 + distinct.size))
-  packed.set(digestAll(keys, kind), 0)
-  let offset = KEY_BYTES
-  for (const lookup of distinct.values()) {
-    packed.set(digestKey(keys, kind, lookup), offset)
-    offset += KEY_BYTES
-  }
-  return packed
 }
 
 function translate(keys: RecordKeys, kind: Kind, tenant: number, condition: Condition): Where {
@@ -335,8 +272,4 @@ function translate(keys: RecordKeys, kind: Kind, tenant: number, condition: Cond
 
 function unknownRecord(kind: Kind): CofferError {
   return new CofferError('not_found', `There is no such ${kind}.`)
-}
-
-function fromBase64(encoded: string): Uint8Array {
-  return new Uint8Array(Buffer.from(encoded, 'base64'))
 }

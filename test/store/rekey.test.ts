@@ -34,7 +34,7 @@ function rekeyOptions(files: FakeFiles, count: { rows: number } = { rows: 0 }): 
     header: next.header,
     keys: next.keys,
     secret: Buffer.from('root'),
-    reseal: (row, family) => {
+    reseal: async (row, family) => {
       count.rows++
       const keys = digest(family === 'logs' ? 'second/logs' : 'second/all', 8)
       return {

@@ -1,0 +1,116 @@
+/**
+ * How a record becomes a row: sealed bytes, the digest of its id, and the digests of what it can be found by. The one
+ * place that knows how the two belong together; it knows nothing of engines or units of work.
+ */
+import { lookupsOf } from '../domain/lookups.js'
+import { KINDS, type Kind, type RecordOf } from '../domain/records.js'
+import { type Lookup, searchLookup } from '../domain/token-lookups.js'
+import { CofferError } from '../errors.js'
+import type { RecordKeys, Row } from './store.js'
+
+const ID_BYTES = 16
+const KEY_BYTES = 8
+const REVISION_BYTES = 8
+
+const utf8 = new TextEncoder()
+const text = new TextDecoder('utf-8', { fatal: true })
+
+/** The row of which a seal is a part. */
+export type Place = Pick<Row, 'id' | 'rev'>
+
+/** The sealed bytes of `record` as the version `rev` of the row `id`. */
+export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordOf[Kind]): Uint8Array {
+  const plain = utf8.encode(JSON.stringify(record))
+  const sealed = keys.data.seal(plain, associate(id, rev))
+  plain.fill(0)
+  return sealed
+}
+
+/** The row id of a log record: of its tenant and the revision that wrote it. */
+export function digestLogId(keys: RecordKeys, tenant: number, rev: number): Uint8Array {
+  return digest(keys, ['log', tenant, rev], ID_BYTES)
+}
+
+/** Every key of a record's row; `search` are its rendered search index values. */
+export function keysOfRecord<K extends Kind>(
+  keys: RecordKeys,
+  kind: K,
+  record: RecordOf[K],
+  search: readonly string[] = [],
+): Uint8Array {
+  return packKeys(keys, kind, [...lookupsOf(kind, record), ...search.map(searchLookup)])
+}
+
+/** What a record is called among those of its kind. */
+export function idOf(record: RecordOf[Kind]): string {
+  // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
+  if ('number' in record) return String(record.number)
+  return 'id' in record ? record.id : ''
+}
+
+/** @throws CofferError `vault_unsupported` for a number that no kind has. */
+export function kindOf(number: number): Kind {
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault holds a kind of record that this program does not know.',
+  )
+}
+
+/** The plain bytes of a row; undefined when they do not authenticate. */
+export function unseal(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): Uint8Array | undefined {
+  return keys.data.open(row.sealed, associate(row.id, row.rev))
+}
+
+/** @throws CofferError `vault_damaged` */
+export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): RecordOf[Kind] {
+  const plain = unseal(keys, row)
+  if (plain === undefined) {
+    throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
+  }
+  const record = JSON.parse(text.decode(plain)) as RecordOf[Kind]
+  plain.fill(0)
+  return record
+}
+
+/** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
+function associate(id: Uint8Array, revision: number): Uint8Array {
+  const bytes = new Uint8Array(ID_BYTES + REVISION_BYTES)
+  bytes.set(id, 0)
+  new DataView(bytes.buffer).setBigUint64(ID_BYTES, BigInt(revision), true)
+  return bytes
+}
+
+/** JSON keeps the parts apart, whatever they hold. */
+function digest(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
+  return keys.index(utf8.encode(JSON.stringify(parts)), length)
+}
+
+/** The row id of a record. */
+export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
+  return digest(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
+}
+
+/** The key of one thing that records of a kind are found by. */
+export function digestKey(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
+  return digest(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
+}
+
+/** The key that every record of a kind carries. */
+export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
+  return digest(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
+}
+
+/** "All of this kind" first, then each pair once. */
+function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
+  const distinct = new Map(lookups.map((lookup) => [`${lookup.field}\0${lookup.value}`, lookup]))
+  const packed = new Uint8Array(KEY_BYTES * (1 + distinct.size))
+  packed.set(digestAll(keys, kind), 0)
+  let offset = KEY_BYTES
+  for (const lookup of distinct.values()) {
+    packed.set(digestKey(keys, kind, lookup), offset)
+    offset += KEY_BYTES
+  }
+  return packed
+}
