@@ -4,12 +4,14 @@
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Ready } from './http-server.js'
 import { runLoad } from './load.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
+const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
 const [rounds = '5', seconds = '2', sizes = '1000,100000'] = process.argv.slice(2)
 
 interface Contender {
@@ -30,13 +32,25 @@ const floors = { post: await start('floor post', ['post']), get: await start('fl
 const ours = await Promise.all(
   counts.map((count) => start(`coffer, ${count} tokens`, ['coffer', String(count)])),
 )
-const bare = await start('coffer without a vault', ['bare'])
-for (const method of ['get', 'post'] as const) await compare(method, [floors[method], bare, ...ours])
-for (const { child } of [bare, ...ours, ...Object.values(floors)]) child.disconnect()
+const others = [await start('coffer without a vault', ['bare']), ...(await startPeers())]
+for (const method of ['get', 'post'] as const) await compare(method, [floors[method], ...others, ...ours])
+for (const { child } of [...others, ...ours, ...Object.values(floors)]) child.disconnect()
 await measureReady()
 
-async function start(name: string, words: string[]): Promise<Contender> {
-  const script = fileURLToPath(new URL('./http-server.js', import.meta.url))
+async function startPeers(): Promise<Contender[]> {
+  const folder = fileURLToPath(new URL('../../../test/bench/peers/http/', import.meta.url))
+  if (!existsSync(`${folder}node_modules`)) {
+    console.log('peers: not installed; npm install --prefix test/bench/peers/http')
+    return []
+  }
+  const startPeer = (commits: string) => {
+    const words = [commits, String(counts[0]), JSON.stringify(makeToken(1))]
+    return start(`Fastify over SQLCipher, ${commits}`, words, `${folder}server.js`)
+  }
+  return [await startPeer('each'), await startPeer('grouped')]
+}
+
+async function start(name: string, words: string[], script = OWN_SERVER): Promise<Contender> {
   const child = fork(script, words)
   const [ready] = (await once(child, 'message')) as [Ready]
   return { name, child, ready }
