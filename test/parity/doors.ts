@@ -88,7 +88,10 @@ function spell(definition: AnyOperation, input: Record<string, unknown>): { word
     ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word])),
   ]
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
-  if (takesBody(definition)) return { words, stdin: JSON.stringify(rest) }
+  if (takesBody(definition)) {
+    const { wholeBody } = definition
+    return { words, stdin: JSON.stringify(wholeBody === undefined ? rest : rest[wholeBody]) }
+  }
   const flags = listFlags(definition).flatMap(({ property, name }) => {
     const value = rest[property]
     if (value === undefined) return []
