@@ -2,18 +2,20 @@
  * The library: a vault in this process, and the server over it, for tests that embed either. A handler answers a
  * `Request` with a `Response` and needs no port.
  */
-import { type App, openEphemeral } from './app.js'
+import type { App } from './app.js'
 import { createHandler as createAnswer } from './http/handle.js'
 import type { RunningServer } from './http/server.js'
 import { completeService, type ServiceOptions, type SocketOptions, serveHttp } from './http/start.js'
+import { openEphemeral } from './opening.js'
 import { registry } from './operations/all.js'
 import { authenticate } from './operations/authenticate.js'
 import { VERSION } from './version.js'
 
-export { type App, createVault, type Opener, openEphemeral, openVault, type Place } from './app.js'
+export type { App } from './app.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
 export type { RunningServer } from './http/server.js'
 export type { SocketOptions } from './http/start.js'
+export { createVault, type Opener, openEphemeral, openVault, type Place } from './opening.js'
 export { registry } from './operations/all.js'
 
 /** What may be said of a service; the vault and the operations are those of the product. */

@@ -1,11 +1,29 @@
 /** The owner's commands that are no operations: they are about the vault itself, and no application may give them. */
 import type { App } from './app.js'
+import { readLink } from './domain/invitation.js'
 import { CofferError } from './errors.js'
+import { acceptInvitation, refuseLink } from './operations/accept.js'
+import { listOutbox, type OutboxMail, readOutbox, summarizeLetter } from './operations/outbox.js'
+import { getSetting, listSettings, setSetting } from './operations/vault-settings.js'
+import type { Header } from './store/vault-file.js'
 
 type VaultCommand = (app: App, input: Record<string, unknown>) => Promise<unknown>
 
 const COMMANDS: Record<string, VaultCommand> = {
   'vault status': describeVault,
+  'vault verify': (app) => app.upkeep().verify(),
+  'vault compact': (app) => app.upkeep().compact(),
+  'vault backup': (app, { path }) => app.upkeep().backup(String(path)),
+  'vault header': async (app) => app.upkeep().readHeader(),
+  'vault replace-header': (app, { header, replaces }) =>
+    app.upkeep().replaceHeader(header as Header, String(replaces)),
+  'config list': ({ store }) => listSettings(store),
+  'config get': ({ store }, { name }) => getSetting(store, String(name)),
+  'config set': ({ store }, { name, text }) => setSetting(store, String(name), String(text)),
+  'config unset': ({ store }, { name }) => setSetting(store, String(name), undefined),
+  'invite outbox': showOutbox,
+  'invite delivery': waitForDelivery,
+  'invite accept': acceptLink,
 }
 
 /** Runs the command called `name`. @throws CofferError whatever it refuses. */
@@ -25,9 +43,45 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
   const count = (kind: 'token' | 'log') =>
     app.store.read(async (reader) => (await reader.find(kind, number, { page: 1, size: 1 })).total)
   return {
-    ...(await app.describe()),
+    ...(await app.upkeep().describe()),
     tenant: { id, name, owner_id },
     tokens: await count('token'),
     logs: await count('log'),
   }
+}
+
+/** All mail of the tenant by `page` and `size`, or the one called `id`. */
+async function showOutbox(app: App, input: Record<string, unknown>): Promise<unknown> {
+  const { tenant, id, page = 1, size = 20 } = input as OutboxInput
+  const { number } = await app.tenant(tenant)
+  const { publicUrl } = app.post
+  if (id !== undefined) return readOutbox(app.store, number, id, publicUrl)
+  const { pagination, data } = await listOutbox(app.store, number, { page, size }, publicUrl)
+  return { pagination, data: data.map(summarizeLetter) }
+}
+
+interface OutboxInput {
+  tenant?: string
+  id?: string
+  page?: number
+  size?: number
+}
+
+/** What became of the newest mail of the invitation called `id`, once it was tried. */
+async function waitForDelivery(
+  app: App,
+  { tenant, id }: { tenant?: string; id?: string },
+): Promise<OutboxMail> {
+  const { number } = await app.tenant(tenant)
+  await app.post.settle()
+  return summarizeLetter(await readOutbox(app.store, number, String(id), app.post.publicUrl))
+}
+
+/** Makes whoever has `link` a member. @throws CofferError `not_found`, `conflict`, `validation` */
+async function acceptLink(app: App, input: Record<string, unknown>): Promise<unknown> {
+  const { link = '', first_name = '', last_name = '' } = input as Record<string, string>
+  const names = { first_name, last_name }
+  const outcome = await acceptInvitation(app, { secret: readLink(link), names, traceId: app.createUuid() })
+  if (outcome.isAccepted) return outcome.member
+  throw refuseLink(outcome.reason)
 }

@@ -1,7 +1,9 @@
 /** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
-import type { App, Clock, Vault } from '../app.js'
+import type { App } from '../app.js'
 import type { Config, Environment } from '../config.js'
+import type { Clock } from '../opening.js'
 import type { Registry } from '../operations/registry.js'
+import type { Vault } from '../vault.js'
 import type { Input } from './input.js'
 import type { InputStream, OutputStream, Terminal } from './terminal.js'
 

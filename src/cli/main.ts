@@ -1,7 +1,8 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
-import type { Vault } from '../app.js'
+
 import { readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
+import type { Vault } from '../vault.js'
 import { VERSION } from '../version.js'
 import type { Desk, ProcessLike } from './desk.js'
 import { createInput } from './input.js'

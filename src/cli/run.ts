@@ -1,10 +1,12 @@
 /** Runs one operation from the command line: input, `perform`, output. */
 
-import type { Vault } from '../app.js'
 import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
+import type { OutboxMail } from '../operations/outbox.js'
 import { type List, listOf } from '../operations/page.js'
+import type { Vault } from '../vault.js'
 import type { Desk } from './desk.js'
+import { findDelivery, noteDelivery, writesMail } from './invite.js'
 import { listFlags } from './options.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { gatherInput } from './request.js'
@@ -27,11 +29,13 @@ export async function runOperation(
   const input = await gatherInput(desk, definition, words, options)
   await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true
+  let mail: OutboxMail | undefined
   const result = await desk.reachVault(async (vault) => {
     const call = createCall(vault, definition, { key, isReveal, tenant })
     if (options.all !== true) {
       const result = await call(input)
       if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, vault)
+      if (key === undefined && writesMail(definition)) mail = await findDelivery(desk, vault, result)
       return result
     }
     const pages = walkPages(call, input, desk.signal)
@@ -51,6 +55,7 @@ export async function runOperation(
     fields: config.fields,
     hints: hintsFor(desk, definition, input),
   })
+  if (mail !== undefined) await noteDelivery(desk, mail)
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
 

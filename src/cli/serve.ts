@@ -1,8 +1,9 @@
 /** `coffer serve`: opens a vault, answers HTTP until it is told to stop, and closes it. */
-import { type App, openEphemeral } from '../app.js'
+import type { App } from '../app.js'
 import { createAccessLog, type LogFormat } from '../http/access-log.js'
 import { nameHeaders } from '../http/headers.js'
 import { type ServiceOptions, serveHttp } from '../http/start.js'
+import { openEphemeral } from '../opening.js'
 import { authenticate } from '../operations/authenticate.js'
 import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'

@@ -1,16 +1,10 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import {
-  type App,
-  type LockedVault,
-  type Opener,
-  openVault,
-  type Place,
-  reachVault,
-  type Vault,
-} from '../app.js'
+import type { App } from '../app.js'
 import { CofferError } from '../errors.js'
+import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../opening.js'
+import type { Vault } from '../vault.js'
 import type { Desk } from './desk.js'
 import { SECRET_LIMIT_BYTES } from './input.js'
 import { printNotice } from './output.js'

@@ -1,8 +1,9 @@
 /** `coffer init` and `coffer vault …`: the vault itself rather than what it holds. */
 import { mkdir, open, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { type App, createVault, type NewOpener } from '../app.js'
+import type { App } from '../app.js'
 import { CofferError } from '../errors.js'
+import { createVault, type NewOpener } from '../opening.js'
 import type { Desk } from './desk.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { findVaultDirectory, keyFilePath, newVaultDirectory, readGivenPassphrase } from './unlock.js'

@@ -3,7 +3,8 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import { type App, openEphemeral } from '../../src/app.js'
+import { type App } from '../../src/app.js'
+import { openEphemeral } from '../../src/opening.js'
 import { ensureStarters } from '../../src/cli/starters.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'

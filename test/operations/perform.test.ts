@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
-import { type App, openEphemeral } from '../../src/app.js'
+import { type App } from '../../src/app.js'
+import { openEphemeral } from '../../src/opening.js'
 import { CofferError } from '../../src/errors.js'
 import { ownerCaller } from '../../src/operations/caller.js'
 import { type AnyOperation, type Context, Existing, operation } from '../../src/operations/operation.js'

@@ -1,12 +1,14 @@
 /** A vault in memory for tests of operations: performs by name, as its owner or as an application that it makes. */
-import { type App, openEphemeral } from '../../src/app.js'
+import { type App } from '../../src/app.js'
+import { openEphemeral } from '../../src/opening.js'
 import type { Rule } from '../../src/domain/access.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
 import { CofferError } from '../../src/errors.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import type { Caller } from '../../src/operations/caller.js'
-import { perform } from '../../src/operations/perform.js'
+import { type Outcome, perform } from '../../src/operations/perform.js'
+import type { Schema } from '../../src/operations/schema.js'
 import { createTenant } from '../../src/operations/tenant-create.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')
@@ -16,6 +18,7 @@ type Input = Record<string, unknown>
 export interface Grants {
   permissions?: readonly Permission[]
   rules?: readonly Rule[]
+  expires_at?: string
 }
 
 export interface TestVault {
@@ -27,12 +30,31 @@ export interface TestVault {
   askAs(key: string, name: string, input?: Input): Promise<unknown>
   /** The same, but the status of what came of it. */
   statusOf(caller: () => Promise<Caller>, name: string, input?: Input): Promise<number>
+  /** The same, but all that was answered, as text. */
+  textOf(caller: () => Promise<Caller>, name: string, input?: Input): Promise<string>
   createTenant(name: string): Promise<string>
   createApplication(
     type: ApplicationType,
     grants: Grants,
     tenant?: string,
   ): Promise<{ id: string; key: string }>
+}
+
+type Run = (caller: Caller, name: string, input: Input) => Promise<Outcome>
+
+async function settle(
+  run: Run,
+  caller: () => Promise<Caller>,
+  name: string,
+  input: Input,
+): Promise<{ status: number; text: string }> {
+  try {
+    const { status, result } = await run(await caller(), name, input)
+    return { status, text: JSON.stringify(result) ?? '' }
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    return { status: error.status, text: JSON.stringify([error.message, error.errors]) }
+  }
 }
 
 export function permissionsOf(type: ApplicationType): Permission[] {
@@ -44,8 +66,7 @@ export function permissionsOf(type: ApplicationType): Permission[] {
 export async function openTestVault(): Promise<TestVault> {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
-  const run = (caller: Caller, name: string, input: Input) =>
-    perform(app, caller, requireOperation(name), input, 'trace')
+  const run: Run = (caller, name, input) => perform(app, caller, requireOperation(name), input, 'trace')
   const ask = async (name: string, input: Input = {}, tenant?: string) =>
     (await run(await app.owner({ reveal: true, tenant }), name, input)).result
   return {
@@ -53,14 +74,8 @@ export async function openTestVault(): Promise<TestVault> {
     clock,
     ask,
     askAs: async (key, name, input = {}) => (await run(await authenticate(app, key), name, input)).result,
-    statusOf: async (caller, name, input = {}) => {
-      try {
-        return (await run(await caller(), name, input)).status
-      } catch (error) {
-        if (error instanceof CofferError) return error.status
-        throw error
-      }
-    },
+    statusOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).status,
+    textOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).text,
     createTenant: async (name) => {
       const keys = app.generateTenantKeys()
       const { createUuid } = app
@@ -71,6 +86,18 @@ export async function openTestVault(): Promise<TestVault> {
       return (await ask('app create', input, tenant)) as { id: string; key: string }
     },
   }
+}
+
+/** Something that fits the schema as far as a schema can say. */
+export function sampleOf(schema: Schema): unknown {
+  if (schema.type === undefined) return 'data'
+  if (schema.type === 'string')
+    return schema.enum?.[0] ?? (schema.format === 'uuid' ? '9a1f6a2e-4b1c-4d55-8e0f-0b7a3f0c1d2e' : 'name')
+  if (schema.type === 'array') return []
+  if (schema.type === 'boolean') return true
+  if (schema.type !== 'object') return schema.minimum ?? 1
+  const { properties = {}, required = [] } = schema
+  return Object.fromEntries(required.map((name) => [name, sampleOf(properties[name]!)]))
 }
 
 export function requireOperation(name: string) {

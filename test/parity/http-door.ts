@@ -1,9 +1,10 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
-import { openEphemeral } from '../../src/app.js'
+
 import { createAnswerer } from '../../src/http/answerer.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { describeEndpoint } from '../../src/http/router.js'
 import { completeService } from '../../src/http/start.js'
+import { openEphemeral } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import type { AnyOperation } from '../../src/operations/operation.js'
