@@ -1,11 +1,31 @@
-/** The long runs: `npm run test:soak`. Each prints what it saw and fails the whole when that is not as it must be. */
-import { soakHttp } from './http/soak.js'
+/**
+ * `npm run test:soak [part…]`: the long tests, one process after another, all of them or those named. Each is a file in
+ * `soak/` that prints what it saw and fails by its exit code; `npm test` does not run them.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
-const RUNS: readonly [name: string, run: () => Promise<string[]>][] = [['http', soakHttp]]
+const folder = new URL('./soak/', import.meta.url)
+const parts = readdirSync(folder)
+  .filter((name) => name.endsWith('.js'))
+  .map((name) => name.slice(0, -'.js'.length))
+  .sort()
+const asked = process.argv.slice(2)
+const unknown = asked.filter((name) => !parts.includes(name))
 
-for (const [name, run] of RUNS) {
-  console.log(`${name}:`)
-  const faults = await run()
-  for (const fault of faults) console.error(`${name}: ${fault}`)
-  if (faults.length > 0) process.exitCode = 1
+if (unknown.length > 0) {
+  console.error(`There is no part ${unknown.join(', ')}. The parts are ${parts.join(', ')}.`)
+  process.exitCode = 2
+} else {
+  const failed = (asked.length > 0 ? asked : parts).filter((name) => !passes(name))
+  console.log(failed.length === 0 ? 'All parts passed.' : `Failed: ${failed.join(', ')}`)
+  process.exitCode = failed.length === 0 ? 0 : 1
+}
+
+function passes(name: string): boolean {
+  console.log(`# ${name}`)
+  const file = fileURLToPath(new URL(`${name}.js`, folder))
+  const { status } = spawnSync(process.execPath, ['--enable-source-maps', file], { stdio: 'inherit' })
+  return status === 0
 }
