@@ -3,6 +3,7 @@ import { SETTINGS, type Setting } from '../config.js'
 import { CofferError, ERRORS } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { Desk } from './desk.js'
+import type { OwnerCommand } from './owner-commands.js'
 import { listCommands, parseLine } from './program.js'
 import { write } from './terminal.js'
 
@@ -25,6 +26,12 @@ export function describeOperation(definition: AnyOperation): string {
     `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')}`,
     `HTTP:        ${method} ${path}`,
   ].join('\n')
+}
+
+/** Details and examples of a command that is no operation. */
+export function describeOwnerCommand({ details, examples }: OwnerCommand): string {
+  const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`), '', 'For the owner of the vault.']
+  return [...(details === undefined ? [] : [details, '']), ...lines].join('\n')
 }
 
 /** `coffer help …`: the help of a command, or a topic. @throws CofferError `usage` for neither. */

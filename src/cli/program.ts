@@ -9,8 +9,9 @@ import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { Registry } from '../operations/registry.js'
 import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'
-import { describeOperation, TOPICS } from './help.js'
+import { describeOperation, describeOwnerCommand, TOPICS } from './help.js'
 import { addFlags, listFlags, takesBody } from './options.js'
+import { OWNER_COMMANDS } from './owner-commands.js'
 import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './serve-flags.js'
 
 /** Help is folded while this much is left for the text beside an option. */
@@ -34,6 +35,7 @@ const NOUNS: Record<string, string> = {
   member: 'See who belongs to your tenant',
   invite: 'Invite people to your tenant',
   vault: 'Look after the vault itself',
+  config: 'Change the settings of the vault',
 }
 
 /**
@@ -111,8 +113,10 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     for (const definition of registry.operations) {
       if (definition.name.startsWith(`${noun} `)) addOperation(group, definition, accept)
     }
+    addOwnerCommands(group, noun, accept)
   }
   addVaultCommands(program, accept)
+  addOwnerCommands(addGroup(program, 'config'), 'config', accept)
   addServerCommands(program, accept)
   return program
 }
@@ -144,6 +148,17 @@ function addOperation(group: Command, definition: AnyOperation, accept: Accept):
       await runOperation(desk, definition, positionals, flags)
     })
   })
+}
+
+/** Commands of the owner that are no operations, among those of the same noun. */
+function addOwnerCommands(group: Command, noun: string, accept: Accept): void {
+  for (const definition of OWNER_COMMANDS.filter(({ name }) => name.startsWith(`${noun} `))) {
+    const command = addCommand(group, definition.name.split(' ')[1]!, definition.summary)
+    for (const [name, description] of definition.arguments) command.argument(name, description)
+    for (const [flag, description] of definition.options) command.option(flag, description)
+    command.addHelpText('after', () => `\n${describeOwnerCommand(definition)}`)
+    finish(command, accept, (flags, words) => (desk) => definition.run(desk, words, flags))
+  }
 }
 
 /** `init`, `vault …`, `demo`, `help` and `completion`: about the vault and the tool, not about what it holds. */

@@ -9,8 +9,8 @@ interface SettingEntry<T> {
   description: string
   /** What the setting is while nobody has set it; absent where that is nothing. */
   default?: T
-  /** Shown as stars, and never wanted as an argument. */
-  isSecret?: true
+  /** The value as it may be shown, where it holds a secret; such a setting is never wanted as an argument. */
+  conceal?(value: T): string
   /** The value that `text` spells. @throws CofferError `validation` */
   read(text: string): T
 }
@@ -29,7 +29,7 @@ export const VAULT_SETTINGS = {
   'mail.url': {
     description:
       'The mail server: smtp://user:password@host:587 or smtps://…:465; unset, mail stays in the outbox',
-    isSecret: true,
+    conceal: (value: string) => value.replace(/:[^:@/]*@/, ':********@'),
     read: (text: string) => {
       readMailServer(text)
       return text
@@ -103,12 +103,25 @@ export function settingOf<N extends SettingName>(
   return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
 }
 
-/** The setting as it may be shown. */
-export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>) {
-  const { description, isSecret }: SettingEntry<unknown> = VAULT_SETTINGS[name]
-  const value = settingOf(values, name)
-  const shown = value === undefined ? {} : { value: isSecret ? '********' : value }
+/** A setting as it may be shown; `value` is absent while it is nothing. */
+export interface SettingView {
+  name: SettingName
+  value?: unknown
+  is_set: boolean
+  description: string
+}
+
+/** The setting among the kept `values`, any secret in it concealed. */
+export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>): SettingView {
+  const { description, conceal }: SettingEntry<unknown> = VAULT_SETTINGS[name]
+  const value: unknown = settingOf(values, name)
+  const shown = value === undefined ? {} : { value: conceal?.(value) ?? value }
   return { name, ...shown, is_set: values[name] !== undefined, description }
+}
+
+/** Whether the setting is not to be typed where others can read it. */
+export function isSecretSetting(name: SettingName): boolean {
+  return 'conceal' in VAULT_SETTINGS[name]
 }
 
 function readPublicUrl(text: string): string {

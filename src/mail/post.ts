@@ -33,6 +33,8 @@ export interface PostListener {
 }
 
 export interface LastingPost extends Post {
+  /** Where people reach the server that carries mail; absent where none does. */
+  readonly publicUrl: string | undefined
   /** From now on carries what waits in any tenant, and tries again by itself. */
   resume(listener: PostListener): Promise<void>
   /** Finishes the mail under way, and carries nothing more. */
@@ -73,6 +75,10 @@ class PostOffice implements LastingPost {
   constructor(store: Store, powers: PostPowers) {
     this.#store = store
     this.#powers = powers
+  }
+
+  get publicUrl(): string | undefined {
+    return this.#listener?.publicUrl
   }
 
   collect(tenant: number): void {
@@ -127,7 +133,7 @@ class PostOffice implements LastingPost {
   }
 
   async #carry(tenant: number): Promise<void> {
-    const waiting = await listWaiting(this.#store, tenant, this.#listener?.publicUrl)
+    const waiting = await listWaiting(this.#store, tenant, this.publicUrl)
     const { due, settings } = waiting
     if (due.length > 0) {
       const { url } = settings
@@ -136,7 +142,7 @@ class PostOffice implements LastingPost {
     }
     await this.#planNext(
       tenant,
-      due.length > 0 ? await listWaiting(this.#store, tenant, this.#listener?.publicUrl) : waiting,
+      due.length > 0 ? await listWaiting(this.#store, tenant, this.publicUrl) : waiting,
     )
   }
 

@@ -1,0 +1,87 @@
+/**
+ * Commands that are no operations, as data: they are for who can unlock the vault. `program` makes commands of them;
+ * what each does loads when it is run.
+ */
+import type { Desk } from './desk.js'
+
+export interface OwnerCommand {
+  /** `noun verb`. */
+  name: string
+  summary: string
+  /** What follows the words, as commander spells it: `<id>` or `[id]`, with what it is. */
+  arguments: readonly (readonly [name: string, description: string])[]
+  options: readonly (readonly [flag: string, description: string])[]
+  examples: readonly string[]
+  details?: string
+  run(
+    desk: Desk,
+    words: readonly (string | undefined)[],
+    flags: Readonly<Record<string, unknown>>,
+  ): Promise<void>
+}
+
+export const OWNER_COMMANDS: readonly OwnerCommand[] = [
+  {
+    name: 'invite outbox',
+    summary: 'List the mail that was written, or read one.',
+    details:
+      'Without a mail server, mail stays here. Once a mail is sent, or its link ended, the link is kept nowhere.',
+    arguments: [['[id]', 'the mail, or its invitation']],
+    options: [
+      ['--page <number>', 'which page, from 1'],
+      ['--size <number>', 'mails on a page, at most 100'],
+    ],
+    examples: ['coffer invite outbox', 'coffer invite outbox 9a1f…'],
+    run: async (desk, [id], flags) => (await import('./invite.js')).showOutbox(desk, id, flags),
+  },
+  {
+    name: 'invite accept',
+    summary: 'Accept an invitation, as the person who was invited would.',
+    arguments: [['[link]', 'the link in the mail, or its token; - is standard input']],
+    options: [
+      ['--first-name <text>', 'what they are called'],
+      ['--last-name <text>', 'what their family is called'],
+    ],
+    examples: ['coffer invite accept http://localhost:4010/invitations/accept?token=…'],
+    run: async (desk, [link], flags) => (await import('./invite.js')).acceptInvitation(desk, link, flags),
+  },
+  {
+    name: 'config list',
+    summary: 'List the settings of the vault.',
+    arguments: [],
+    options: [],
+    examples: ['coffer config list'],
+    run: async (desk) => (await import('./config.js')).listSettings(desk),
+  },
+  {
+    name: 'config get',
+    summary: 'Show one setting of the vault.',
+    arguments: [['<name>', 'see coffer config list']],
+    options: [],
+    examples: ['coffer config get mail.from'],
+    run: async (desk, [name]) => (await import('./config.js')).showSetting(desk, name!),
+  },
+  {
+    name: 'config set',
+    summary: 'Change a setting of the vault.',
+    details: 'A value with a password in it is best asked for, or given as @FILE or on standard input.',
+    arguments: [
+      ['<name>', 'see coffer config list'],
+      ['[value]', 'left out, it is asked for; @FILE is what the file holds, - is standard input'],
+    ],
+    options: [],
+    examples: [
+      'coffer config set public_url https://vault.example.com',
+      'coffer config set mail.url < url.txt',
+    ],
+    run: async (desk, [name, value]) => (await import('./config.js')).setSetting(desk, name!, value),
+  },
+  {
+    name: 'config unset',
+    summary: 'Forget a setting of the vault, so that its default counts again.',
+    arguments: [['<name>', 'see coffer config list']],
+    options: [],
+    examples: ['coffer config unset mail.url'],
+    run: async (desk, [name]) => (await import('./config.js')).unsetSetting(desk, name!),
+  },
+]
