@@ -138,7 +138,7 @@ function readTokens(text: string): Token[] {
 
 function readTerm(text: string, start: number): { token: Token; end: number } {
   const column = start + 1
-  const { text: field, end: colon } = readPart(text, start, ':')
+  const { text: field, end: colon } = readField(text, start)
   if (text[colon] !== ':') throw refuse('needs field:value', column)
   const isRange = RANGE_FIELDS.includes(field)
   if (
@@ -154,6 +154,13 @@ function readTerm(text: string, start: number): { token: Token; end: number } {
     ? readRange(text, field, valueStart, column)
     : readEquals(text, field, valueStart, column)
   return { token: { kind: 'term', term, column }, end }
+}
+
+/** That of a metadata entry may be quoted, as a whole or after its dot. */
+function readField(text: string, start: number): { text: string; end: number } {
+  if (!text.startsWith(`${METADATA}"`, start)) return readPart(text, start, ':')
+  const { text: key, end } = readPart(text, start + METADATA.length)
+  return { text: METADATA + key, end }
 }
 
 function readEquals(

@@ -66,7 +66,8 @@ export async function perform(
 
 function createSession(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
-  const durability = parseRoute(definition.route).method === 'GET' ? 'soon' : 'now'
+  const isRead = parseRoute(definition.route).method === 'GET' || definition.log?.operation === 'read'
+  const durability = isRead ? 'soon' : 'now'
   return {
     caller,
     traceId,

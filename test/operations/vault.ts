@@ -1,9 +1,9 @@
 /** A vault in memory for tests of operations: performs by name, as its owner or as an application that it makes. */
-import { type App } from '../../src/app.js'
-import { openEphemeral } from '../../src/opening.js'
+import type { App } from '../../src/app.js'
 import type { Rule } from '../../src/domain/access.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
 import { CofferError } from '../../src/errors.js'
+import { openEphemeral } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import type { Caller } from '../../src/operations/caller.js'

@@ -1,0 +1,124 @@
+import t from 'tap'
+import { decideContainer, decideTransform, holdsPermission, type Rule } from '../../src/domain/access.js'
+import { checkApplication, formatApiKey, isApiKey, mayHold } from '../../src/domain/application.js'
+import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/permissions.js'
+
+const rule = (
+  priority: number,
+  container: string,
+  transform: Rule['transform'],
+  ...permissions: Permission[]
+) => ({ priority, container, transform, permissions })
+
+t.test(
+  'the first rule by priority that covers the container and grants the permission decides',
+  async (t) => {
+    const rules = [
+      rule(3, '/', 'redact', 'token:read'),
+      rule(1, '/pci/', 'mask', 'token:read'),
+      rule(2, '/pci/high/', 'reveal', 'token:read', 'token:delete'),
+    ]
+    const grants = { rules, permissions: [] }
+    t.strictSame(decideContainer(grants, 'token:read', '/pci/high/'), {
+      container: '/pci/high/',
+      decidedBy: 1,
+      transform: 'mask',
+      passedOver: [],
+    })
+    t.strictSame(decideContainer(grants, 'token:delete', '/pci/high/'), {
+      container: '/pci/high/',
+      decidedBy: 2,
+      transform: 'reveal',
+      passedOver: [{ priority: 1, reason: 'other permissions' }],
+    })
+    t.strictSame(decideContainer(grants, 'token:read', '/pcix/'), {
+      container: '/pcix/',
+      decidedBy: 3,
+      transform: 'redact',
+      passedOver: [
+        { priority: 1, reason: 'other container' },
+        { priority: 2, reason: 'other container' },
+      ],
+    })
+    t.strictSame(decideContainer(grants, 'token:use', '/'), {
+      container: '/',
+      passedOver: [
+        { priority: 1, reason: 'other container' },
+        { priority: 2, reason: 'other container' },
+        { priority: 3, reason: 'other permissions' },
+      ],
+    })
+  },
+)
+
+t.test('plain permissions are a last rule on everything: masked, but revealed for use', async (t) => {
+  const grants = {
+    rules: [rule(1, '/pci/', 'redact', 'token:read')],
+    permissions: ['token:read', 'token:use'] as const,
+  }
+  t.equal(decideTransform(grants, 'token:read', ['/pci/high/']), 'redact')
+  t.equal(decideTransform(grants, 'token:read', ['/general/']), 'mask')
+  t.equal(decideTransform(grants, 'token:use', ['/general/']), 'reveal')
+  t.equal(decideTransform(grants, 'token:delete', ['/general/']), undefined)
+})
+
+t.test('every container must be decided, and the strictest transform wins', async (t) => {
+  const rules = [rule(1, '/a/', 'reveal', 'token:read'), rule(2, '/b/', 'mask', 'token:read')]
+  const grants = { rules, permissions: [] }
+  t.equal(decideTransform(grants, 'token:read', ['/a/', '/b/']), 'mask')
+  t.equal(decideTransform(grants, 'token:read', ['/a/', '/c/']), undefined)
+  t.equal(holdsPermission(grants, 'token:read'), true)
+  t.equal(holdsPermission(grants, 'token:use'), false)
+  t.equal(stricterTransform('reveal', 'redact'), 'redact')
+})
+
+t.test('each type of application may hold what is documented, and nothing else', async (t) => {
+  const tokens = ['create', 'read', 'update', 'delete', 'search', 'use'].map((verb) => `token:${verb}`)
+  for (const permission of Object.keys(PERMISSIONS) as Permission[]) {
+    const isOfTokens = tokens.includes(permission)
+    t.equal(mayHold('public', permission), ['token:create', 'token:update'].includes(permission), permission)
+    t.equal(mayHold('private', permission), isOfTokens, permission)
+    t.equal(mayHold('management', permission), !isOfTokens, permission)
+  }
+  t.equal(Object.keys(PERMISSIONS).length, 25)
+})
+
+t.test('says everything that is wrong with an application, by property', async (t) => {
+  t.strictSame(checkApplication('private', { permissions: ['token:read'], rules: [] }), {})
+  t.strictSame(Object.keys(checkApplication('private', { permissions: [], rules: [] })), ['permissions'])
+  const errors = checkApplication('public', {
+    permissions: ['token:read', 'token:nothing', 'toString'],
+    rules: [rule(1, '/a/', 'mask', 'token:create'), rule(1, 'a', 'mask', 'token:use'), rule(2, '/', 'mask')],
+  })
+  t.strictSame(errors, {
+    'permissions[0]': ['may not be held by a public application'],
+    'permissions[1]': ['is not a permission'],
+    'permissions[2]': ['is not a permission'],
+    'rules[1].permissions[0]': ['may not be held by a public application'],
+    'rules[1].container': ['must be a path such as /pci/high/'],
+    'rules[1].priority': ['must be unique in the application'],
+    'rules[2].permissions': ['must name at least one permission'],
+  })
+  const management = checkApplication('management', {
+    permissions: ['log:read'],
+    rules: [rule(1, '/', 'mask', 'log:read')],
+  })
+  t.strictSame(management, { rules: ['are for public and private applications'] })
+})
+
+t.test('a key is key_ and 22 base58 characters that hold its 128 bits', async (t) => {
+  const keys = [0, 1, 255].map((byte) => formatApiKey(new Uint8Array(16).fill(byte)))
+  for (const key of keys) t.match(key, /^key_[1-9A-HJ-NP-Za-km-z]{22}$/)
+  t.equal(new Set(keys).size, 3)
+  t.ok(isApiKey(keys[2]!))
+  for (const text of [
+    '',
+    'key_',
+    `${keys[0]} `,
+    keys[0]!.slice(1),
+    keys[0]!.replace('1', '0'),
+    `${keys[0]}1`,
+  ]) {
+    t.notOk(isApiKey(text), text)
+  }
+})

@@ -1,0 +1,93 @@
+import t from 'tap'
+import { parseSearchQuery, type SearchQuery } from '../../src/domain/search-query.js'
+import { CofferError } from '../../src/errors.js'
+
+/** The tree as text: prefix form, so that precedence shows. */
+function spell(query: SearchQuery | undefined): string {
+  if (query === undefined) return 'everything'
+  if (query.kind === 'equals') return `${query.field}=${query.value}`
+  if (query.kind === 'not') return `not(${spell(query.part)})`
+  if (query.kind === 'range') {
+    const [open, close] = query.isInclusive ? '[]' : '{}'
+    return `${query.field}=${open}${query.from ?? '*'} ${query.to ?? '*'}${close}`
+  }
+  return `${query.kind}(${query.parts.map(spell).join(', ')})`
+}
+
+const PARSED: [string, string][] = [
+  ['', 'everything'],
+  ['  \n\t ', 'everything'],
+  ['data:6789', 'data=6789'],
+  ['type:card AND data:6789', 'and(type=card, data=6789)'],
+  ['type:a OR type:b AND NOT type:c', 'or(type=a, and(type=b, not(type=c)))'],
+  ['(type:a OR type:b) AND type:c', 'and(or(type=a, type=b), type=c)'],
+  ['NOT type:a OR type:b', 'or(not(type=a), type=b)'],
+  ['!type:a AND -type:b', 'and(not(type=a), not(type=b))'],
+  ['!!type:a', 'not(not(type=a))'],
+  ['NOT(type:a)AND(type:b)', 'and(not(type=a), type=b)'],
+  ['type:a AND type:b AND type:c', 'and(type=a, type=b, type=c)'],
+  ['data:123-45-6789', 'data=123-45-6789'],
+  ['data:-5 AND data:a!b', 'and(data=-5, data=a!b)'],
+  ['metadata.e-mail:ada@example.com', 'metadata.e-mail=ada@example.com'],
+  ['metadata.a.b:c:d', 'metadata.a.b=c:d'],
+  ['container:/pii/high/', 'container=/pii/high/'],
+  ['container:/pii/*', 'container=/pii/*'],
+  ['container:"/pii/*"', 'container=/pii/*'],
+  ['data:"two words"', 'data=two words'],
+  ['data:"a \\"quote\\" and a \\\\"', 'data=a "quote" and a \\'],
+  ['data:"a) AND (b"', 'data=a) AND (b'],
+  ['"metadata.first name":Ada', 'metadata.first name=Ada'],
+  ['metadata."first name":Ada', 'metadata.first name=Ada'],
+  ['data:AND AND data:or', 'and(data=AND, data=or)'],
+  ['data:ANDROID', 'data=ANDROID'],
+  ['created_at:[2030-01-01 TO 2030-02-01]', 'created_at=[2030-01-01 2030-02-01]'],
+  ['created_at:{2030-01-01T10:00:00Z TO *}', 'created_at={2030-01-01T10:00:00Z *}'],
+  ['modified_at:[* TO "2030-02-01"]', 'modified_at=[* 2030-02-01]'],
+  ['created_at:2030-01-01', 'created_at=[2030-01-01 2030-01-01]'],
+]
+
+const REFUSED: [string, string][] = [
+  ['6789', 'needs field:value (column 1)'],
+  ['nothing:here', 'names an unknown field'],
+  ['metadata.:here', 'names an unknown field'],
+  ['type:a type:b', 'needs AND or OR between two terms (column 8)'],
+  ['type:a AND', 'ends where a term is needed (column 11)'],
+  ['AND type:a', 'has AND where a term is needed (column 1)'],
+  ['type:a OR OR type:b', 'has OR where a term is needed (column 11)'],
+  ['(type:a', 'has a ( that is never closed (column 1)'],
+  ['(type:a type:b)', 'needs AND or OR between two terms (column 9)'],
+  ['type:a)', 'has a ) that closes nothing (column 7)'],
+  ['()', 'has ) where a term is needed (column 2)'],
+  ['NOT', 'ends where a term is needed (column 4)'],
+  ['data:', 'needs a value after the colon (column 6)'],
+  ['data: 5', 'needs a value after the colon (column 6)'],
+  ['data:""', 'needs a value after the colon (column 6)'],
+  ['data:"open', 'has a quote that is never closed (column 6)'],
+  ['created_at:[2030-01-01]', 'needs a range such as [2030-01-01 TO *] (column 12)'],
+  ['created_at:[2030-01-01 TO 2030-02-01}', 'needs a range such as'],
+  ['created_at:', 'needs a value after the colon (column 12)'],
+  [`${'('.repeat(51)}type:a${')'.repeat(51)}`, 'is nested deeper than 50'],
+  [`${'!'.repeat(51)}type:a`, 'is nested deeper than 50'],
+  [Array.from({ length: 51 }, () => 'type:a').join(' OR '), 'must have at most 50 terms'],
+  [`data:${'x'.repeat(1996)}`, 'must have at most 2000 characters'],
+]
+
+t.test('reads queries by the precedence NOT, AND, OR', async (t) => {
+  for (const [text, expected] of PARSED) t.equal(spell(parseSearchQuery(text)), expected, text)
+  t.ok(parseSearchQuery(Array.from({ length: 50 }, () => 'type:a').join(' OR ')), '50 terms')
+  t.ok(parseSearchQuery(`data:${'x'.repeat(1995)}`), '2,000 characters')
+  t.ok(parseSearchQuery(`${'('.repeat(50)}type:a${')'.repeat(50)}`), '50 levels')
+})
+
+t.test('says what is wrong with a query and where', async (t) => {
+  for (const [text, message] of REFUSED) {
+    try {
+      parseSearchQuery(text)
+      t.fail(text)
+    } catch (error) {
+      t.ok(error instanceof CofferError && error.code === 'validation', text)
+      const [said = ''] = (error as CofferError).errors?.query ?? []
+      t.ok(said.includes(message), `${text.slice(0, 40)}: ${said}`)
+    }
+  }
+})

@@ -1,0 +1,202 @@
+/**
+ * Access rules through `perform`, against a reference written from the specification's sentences; and the promise that
+ * matters most: nobody is told a character of data that their transform does not grant.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import type { Permission, Transform } from '../../src/domain/permissions.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { type Grants, openTestVault, permissionsOf } from './vault.js'
+
+const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
+const container = segments.map((names) => `/${names.map((name) => `${name}/`).join('')}`)
+const containers = fc.uniqueArray(container, { minLength: 1, maxLength: 3 })
+const granted = fc.uniqueArray(fc.constantFrom(...permissionsOf('private')), { minLength: 1, maxLength: 4 })
+const rules = fc.uniqueArray(
+  fc.record({
+    priority: fc.integer({ min: 1, max: 9 }),
+    container,
+    transform: fc.constantFrom<Transform>('redact', 'mask', 'reveal'),
+    permissions: granted,
+  }),
+  { selector: ({ priority }) => priority, maxLength: 5 },
+)
+const plain = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Permission[]>([]) },
+  { weight: 1, arbitrary: granted },
+)
+
+/** What the sentences of the specification say, one container after another. */
+function decide(
+  grants: Required<Omit<Grants, 'expires_at'>>,
+  permission: Permission,
+  paths: readonly string[],
+) {
+  const above = (path: string) => path.split('/').map((_, at, all) => `${all.slice(0, at).join('/')}/`)
+  const decided = paths.map((path): Transform | undefined => {
+    const fitting = grants.rules.filter(
+      (rule) => [path, ...above(path)].includes(rule.container) && rule.permissions.includes(permission),
+    )
+    fitting.sort((one, other) => one.priority - other.priority)
+    if (fitting[0] !== undefined) return fitting[0].transform
+    if (!grants.permissions.includes(permission)) return undefined
+    return permission === 'token:use' ? 'reveal' : 'mask'
+  })
+  if (decided.includes(undefined)) return undefined
+  return (['redact', 'mask', 'reveal'] as const).find((transform) => decided.includes(transform))
+}
+
+interface Shown {
+  id: string
+  data?: unknown
+}
+
+/** What a reader is shown of the data `secret` under the mask `masked`. */
+function shownUnder(transform: Transform): object {
+  if (transform === 'redact') return {}
+  return { data: transform === 'reveal' ? 'secret' : 'masked' }
+}
+
+t.test('rules decide as the specification says, whatever they are', async (t) => {
+  const { app, ask, askAs, statusOf, createApplication } = await openTestVault()
+  let denied = 0
+  let allowed = 0
+  const property = fc.asyncProperty(
+    rules,
+    plain,
+    fc.array(containers, { minLength: 1, maxLength: 4 }),
+    async (rules, permissions, sets) => {
+      if (rules.length === 0 && permissions.length === 0) return
+      const grants = { rules, permissions }
+      const { key } = await createApplication('private', grants)
+      const caller = () => authenticate(app, key)
+      const holds = (permission: Permission) =>
+        [...rules, grants].some((each) => each.permissions.includes(permission))
+      const readable: string[] = []
+      for (const containers of sets) {
+        const input = { type: 'token', data: 'secret', mask: 'masked', containers }
+        const { id } = (await ask('token create', input)) as Shown
+        const read = decide(grants, 'token:read', containers)
+        t.equal(await statusOf(caller, 'token get', { id }), read === undefined ? 403 : 200)
+        if (read === undefined) denied++
+        else {
+          allowed++
+          const { data } = (await askAs(key, 'token get', { id })) as Shown
+          t.strictSame(data === undefined ? {} : { data }, shownUnder(read))
+          readable.unshift(id)
+        }
+        const update = decide(grants, 'token:update', containers)
+        t.equal(
+          await statusOf(caller, 'token update', { id, metadata: { a: 'b' } }),
+          update === undefined ? 403 : 200,
+        )
+        const create = decide(grants, 'token:create', containers)
+        t.equal(await statusOf(caller, 'token create', input), create === undefined ? 403 : 201)
+        const isGone = decide(grants, 'token:delete', containers) !== undefined
+        t.equal(await statusOf(caller, 'token delete', { id }), isGone ? 204 : 403)
+        if (isGone && read !== undefined) readable.shift()
+      }
+      if (!holds('token:read')) return
+      const list = (await askAs(key, 'token list', { id: readable, size: 100 })) as {
+        data: Shown[]
+        pagination: { total_items: number }
+      }
+      t.strictSame([list.data.map(({ id }) => id), list.pagination.total_items], [readable, readable.length])
+    },
+  )
+  await fc.assert(property, { numRuns: 120 })
+  t.ok(denied > 20 && allowed > 20, `${denied} denied, ${allowed} allowed`)
+})
+
+t.test('a list and a search show and count exactly what may be read', async (t) => {
+  const property = fc.asyncProperty(
+    rules,
+    plain,
+    fc.array(containers, { minLength: 1, maxLength: 12 }),
+    async (rules, permissions, sets) => {
+      const grants = { rules, permissions }
+      if (rules.length === 0 && permissions.length === 0) return
+      const { app, ask, askAs, createApplication } = await openTestVault()
+      const { key } = await createApplication('private', grants)
+      const expected = { list: [] as string[], search: [] as string[] }
+      for (const [index, containers] of sets.entries()) {
+        await ask('token create', { id: `token-${index}`, type: 'token', data: index, containers })
+        const mayRead = decide(grants, 'token:read', containers) !== undefined
+        if (mayRead) expected.list.unshift(`token-${index}`)
+        const maySearch = decide(grants, 'token:search', containers) !== undefined
+        if (mayRead && maySearch) expected.search.unshift(`token-${index}`)
+      }
+      const { holds } = await authenticate(app, key)
+      for (const verb of ['list', 'search'] as const) {
+        if (!holds(verb === 'list' ? 'token:read' : 'token:search')) continue
+        const page = (await askAs(key, `token ${verb}`, { size: 3 })) as {
+          data: Shown[]
+          pagination: { total_items: number }
+        }
+        t.strictSame(
+          page.data.map(({ id }) => id),
+          expected[verb].slice(0, 3),
+        )
+        t.equal(page.pagination.total_items, expected[verb].length)
+      }
+      await app.close()
+    },
+  )
+  await fc.assert(property, { numRuns: 60 })
+})
+
+/** Letters that nothing else in the vault is written with, so that one of them anywhere is a leak. */
+const SECRET = 'жщшюядфгцэ'
+const GRANTED: Record<Transform, string> = { redact: '', mask: SECRET.slice(-2), reveal: SECRET }
+
+t.test('no answer holds a character of data beyond what its transform grants', async (t) => {
+  const { app, ask, textOf, createApplication } = await openTestVault()
+  const token = {
+    type: 'token',
+    data: SECRET,
+    mask: '{{ data | reveal_last: 2 }}',
+    search_indexes: ['{{ data }}'],
+    metadata: { customer: '42' },
+  }
+  let shown = 0
+  for (const transform of ['redact', 'mask', 'reveal'] as const) {
+    const permissions = permissionsOf('private')
+    const rule = { priority: 1, container: '/', transform, permissions }
+    const { key } = await createApplication('private', { rules: [rule] })
+    const caller = () => authenticate(app, key)
+    const { id } = (await ask('token create', token)) as Shown
+    const { id: other } = (await ask('token create', token)) as Shown
+    await ask('token link', { parent_id: id, child_id: other })
+    const reads: [string, Record<string, unknown>][] = [
+      ['token get', { id }],
+      ['token list', { id: [id, other] }],
+      ['token search', { query: `data:${SECRET}` }],
+      ['token children', { parent_id: id }],
+    ]
+    const writes: [string, Record<string, unknown>][] = [
+      ['token create', token],
+      ['token create', { ...token, deduplicate_token: true }],
+      ['token create-child', { parent_id: id, ...token }],
+      ['token update', { id, metadata: { customer: '43' } }],
+      ['token update', { id, mask: '{{ data | no_such_filter }}' }],
+      ['token update', { id, mask: '{{ data | to_number }}' }],
+      ['token update', { id, search_indexes: ['{{ data | json: "$[" }}'] }],
+      ['token update', { id, fingerprint_expression: '{{ data | to_boolean }}' }],
+      ['token update', { id, deduplicate_token: true }],
+      ['token tokenize', { payload: { deep: [token] } }],
+      ['token search', { query: `data:"${'x'.repeat(10)}` }],
+      ['token delete', { id }],
+    ]
+    for (const [name, input] of [...reads, ...writes]) {
+      const isRead = reads.some(([read, asked]) => read === name && asked === input)
+      const most = isRead ? GRANTED[transform] : transform === 'redact' ? '' : GRANTED.mask
+      const text = await textOf(caller, name, input)
+      const leaked = [...SECRET].filter((letter) => !most.includes(letter) && text.includes(letter))
+      t.strictSame(leaked, [], `${name} under ${transform}: ${leaked.length} letters`)
+      if (most !== '' && text.includes(most)) shown++
+    }
+  }
+  t.ok(shown >= 14, `what is granted is shown (${shown} times)`)
+  const logs = await textOf(() => app.owner({ reveal: true }), 'log list', { size: 1000 })
+  t.notMatch(logs, /[жщшюядфгцэ]/, 'the log holds none of it')
+})

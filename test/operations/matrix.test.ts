@@ -1,0 +1,156 @@
+/**
+ * Who may call what: every operation of the registry asked over HTTP without a key, with wrong keys, as each type of
+ * application with all that it may hold, and with each single permission. Exactly the documented calls pass.
+ */
+import t from 'tap'
+import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
+import { PERMISSIONS } from '../../src/domain/permissions.js'
+import { createHandler, type Handler } from '../../src/http/handle.js'
+import { completeService } from '../../src/http/start.js'
+import { operations, registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { type AnyOperation, locateProperty, parseRoute } from '../../src/operations/operation.js'
+import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'
+
+/** Every call and what it takes, written from the specification and not from the registry. */
+const DOCUMENTED: Record<string, Permission[]> = {
+  'POST /tokens': ['token:create'],
+  'GET /tokens': ['token:read'],
+  'GET /tokens/{id}': ['token:read'],
+  'PATCH /tokens/{id}': ['token:update'],
+  'DELETE /tokens/{id}': ['token:delete'],
+  'POST /tokens/search': ['token:search'],
+  'POST /tokenize': ['token:create'],
+  'POST /tokens/{parent_id}/children/{child_id}': ['token:read'],
+  'DELETE /tokens/{parent_id}/children/{child_id}': ['token:delete'],
+  'POST /tokens/{parent_id}/children': ['token:create', 'token:read'],
+  'GET /tokens/{parent_id}/children': ['token:read'],
+  'POST /applications': ['application:create'],
+  'GET /applications': ['application:read'],
+  'GET /applications/{id}': ['application:read'],
+  'PUT /applications/{id}': ['application:update'],
+  'DELETE /applications/{id}': ['application:delete'],
+  'POST /applications/{id}/regenerate': ['application:update'],
+  'GET /applications/key': [],
+  'GET /permissions': [],
+  'GET /logs': ['log:read'],
+  'GET /logs/entity-types': ['log:read'],
+  'GET /tenants/self': ['tenant:read'],
+  'PUT /tenants/self': ['tenant:update'],
+  'DELETE /tenants/self': ['tenant:delete'],
+  'GET /tenants/self/reports/usage': ['report:read'],
+  'GET /tenants/self/members': ['tenant:member:read'],
+  'DELETE /tenants/self/members/{id}': ['tenant:member:delete'],
+  'POST /tenants/self/invitations': ['tenant:invitation:create'],
+  'POST /tenants/self/invitations/{id}/resend': ['tenant:invitation:create', 'tenant:invitation:update'],
+  'GET /tenants/self/invitations': ['tenant:invitation:read'],
+  'GET /tenants/self/invitations/{id}': ['tenant:invitation:read'],
+  'DELETE /tenants/self/invitations/{id}': ['tenant:invitation:delete'],
+  'POST /reactor-formulas': ['reactor:create'],
+  'GET /reactor-formulas': ['reactor:read'],
+  'GET /reactor-formulas/{id}': ['reactor:read'],
+  'PUT /reactor-formulas/{id}': ['reactor:update'],
+  'DELETE /reactor-formulas/{id}': ['reactor:delete'],
+  'POST /reactors': ['reactor:create'],
+  'GET /reactors': ['reactor:read'],
+  'GET /reactors/{id}': ['reactor:read'],
+  'PUT /reactors/{id}': ['reactor:update'],
+  'DELETE /reactors/{id}': ['reactor:delete'],
+  'POST /reactors/{id}/react': ['token:use'],
+}
+
+const TYPES: ApplicationType[] = ['public', 'private', 'management']
+
+/** A key and what may be done with it; without `permissions` it is no key at all. */
+interface Holder {
+  name: string
+  key?: string
+  permissions?: readonly Permission[]
+}
+
+async function createHolders({ createApplication, clock }: TestVault): Promise<Holder[]> {
+  const holders: Holder[] = [
+    { name: 'no key' },
+    { name: 'an empty key', key: '' },
+    { name: 'text that is no key', key: 'key_0' },
+    { name: 'a key that nobody has', key: 'key_1111111111111111111111' },
+  ]
+  const expires_at = new Date(clock.now + 1000).toISOString()
+  const permissions = permissionsOf('management')
+  const { key } = await createApplication('management', { permissions, expires_at })
+  holders.push({ name: 'an expired key', key })
+  clock.now += 1000
+  for (const type of TYPES) {
+    const all = permissionsOf(type)
+    holders.push({
+      name: `${type}, all`,
+      ...(await createApplication(type, { permissions: all })),
+      permissions: all,
+    })
+    for (const permission of all) {
+      const only = [permission]
+      holders.push({
+        name: `${type}, ${permission}`,
+        ...(await createApplication(type, { permissions: only })),
+        permissions: only,
+      })
+    }
+  }
+  return holders
+}
+
+interface Opened {
+  handler: Handler
+  holders: Holder[]
+}
+
+async function open(): Promise<Opened> {
+  const vault = await openTestVault()
+  const service = { host: vault.app, registry, authenticate, version: '0.0.0' }
+  return { handler: createHandler(completeService(service)), holders: await createHolders(vault) }
+}
+
+function requestOf(definition: AnyOperation, key: string | undefined): Request {
+  const { method, path, parameters } = parseRoute(definition.route)
+  const input = sampleOf(definition.input) as Record<string, unknown>
+  const body = Object.fromEntries(
+    Object.entries(input).filter(([name]) => locateProperty(definition, name) === 'body'),
+  )
+  const target = parameters.reduce((text, name) => text.replace(`{${name}}`, 'unknown'), path)
+  const hasBody = method !== 'GET' && method !== 'DELETE'
+  return new Request(`http://localhost${target}`, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { 'svc-api-key': key }),
+      'content-type': definition.contentType ?? 'application/json',
+    },
+    ...(hasBody ? { body: JSON.stringify(body) } : {}),
+  })
+}
+
+t.test('every operation is documented, and takes what is documented', async (t) => {
+  for (const { route, permissions } of operations) t.strictSame([...permissions], DOCUMENTED[route], route)
+  const types = Object.values(PERMISSIONS).flatMap(({ application_types }) => [...application_types])
+  t.ok(types.every((type) => TYPES.includes(type)))
+})
+
+for (const definition of operations) {
+  t.test(`${definition.route}: exactly the documented calls pass`, async (t) => {
+    const needed = DOCUMENTED[definition.route] ?? []
+    let { handler, holders } = await open()
+    const wrong: string[] = []
+    let refused = 0
+    for (let at = 0; at < holders.length; at++) {
+      const { name, key, permissions } = holders[at]!
+      const { status } = await handler(requestOf(definition, key))
+      const may = permissions !== undefined && needed.every((permission) => permissions.includes(permission))
+      const expected = permissions === undefined ? status === 401 : may !== (status === 403) && status !== 401
+      if (!expected || status >= 500) wrong.push(`${name}: ${status}`)
+      if (!may) refused++
+      // What passed may have taken the tenant away, and with it the keys of those who come next.
+      if (may && definition.destroys !== undefined) ({ handler, holders } = await open())
+    }
+    t.strictSame(wrong, [])
+    t.ok(refused >= 5 && refused < holders.length, 'some were refused, some were not')
+  })
+}
