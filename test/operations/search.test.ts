@@ -1,0 +1,171 @@
+/** Search, against a filter that looks at every token. */
+import fc from 'fast-check'
+import t from 'tap'
+import { openTestVault, START } from './vault.js'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const DAYS = ['2030-01-15', '2030-01-16', '2030-01-17', '2030-01-18']
+
+interface Token {
+  id: string
+  type: string
+  fingerprint: string
+  containers: string[]
+  metadata: Record<string, string>
+  created_by: string
+  modified_by?: string
+  created_at: string
+  modified_at?: string
+}
+
+interface Found {
+  token: Token
+  /** What it can be searched by. */
+  indexed: string[]
+}
+
+/** A query as text, and what it means for a token. */
+interface Query {
+  text: string
+  matches(found: Found): boolean
+}
+
+const equal = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
+const day = (date: string | undefined) => date?.slice(0, DAYS[0]!.length)
+
+const quoted = (text: string) => `"${text}"`
+const spelled = (text: string) => (/[\s()]/.test(text) ? quoted(text) : text)
+
+function term(field: string, value: string, matches: Query['matches']): fc.Arbitrary<Query> {
+  return fc.constantFrom(
+    { text: `${field}:${spelled(value)}`, matches },
+    { text: `${field}:${quoted(value)}`, matches },
+  )
+}
+
+const type = fc.constantFrom('token', 'card_number', 'nothing')
+const city = fc.constantFrom('Ulm', 'ulm', 'New York', 'Oslo')
+const word = fc.constantFrom('alpha', 'ALPHA', 'beta gamma', '7', 'delta')
+const path = fc.constantFrom('/', '/a/', '/a/b/', '/ab/', '/c/')
+const prefix = fc.constantFrom('*', '/*', '/a*', '/a/*', '/a/b*', '/x/*')
+
+const terms = fc.oneof(
+  type.chain((value) => term('type', value, ({ token }) => token.type === value)),
+  city.chain((value) => term('metadata.city', value, ({ token }) => equal(token.metadata.city ?? '', value))),
+  city.chain((value) =>
+    term('metadata.born in', value, ({ token }) => equal(token.metadata['born in'] ?? '', value)).map(
+      (query) => ({
+        ...query,
+        text: query.text.replace('metadata.born in', 'metadata."born in"'),
+      }),
+    ),
+  ),
+  word.chain((value) => term('data', value, ({ indexed }) => indexed.some((each) => equal(each, value)))),
+  path.chain((value) => term('container', value, ({ token }) => token.containers.includes(value))),
+  prefix.chain((value) =>
+    term('container', value, ({ token }) =>
+      token.containers.some((each) => each.startsWith(value.slice(0, -1))),
+    ),
+  ),
+  fc.nat({ max: 15 }).chain((at) => term('id', `token-${at}`, ({ token }) => token.id === `token-${at}`)),
+  range('created_at', ({ token }) => day(token.created_at)),
+  range('modified_at', ({ token }) => day(token.modified_at)),
+)
+
+/** By whole days, whose texts are in the order of time. */
+function range(field: string, read: (found: Found) => string | undefined): fc.Arbitrary<Query> {
+  const end = fc.option(fc.constantFrom(...DAYS), { nil: '*' })
+  return fc.tuple(end, end, fc.boolean()).map(([from, to, isInclusive]) => ({
+    text: isInclusive ? `${field}:[${from} TO ${to}]` : `${field}:{${from} TO ${to}}`,
+    matches: (found: Found) => {
+      const at = read(found)
+      if (at === undefined) return false
+      const isAfter = from === '*' || (isInclusive ? at >= from : at > from)
+      return isAfter && (to === '*' || (isInclusive ? at <= to : at < to))
+    },
+  }))
+}
+
+const { query } = fc.letrec<{ query: Query }>((tie) => {
+  const parts = fc.array(tie('query'), { minLength: 2, maxLength: 3 })
+  return {
+    query: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      { weight: 3, arbitrary: terms },
+      parts.map((each) => ({
+        text: each.map(({ text }) => `(${text})`).join(' AND '),
+        matches: (found: Found) => each.every(({ matches }) => matches(found)),
+      })),
+      parts.map((each) => ({
+        text: each.map(({ text }) => `(${text})`).join(' OR '),
+        matches: (found: Found) => each.some(({ matches }) => matches(found)),
+      })),
+      fc.tuple(fc.constantFrom('NOT ', '!', '-'), tie('query')).map(([not, { text, matches }]) => ({
+        text: `${not}(${text})`,
+        matches: (found: Found) => !matches(found),
+      })),
+    ),
+  }
+})
+
+t.test('a search finds what a look at every token finds', async (t) => {
+  const { ask, clock } = await openTestVault()
+  const known: Found[] = []
+  const cities = ['Ulm', 'ulm', 'New York', undefined]
+  const words = ['alpha', 'Beta Gamma', '7', 'omega']
+  const sets = [['/'], ['/a/'], ['/a/b/', '/c/'], ['/ab/']]
+  for (let index = 0; index < 16; index++) {
+    clock.now = START + Math.floor(index / 4) * DAY_MS
+    const indexed = [words[index % 4]!, words[(index * 3) % 4]!]
+    const isCard = index % 5 === 0
+    const given = cities[(index * 7) % 4]
+    await ask('token create', {
+      id: `token-${index}`,
+      type: isCard ? 'card_number' : 'token',
+      data: isCard ? '4242424242424242' : { words: indexed },
+      containers: sets[Math.floor(index / 2) % 4],
+      search_indexes: isCard ? [] : ['{{ data.words[0] }}', '{{ data.words[1] }}'],
+      ...(given === undefined ? {} : { metadata: { city: given, 'born in': given } }),
+    })
+    known.unshift({ token: {} as Token, indexed: isCard ? [] : indexed })
+  }
+  clock.now = START + 3 * DAY_MS
+  for (const index of [2, 3, 10])
+    await ask('token update', { id: `token-${index}`, metadata: { seen: 'yes' } })
+  const all = (await ask('token list', { size: 100 })) as { data: Token[] }
+  all.data.forEach((token, at) => {
+    known[at]!.token = { ...token, metadata: token.metadata ?? {} }
+  })
+  let found = 0
+  const property = fc.asyncProperty(query, async ({ text, matches }) => {
+    const expected = known.filter(matches).map(({ token }) => token.id)
+    const page = (await ask('token search', { query: text, size: 5 })) as {
+      data: Token[]
+      pagination: { total_items: number }
+    }
+    t.strictSame(
+      page.data.map(({ id }) => id),
+      expected.slice(0, 5),
+      text,
+    )
+    t.equal(page.pagination.total_items, expected.length, text)
+    if (expected.length > 0 && expected.length < known.length) found++
+  })
+  await fc.assert(property, { numRuns: 400 })
+  t.ok(found > 80, `${found} queries told tokens apart`)
+})
+
+t.test('fingerprint, created_by and modified_by are found exactly', async (t) => {
+  const { ask, askAs, createApplication } = await openTestVault()
+  const app = await createApplication('private', { permissions: ['token:create', 'token:update'] })
+  const made = (await askAs(app.key, 'token create', { type: 'token', data: 'one' })) as Token
+  const other = (await ask('token create', { type: 'token', data: 'two' })) as Token
+  await askAs(app.key, 'token update', { id: other.id, metadata: { a: 'b' } })
+  const find = async (query: string) =>
+    ((await ask('token search', { query })) as { data: Token[] }).data.map(({ id }) => id)
+  t.strictSame(await find(`fingerprint:${made.fingerprint}`), [made.id])
+  t.strictSame(await find(`fingerprint:${made.fingerprint.toLowerCase()}`), [])
+  t.strictSame(await find(`created_by:${app.id}`), [made.id])
+  t.strictSame(await find(`modified_by:${app.id}`), [other.id])
+  t.strictSame(await find('container:/general/high'), [])
+})
