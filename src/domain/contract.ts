@@ -1,0 +1,170 @@
+/**
+ * The contract of a formula: which configuration and arguments its code is promised, and the casts that make values
+ * fit. It knows nothing of formulas, reactors or tokens.
+ */
+import type { PropertyErrors } from '../errors.js'
+import { addError, refuseErrors } from './property-errors.js'
+
+export const VALUE_TYPES = ['string', 'boolean', 'number'] as const
+export type ValueType = (typeof VALUE_TYPES)[number]
+type Value = string | boolean | number
+
+export interface ConfigurationElement {
+  name: string
+  description?: string
+  type: ValueType
+}
+
+/** Dots in the name lead into objects. */
+export interface ParameterElement extends ConfigurationElement {
+  optional?: boolean
+}
+
+type Json = Record<string, unknown>
+
+const NAME = /^[A-Za-z0-9_-]+$/
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** Adds what is wrong with the names of `configuration` and `parameters`, under their paths in a formula. */
+export function checkContract(
+  errors: PropertyErrors,
+  configuration: readonly ConfigurationElement[],
+  parameters: readonly ParameterElement[],
+): void {
+  checkNames(errors, 'configuration', configuration, (name) => NAME.test(name))
+  checkNames(errors, 'request_parameters', parameters, (name) =>
+    name.split('.').every((level) => NAME.test(level)),
+  )
+  const names = new Set(parameters.map(({ name }) => name))
+  parameters.forEach(({ name }, index) => {
+    const parent = parentsOf(name).find((each) => names.has(each))
+    if (parent !== undefined)
+      addError(
+        errors,
+        `request_parameters[${index}].name`,
+        'is inside another parameter, which is no object then',
+      )
+  })
+}
+
+function checkNames(
+  errors: PropertyErrors,
+  property: string,
+  elements: readonly ConfigurationElement[],
+  isSpelled: (name: string) => boolean,
+): void {
+  const seen = new Set<string>()
+  elements.forEach(({ name }, index) => {
+    const path = `${property}[${index}].name`
+    const dots = property === 'configuration' ? '' : ', with dots between levels'
+    if (!isSpelled(name)) addError(errors, path, `must be letters, digits, _ and -${dots}`)
+    else if (name.split('.').includes('__proto__')) addError(errors, path, 'cannot be __proto__')
+    if (seen.has(name)) addError(errors, path, 'is there twice')
+    seen.add(name)
+  })
+}
+
+/** `a` and `a.b` of `a.b.c`. */
+function parentsOf(name: string): string[] {
+  const levels = name.split('.')
+  return levels.slice(1).map((_, depth) => levels.slice(0, depth + 1).join('.'))
+}
+
+/**
+ * The value as `type`, or undefined where there is no cast: numbers from JSON number text, booleans from `true` and
+ * `false` in any case, strings from numbers and booleans; objects and arrays never.
+ */
+export function castValue(value: unknown, type: ValueType): Value | undefined {
+  if (typeof value === type) return value as Value
+  if (type === 'string')
+    return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+  if (typeof value !== 'string') return undefined
+  if (type === 'boolean') return BOOLEANS.get(value.toLowerCase())
+  const number = JSON_NUMBER.test(value) ? Number(value) : Number.NaN
+  return Number.isFinite(number) ? number : undefined
+}
+
+const BOOLEANS = new Map([
+  ['true', true],
+  ['false', false],
+])
+
+/**
+ * Configuration values, given or kept, cast to what the contract declares.
+ * @throws CofferError `validation` for what is missing, not declared, or of another type.
+ */
+export function castConfiguration(
+  contract: readonly ConfigurationElement[],
+  values: Readonly<Json>,
+): Record<string, Value> {
+  const errors: PropertyErrors = {}
+  const cast: Record<string, Value> = {}
+  for (const { name, type } of contract) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    const fitting = value === undefined || value === null ? undefined : castValue(value, type)
+    if (fitting !== undefined) cast[name] = fitting
+    else if (value === undefined || value === null) addError(errors, `configuration.${name}`, 'is required')
+    else addError(errors, `configuration.${name}`, `must be a ${type}`)
+  }
+  for (const name of Object.keys(values)) {
+    if (!contract.some((element) => element.name === name))
+      addError(errors, `configuration.${name}`, 'is not declared by the formula')
+  }
+  refuseErrors(errors)
+  return cast
+}
+
+/** Configuration as the API shows it: each value as text. */
+export function toTexts(values: Readonly<Record<string, Value>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
+}
+
+/**
+ * Arguments with every declared parameter cast; what is not declared is forwarded or stripped. null counts as missing.
+ * @throws CofferError `validation` for a required parameter that is missing and for a value that cannot be cast.
+ */
+export function castArguments(
+  parameters: readonly ParameterElement[],
+  args: Readonly<Json>,
+  undeclared: 'forward' | 'strip',
+): Json {
+  const errors: PropertyErrors = {}
+  const cast: Json = undeclared === 'forward' ? structuredClone(args) : {}
+  for (const { name, type, optional = false } of parameters) {
+    const levels = name.split('.')
+    const value = readPath(args, levels)
+    const isMissing = value === undefined || value === null
+    const fitting = isMissing ? undefined : castValue(value, type)
+    if (fitting !== undefined) writePath(cast, levels, fitting)
+    else if (!isMissing) addError(errors, `args.${name}`, `must be a ${type}`)
+    else if (!optional) addError(errors, `args.${name}`, 'is required')
+    else if (value === null) removePath(cast, levels)
+  }
+  refuseErrors(errors)
+  return cast
+}
+
+function readPath(value: unknown, levels: readonly string[]): unknown {
+  return levels.reduce<unknown>(
+    (inner, level) => (isObject(inner) && Object.hasOwn(inner, level) ? inner[level] : undefined),
+    value,
+  )
+}
+
+function writePath(target: Json, levels: readonly string[], value: Value): void {
+  let inner = target
+  for (const level of levels.slice(0, -1)) {
+    if (!isObject(inner[level])) inner[level] = {}
+    inner = inner[level] as Json
+  }
+  inner[levels.at(-1)!] = value
+}
+
+function removePath(target: Json, levels: readonly string[]): void {
+  const parent = readPath(target, levels.slice(0, -1))
+  if (isObject(parent)) delete parent[levels.at(-1)!]
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
