@@ -5,7 +5,7 @@
 import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
 import type { BackupWriter } from './backup.js'
-import { toBase64, toText } from './bytes.js'
+import { isEqual, toBase64, toText } from './bytes.js'
 import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
 import { type Contents, encodeContents, orderSegments } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
@@ -16,8 +16,11 @@ import { adoptMerged, chooseMerge, isSameSegment, type Merged, mergeSegments } f
 import { Overlay } from './overlay.js'
 import type { BlockCache, SegmentPlace } from './segment.js'
 import { segmentPath } from './segment-layout.js'
+import { finish } from './segment-rows.js'
 import { LiveSegment } from './segment-search.js'
+import type { WriterPlace } from './segment-writer.js'
 import { type Counters, copyCounters } from './stage.js'
+import { describeContents, type LedgerStatus } from './status.js'
 import type { EngineKeys, Random } from './store.js'
 import { type Header, headerText, type State } from './vault-file.js'
 
@@ -35,15 +38,14 @@ export interface LedgerOptions {
   cacheBytes: number
 }
 
-/** Counts and sizes, for those who ask how the vault is. */
-export interface LedgerStatus {
-  generation: number
-  segments: number
-  journalBytes: number
-  recordBytes: number
-  logBytes: number
-  /** Live rows in segments and journal; `expired` ones that were not removed yet count. */
-  rows: { records: number; logs: number; dead: number }
+/** Rows of the journals before the present one, while they are folded beside the works. */
+interface Freezing {
+  overlay: Overlay
+  /** As they were when the present journal began. */
+  counters: Counters
+  steps: Generator<undefined, LiveSegment[]> | undefined
+  /** Set when all steps are done. */
+  written: LiveSegment[] | undefined
 }
 
 /** What a ledger is made of; `opening` puts it together. */
@@ -58,8 +60,9 @@ export interface LedgerParts {
 const NO_ROWS = new Uint32Array(0)
 
 export class Ledger {
-  readonly options: LedgerOptions
-  /** Rows of the journal that are safe. */
+  /** With the header as it stands now. */
+  options: LedgerOptions
+  /** Rows of the present journal that are safe. */
   overlay = new Overlay()
   /** Changes that were written but not synced. */
   pending: Change[] = []
@@ -73,6 +76,7 @@ export class Ledger {
   #records: readonly LiveSegment[] = []
   #logs: readonly LiveSegment[] = []
   #journal: Journal
+  #freezing: Freezing | undefined
   #broken: CofferError | undefined
 
   constructor(options: LedgerOptions, parts: LedgerParts) {
@@ -91,17 +95,19 @@ export class Ledger {
     return this.#contents
   }
 
-  get journalBytes(): number {
-    return this.#journal.mark.end
-  }
-
-  get journalRows(): number {
-    return this.overlay.count('records') + this.overlay.count('logs')
+  /** Whether the present journal has more than this. */
+  isLargerThan({ bytes, rows }: { bytes: number; rows: number }): boolean {
+    const count = this.overlay.count('records') + this.overlay.count('logs')
+    return this.#journal.mark.end > bytes || count > rows
   }
 
   /** What is safe, and so may be shown. */
   view(): View {
-    return { overlays: [this.overlay], records: this.#records, logs: this.#logs }
+    return { overlays: this.#overlays(), records: this.#records, logs: this.#logs }
+  }
+
+  #overlays(): Overlay[] {
+    return this.#freezing === undefined ? [this.overlay] : [this.overlay, this.#freezing.overlay]
   }
 
   /**
@@ -160,7 +166,9 @@ export class Ledger {
   /** Moves the journal's rows into segments. Nothing is lost or half done, whatever fails. */
   async fold(): Promise<void> {
     this.sync()
-    if (this.#journal.mark.frames === 0) return
+    while (!this.advanceFold());
+    await this.finishFold()
+    if (this.#journal.mark.frames === 0 && this.#contents.journals.length === 1) return
     await this.#foldOverlay(this.overlay, this.counters)
   }
 
@@ -172,18 +180,82 @@ export class Ledger {
 
   async #foldOverlay(overlay: Overlay, counters: Counters): Promise<void> {
     this.#refuseIfBroken()
-    const { files, directory, random, keys } = this.options
     const old = this.#journal
-    const journal = old.mark.frames === 0 ? old : createJournal(this.#journals, random, old.mark.tag)
+    const journal = old.mark.frames === 0 ? old : this.#createJournal()
     let written: LiveSegment[] = []
-    let buried: LiveSegment[] = []
     try {
-      written = writeOverlay({ files, directory, random, cipher: keys.segment }, this.#reader, overlay)
-      buried = this.#contents.segments.map((live) => buryUnder(live, overlay))
+      written = finish(writeOverlay(this.#writer(), this.#reader, overlay))
     } catch (error) {
       if (journal !== old) this.#discard(journal)
       throw error
     }
+    const emptied = await this.#adopt(overlay, written, counters, journal)
+    this.counters = copyCounters(counters)
+    this.overlay = new Overlay()
+    if (journal !== old) this.#switchTo(journal)
+    this.#removeSegments(emptied)
+    await this.erase()
+  }
+
+  /**
+   * Begins a new journal, so that what the one before holds can be folded beside the works: by {@link advanceFold} until
+   * it is true, then {@link finishFold}. `state` names both meanwhile.
+   */
+  async freeze(): Promise<void> {
+    this.sync()
+    if (this.#freezing !== undefined || this.#journal.mark.frames === 0) return
+    const journal = this.#createJournal()
+    const journals = [...this.#contents.journals, { id: journal.id, previous: journal.previous }]
+    await this.#commit({ ...this.#contents, journals })
+    this.#freezing = {
+      overlay: this.overlay,
+      counters: copyCounters(this.counters),
+      steps: undefined,
+      written: undefined,
+    }
+    this.overlay = new Overlay()
+    this.#switchTo(journal)
+  }
+
+  /**
+   * Does one step of folding what is frozen; true when nothing is left to do. One that failed begins anew.
+   * @throws CofferError `storage_failed`.
+   */
+  advanceFold(): boolean {
+    const freezing = this.#freezing
+    if (freezing === undefined || freezing.written !== undefined) return true
+    freezing.steps ??= writeOverlay(this.#writer(), this.#reader, freezing.overlay)
+    try {
+      const step = freezing.steps.next()
+      if (step.done) freezing.written = step.value
+      return step.done === true
+    } catch (error) {
+      freezing.steps = undefined
+      throw error
+    }
+  }
+
+  /** Makes the segments of what was frozen count, and its journal go. */
+  async finishFold(): Promise<void> {
+    const freezing = this.#freezing
+    if (freezing?.written === undefined) return
+    this.#refuseIfBroken()
+    const emptied = await this.#adopt(freezing.overlay, freezing.written, freezing.counters, this.#journal)
+    this.#freezing = undefined
+    this.#removeSegments(emptied)
+    await this.erase()
+  }
+
+  /** `state` with the new segments, the older ones under the overlay, and one journal. Gives those left without rows. */
+  async #adopt(
+    overlay: Overlay,
+    written: readonly LiveSegment[],
+    counters: Counters,
+    journal: Journal,
+  ): Promise<LiveSegment[]> {
+    const { files, directory } = this.options
+    const { journals, segments } = this.#contents
+    const buried = segments.map((live) => buryUnder(live, overlay))
     const kept = buried.filter((live) => !isEmptied(live))
     await this.#commit({
       ...this.#contents,
@@ -191,19 +263,23 @@ export class Ledger {
       journals: [{ id: journal.id, previous: journal.previous }],
       segments: orderSegments([...kept, ...written]),
     })
-    this.counters = copyCounters(counters)
-    this.overlay = new Overlay()
-    this.#switchTo(journal)
-    this.#removeSegments(buried.filter(isEmptied))
-    await this.erase()
+    for (const { id } of journals)
+      if (!isEqual(id, journal.id)) removeQuietly(files, journalPath(directory, id))
+    return buried.filter(isEmptied)
+  }
+
+  #writer(): WriterPlace {
+    const { files, directory, random, keys } = this.options
+    return { files, directory, random, cipher: keys.segment }
+  }
+
+  #createJournal(): Journal {
+    return createJournal(this.#journals, this.options.random, this.#journal.mark.tag)
   }
 
   #switchTo(journal: Journal): void {
-    const old = this.#journal
-    if (journal === old) return
+    this.#journal.close()
     this.#journal = journal
-    old.close()
-    removeQuietly(this.options.files, journalPath(this.options.directory, old.id))
     this.#acknowledge()
   }
 
@@ -249,7 +325,7 @@ export class Ledger {
     }
     return removals.some(({ row }) => {
       const text = toText(row.id)
-      return written.has(text) || this.overlay.entry(text)?.item !== undefined
+      return written.has(text) || this.#overlays().some((overlay) => overlay.entry(text)?.item !== undefined)
     })
   }
 
@@ -260,8 +336,7 @@ export class Ledger {
 
   /** The steps of a merge; nothing counts before {@link finishMerge}. Between the steps the vault may change. */
   beginMerge(inputs: readonly LiveSegment[]): Generator<undefined, Merged> {
-    const { files, directory, random, keys } = this.options
-    return mergeSegments({ files, directory, random, cipher: keys.segment }, inputs)
+    return mergeSegments(this.#writer(), inputs)
   }
 
   /**
@@ -288,7 +363,9 @@ export class Ledger {
   /** Copies of rows that were removed while a merge was under way: they are overwritten before the copy counts. */
   #eraseGone(live: LiveSegment): void {
     if (live.segment.name.family === 'logs') return
-    const ids = this.overlay.covered.filter((id) => this.overlay.entry(toText(id))?.item === undefined)
+    const ids = this.#overlays().flatMap((overlay) =>
+      overlay.covered.filter((id) => overlay.entry(toText(id))?.item === undefined),
+    )
     const rows = ids.map((id) => live.segment.find(id)).filter((row) => row !== undefined)
     if (rows.length > 0) live.segment.erase(rows)
   }
@@ -330,6 +407,7 @@ export class Ledger {
     await this.#commit({ ...this.#contents, headers: [...this.#contents.headers, digest] })
     await write()
     await this.#commit({ ...this.#contents, headers: [digest] })
+    this.options = { ...this.options, header }
   }
 
   /** The files that make up the vault now, apart from its header; relative to the directory. */
@@ -354,26 +432,12 @@ export class Ledger {
   }
 
   status(): LedgerStatus {
-    const { segments, generation } = this.#contents
-    const status: LedgerStatus = {
-      generation,
-      segments: segments.length,
-      journalBytes: this.journalBytes,
-      recordBytes: 0,
-      logBytes: 0,
-      rows: { records: this.overlay.live('records').length, logs: this.overlay.live('logs').length, dead: 0 },
-    }
-    for (const live of segments) {
-      const { family, bytes, rows } = live.segment.name
-      status[family === 'records' ? 'recordBytes' : 'logBytes'] += bytes
-      const dead = countDead(buryUnder(live, this.overlay))
-      status.rows[family] += rows - dead
-      status.rows.dead += dead
-    }
-    return status
+    const overlays = this.#overlays()
+    return describeContents(this.#contents, overlays, this.#journal.mark.end)
   }
 
   close(): void {
+    this.#freezing?.steps?.return([])
     this.#journal.close()
     for (const { segment } of this.#contents.segments) segment.close()
   }
@@ -397,13 +461,6 @@ export class Ledger {
   #refuseIfBroken(): void {
     if (this.#broken !== undefined) throw this.#broken
   }
-}
-
-function countDead({ segment, dead, dropped }: LiveSegment): number {
-  if (dropped.size === 0) return dead.length
-  let count = [...dropped].reduce((sum, tenant) => sum + (segment.footer.tenants.get(tenant) ?? 0), 0)
-  for (const row of dead) if (!dropped.has(segment.entry(row).tenant)) count++
-  return count
 }
 
 /** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */

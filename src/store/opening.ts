@@ -8,7 +8,7 @@ import { decodeId, encodeId, isEqual } from './bytes.js'
 import { DROP, type Frame, INSERT, LOG } from './change.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
-import { createJournal, type JournalPlace, openJournal, readHead } from './journal.js'
+import { createJournal, type JournalPlace, type OpenedJournal, openJournal, readHead } from './journal.js'
 import { digestHeader, Ledger, type LedgerOptions } from './ledger.js'
 import { BlockCache } from './segment.js'
 import { createCounters } from './stage.js'
@@ -114,25 +114,46 @@ function checkPresence(files: Files, directory: string, { segments }: Contents):
   }
 }
 
+/** All journals that `state` names: the older ones were complete when the next began. */
 function openJournals(options: LedgerOptions, place: JournalPlace, contents: Contents) {
-  const { notice, files } = options
-  const last = contents.journals[contents.journals.length - 1]
-  if (last === undefined)
-    throw new CofferError('vault_damaged', 'The vault names no journal. Restore a backup.')
   const head = readHead(place)
-  const covered = head !== undefined && isEqual(head.journal, last.id) ? head : undefined
-  const opened = openJournal(place, last.id, last.previous, covered)
-  if (covered === undefined && opened.frames.length > 0) {
+  const frames: Frame[] = []
+  for (const [index, { id, previous }] of contents.journals.entries()) {
+    const covered = head !== undefined && isEqual(head.journal, id) ? head : undefined
+    const opened = openJournal(place, id, previous, covered)
+    for (const frame of opened.frames) frames.push(frame)
+    const next = contents.journals[index + 1]
+    if (next === undefined) {
+      mendEnd(options, opened, covered !== undefined)
+      sweepJournals(options.files, options.directory, contents)
+      return { journal: opened.journal, frames }
+    }
+    opened.journal.close()
+    if (opened.torn > 0 || !isEqual(opened.journal.mark.tag, next.previous)) {
+      throw new CofferError(
+        'vault_damaged',
+        'An older journal ends before the next one begins. Restore a backup.',
+      )
+    }
+  }
+  throw new CofferError('vault_damaged', 'The vault names no journal. Restore a backup.')
+}
+
+/** Cuts off what a crash left half written, and says how far the journal was read. */
+function mendEnd(
+  { notice }: LedgerOptions,
+  { journal, frames, torn }: OpenedJournal,
+  isCovered: boolean,
+): void {
+  if (!isCovered && frames.length > 0) {
     notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
   }
-  if (opened.torn > 0) {
-    opened.journal.cut(opened.journal.mark)
-    opened.journal.sync()
-    notice(`A last change that was never confirmed was cut off (${opened.torn} bytes).`)
+  if (torn > 0) {
+    journal.cut(journal.mark)
+    journal.sync()
+    notice(`A last change that was never confirmed was cut off (${torn} bytes).`)
   }
-  if (opened.torn > 0 || covered === undefined) opened.journal.acknowledge()
-  sweepJournals(files, options.directory, last.id)
-  return opened
+  if (torn > 0 || !isCovered) journal.acknowledge()
 }
 
 /** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
@@ -172,9 +193,9 @@ function sweep(files: Files, directory: string, { segments }: Contents): void {
   }
 }
 
-function sweepJournals(files: Files, directory: string, kept: Uint8Array): void {
-  const current = `journal-${encodeId(kept)}`
+function sweepJournals(files: Files, directory: string, { journals }: Contents): void {
+  const named = new Set(journals.map(({ id }) => `journal-${encodeId(id)}`))
   for (const name of files.list(directory)) {
-    if (name.startsWith('journal-') && name !== current) removeQuietly(files, `${directory}/${name}`)
+    if (name.startsWith('journal-') && !named.has(name)) removeQuietly(files, `${directory}/${name}`)
   }
 }

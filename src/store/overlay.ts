@@ -126,8 +126,9 @@ export class Overlay {
     return this.dropped.has(tenant) || this.#entries.has(text)
   }
 
-  get isEmpty(): boolean {
-    return this.#entries.size === 0 && this.dropped.size === 0 && this.#logs.items.length === 0
+  /** True when this row, from below, must not be taken. */
+  isOver(family: Family, row: StoredRow): boolean {
+    return family === 'logs' ? this.dropped.has(row.tenant) : this.hides(row.tenant, toText(row.id))
   }
 
   /** Live rows, ascending by `seq`. */

@@ -6,12 +6,12 @@ import { CofferError } from '../errors.js'
 import { decodeId, fromBase64, toBase64 } from './bytes.js'
 import type { StoredRow } from './change.js'
 import { decodeSegment, encodeContents, encodeSegment, orderSegments } from './contents.js'
-import { writeRowsAsSegments } from './fold.js'
 import { createJournal } from './journal.js'
 import { digestHeader, type Ledger, type LedgerOptions } from './ledger.js'
 import { walkRows } from './merge.js'
 import { documentPowers, openLedger, prepare } from './opening.js'
 import type { Family } from './segment-layout.js'
+import { finish, writeRowsAsSegments } from './segment-rows.js'
 import type { LiveSegment } from './segment-search.js'
 import { type Chain, chainNext, chainStart } from './stage.js'
 import type { EngineKeys } from './store.js'
@@ -182,7 +182,7 @@ class Rekeying {
     const { files, directory, random } = present
     const { reader } = prepare({ ...present, keys })
     const place = { files, directory, random, cipher: keys.segment }
-    return writeRowsAsSegments(place, reader, family, rows).map(encodeSegment)
+    return finish(writeRowsAsSegments(place, reader, family, rows)).map(encodeSegment)
   }
 
   /** The new state beside the present one; then the new header, which decides; then the new state in place. */

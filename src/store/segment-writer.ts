@@ -5,7 +5,6 @@
 import { CofferError } from '../errors.js'
 import type { StoredRow } from './change.js'
 import type { Files } from './files.js'
-import { orderIds, orderKeys } from './key-order.js'
 import type { SegmentName } from './segment.js'
 import {
   associateBlock,
@@ -249,69 +248,4 @@ export class SegmentWriter {
     this.#sections[section].length = this.#entries * ENTRY[section]
     this.#entries = 0
   }
-}
-
-/**
- * Writes rows that are held in memory, ascending by `seq`, keys included. Removes the file again when it fails.
- * @throws CofferError `storage_failed`.
- */
-export function writeSegment(place: WriterPlace, family: Family, rows: readonly StoredRow[]): SegmentName {
-  const writer = new SegmentWriter(place, family)
-  try {
-    writeRows(writer, rows)
-    if (family === 'records') writeIds(writer, rows)
-    writeKeys(writer, rows)
-    writeExpiry(writer, rows)
-    return writer.finish()
-  } catch (error) {
-    writer.abandon()
-    throw error
-  }
-}
-
-function writeRows(writer: SegmentWriter, rows: readonly StoredRow[]): void {
-  const places = rows.map((row) => writer.addRecord(row))
-  writer.begin(ROWS)
-  rows.forEach((row, number) => {
-    writer.addRow({ ...row, ...places[number]! })
-  })
-}
-
-function writeIds(writer: SegmentWriter, rows: readonly StoredRow[]): void {
-  writer.begin(IDS)
-  const order = orderIds(rows)
-  for (let place = 0; place < order.count; place++) {
-    const row = order.row(place)
-    writer.addId(rows[row]!.id, row)
-  }
-}
-
-function writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]): void {
-  const order = orderKeys(rows)
-  writer.begin(POST)
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
-    if (end - place === 1) place = end
-    else while (place < end) writer.addPosted(order.row(place++))
-  }
-  writer.begin(DICT)
-  const key = Buffer.alloc(8)
-  let start = 0
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
-    const count = end - place
-    order.key(place, key)
-    writer.addKey(key, count === 1 ? order.row(place) : start, count)
-    if (count > 1) start += count
-    place = end
-  }
-}
-
-function writeExpiry(writer: SegmentWriter, rows: readonly StoredRow[]): void {
-  writer.begin(EXPIRY)
-  const expiring = rows
-    .map(({ expires }, number) => ({ expires, number }))
-    .filter(({ expires }) => expires > 0)
-  expiring.sort((left, right) => left.expires - right.expires || left.number - right.number)
-  for (const { expires, number } of expiring) writer.addExpiry(expires, number)
 }

@@ -90,12 +90,20 @@ async function readContents(options: LedgerOptions, result: Verification): Promi
 function readChanges(options: LedgerOptions, contents: Contents, result: Verification): Change[] {
   const { journals } = prepare(options)
   const changes: Change[] = []
+  let ends: Uint8Array | undefined
   for (const { id, previous } of contents.journals) {
     try {
       const head = readHead(journals)
       const covered = head !== undefined && isEqual(head.journal, id) ? head : undefined
       const { journal, frames, torn } = openJournal(journals, id, previous, covered)
       journal.close()
+      if (ends !== undefined && !isEqual(ends, previous)) {
+        result.findings.push({
+          place: 'the journal',
+          problem: 'An older one ends before the next one begins.',
+        })
+      }
+      ends = journal.mark.tag
       if (torn > 0)
         result.findings.push({ place: 'the journal', problem: `It ends with ${torn} unconfirmed bytes.` })
       for (const frame of frames) changes.push(...frame.changes)

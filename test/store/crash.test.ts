@@ -91,7 +91,10 @@ const drop: Act = {
 
 let opened = 0
 
-function optionsFor(files: FakeFiles, notices: string[] = []) {
+type Role = 'command' | 'server'
+
+/** A server folds after every few rows here, beside its works. */
+function optionsFor(files: FakeFiles, notices: string[] = [], role: Role = 'command') {
   const random = repeatableRandom(`opened ${opened++}`)
   const keys = engineKeys(random)
   const notice = (text: string) => void notices.push(text)
@@ -104,7 +107,8 @@ function optionsFor(files: FakeFiles, notices: string[] = []) {
     clock: createClock(),
     random,
     notice,
-    role: 'command' as const,
+    role,
+    ...(role === 'server' ? { foldAt: { bytes: 1_000_000, rows: 2 } } : {}),
   }
 }
 
@@ -156,11 +160,12 @@ function allowed(acts: readonly Act[], done: number, isPowerCut: boolean): Set<s
 async function runUntilStopped(
   files: FakeFiles,
   acts: readonly Act[],
+  role: Role,
 ): Promise<{ done: number; isMade: boolean }> {
   let done = 0
   let isMade = false
   try {
-    const engine = await createFileEngine(optionsFor(files))
+    const engine = await createFileEngine(optionsFor(files, [], role))
     isMade = true
     for (const act of acts) {
       await act.run(engine)
@@ -173,17 +178,23 @@ async function runUntilStopped(
   return { done, isMade }
 }
 
-async function countSteps(acts: readonly Act[]): Promise<number> {
+async function countSteps(acts: readonly Act[], role: Role = 'command'): Promise<number> {
   const files = new FakeFiles()
-  const { done } = await runUntilStopped(files, acts)
+  const { done } = await runUntilStopped(files, acts, role)
   if (done !== acts.length) throw new Error('the acts do not run without a fault')
   return files.steps
 }
 
-async function crashAt(t: Test, acts: readonly Act[], fault: Fault, isPowerCut: boolean): Promise<void> {
+async function crashAt(
+  t: Test,
+  acts: readonly Act[],
+  fault: Fault,
+  isPowerCut: boolean,
+  role: Role = 'command',
+): Promise<void> {
   const files = new FakeFiles()
   files.fault = fault
-  const { done, isMade } = await runUntilStopped(files, acts)
+  const { done, isMade } = await runUntilStopped(files, acts, role)
   const left = files.afterCrash(isPowerCut)
   const title = `step ${fault.at}${fault.isTorn ? ', torn' : ''}${isPowerCut ? ', power cut' : ''}`
   if (!isMade && !hasHeader(left, '/vault')) {
@@ -272,6 +283,38 @@ for (const [title, acts] of Object.entries(scripts)) {
     }
   })
 }
+
+t.test('nothing acknowledged is lost at any step of a server that folds beside its works', async (t) => {
+  const acts = scripts['merged segments']!
+  const steps = await countSteps(acts, 'server')
+  t.ok(steps > 100, `${steps} steps`)
+  for (let at = 1; at <= steps; at++) await crashAt(t, acts, { at, code: 'stop' }, at % 2 === 0, 'server')
+})
+
+t.test(
+  'a journal that is folded beside the works is read together with the one that follows it',
+  async (t) => {
+    const files = new FakeFiles()
+    const engine = await createFileEngine(optionsFor(files, [], 'server'))
+    // All in one turn: the third begins a new journal, and the others find it so.
+    await Promise.all(['a', 'b', 'c'].map((name) => put(name, `${name} 1`).run(engine)))
+    const journals = (disk: FakeFiles) =>
+      disk.list('/vault').filter((name) => name.startsWith('journal-')).length
+    let between: FakeFiles | undefined
+    for (let turn = 0; turn < 50 && between === undefined; turn++) {
+      if (journals(files) === 2) between = files.afterCrash(false)
+      await Promise.resolve()
+    }
+    await engine.close()
+    t.ok(between, 'both were there for a moment')
+    const opened = await openFileEngine(optionsFor(between!))
+    t.equal(print(await read(opened)), 'a=a_1/3 b=b_1/3 c=c_1/3')
+    t.strictSame((await opened.verify(() => undefined)).findings, [])
+    await remove('a').run(opened)
+    t.equal(journals(between!), 1, 'a removal folds both away')
+    await opened.close()
+  },
+)
 
 t.test('works that share a frame and a sync are all there or were not answered', async (t) => {
   const works = ['a', 'b', 'c', 'd', 'e']

@@ -18,7 +18,7 @@ import {
 import { createFileEngine, openFileEngine } from '../../src/store/file-engine.js'
 import { createJournal } from '../../src/store/journal.js'
 import { associateBlock, decodeFooter, decodeTail } from '../../src/store/segment-layout.js'
-import { writeSegment } from '../../src/store/segment-writer.js'
+import { finish, writeSegment } from '../../src/store/segment-rows.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
@@ -112,10 +112,8 @@ t.test('a segment, its sections, footer and tail', (t) => {
     expires: 0,
     keys: Buffer.concat([fill(0xbb, 8), fill(0x01, 8)]),
   }
-  const name = writeSegment({ files, directory: '/vault', cipher: keys.segment, random }, 'records', [
-    row,
-    other,
-  ])
+  const place = { files, directory: '/vault', cipher: keys.segment, random }
+  const name = finish(writeSegment(place, 'records', [row, other]))
   t.match(name, { family: 'records', rows: 2, from: 5, to: 6 })
   const bytes = files.contents().get(`/vault/segments/r-${encodeId(fill(0x55, 16))}`)!
   t.equal(bytes.length, name.bytes)

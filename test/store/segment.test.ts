@@ -7,8 +7,8 @@ import type { StoredRow } from '../../src/store/change.js'
 import { createFileEngine, openFileEngine } from '../../src/store/file-engine.js'
 import { BlockCache, Segment } from '../../src/store/segment.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/store/segment-layout.js'
+import { finish, writeSegment } from '../../src/store/segment-rows.js'
 import { LiveSegment, search } from '../../src/store/segment-search.js'
-import { writeSegment } from '../../src/store/segment-writer.js'
 import type { Query, Where } from '../../src/store/store.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -47,7 +47,7 @@ function makeSegment(rows: number, cacheBytes = 4_000_000): { live: LiveSegment;
   const random = repeatableRandom()
   const { segment: cipher } = engineKeys(random)
   const all = Array.from({ length: rows }, (_, number) => rowOf(number))
-  const name = writeSegment({ files, directory: '/vault', cipher, random }, 'records', all)
+  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', all))
   const cache = new BlockCache(cacheBytes)
   const segment = new Segment({ files, directory: '/vault', cipher, cache }, name)
   return { live: new LiveSegment(segment, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
@@ -144,7 +144,7 @@ t.test('ids with an equal first half are told apart, also across a block border'
     ...rowOf(number),
     id: number < 600 ? Buffer.concat([Buffer.alloc(4), idOf(number).subarray(4)]) : twin(number),
   }))
-  const name = writeSegment({ files, directory: '/vault', cipher, random }, 'records', rows)
+  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', rows))
   const segment = new Segment({ files, directory: '/vault', cipher, cache: new BlockCache(1_000_000) }, name)
   for (const number of [600, 681, 682, 683, 1363, 1364, 1365, 1499])
     t.equal(segment.find(twin(number)), number)
