@@ -3,6 +3,8 @@ import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases } fro
 import { type Door, type MovableClock, openCommandDoor, openPerformDoor } from './doors.js'
 import { openHttpDoor } from './http-door.js'
 
+t.setTimeout(120_000)
+
 const START = Date.parse('2030-01-15T12:00:00Z')
 const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [openPerformDoor, openHttpDoor, openCommandDoor]
 
