@@ -10,7 +10,7 @@ import { type FileKey, formatKeyFile, parseKeyFile } from './crypto/key-file.js'
 import {
   checkNewPassphrase,
   createSlot,
-  openRoot,
+  openSlot,
   parseSlots,
   type ScryptCost,
   type SealedHeader,
@@ -116,14 +116,20 @@ async function createFirstSlot(
   { root, vault, created }: { root: Uint8Array; vault: string; created: string },
   opener: NewOpener,
 ): Promise<Slot> {
+  const secret = await toNewSecret(opener, vault, powers.random)
+  const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
+  return createSlot(powers, { root, secret, created, ...cost })
+}
+
+/** What a new opener opens slots with; a new key file is saved before anything relies on it. */
+export async function toNewSecret(opener: NewOpener, vault: string, random: Random): Promise<Secret> {
   if (opener.kind === 'passphrase') {
-    const { passphrase, cost } = opener
-    const secret: Secret = { kind: 'passphrase', passphrase }
-    return createSlot(powers, { root, secret, created, ...(cost === undefined ? {} : { cost }) })
+    checkNewPassphrase(opener.passphrase)
+    return { kind: 'passphrase', passphrase: opener.passphrase }
   }
-  const file: FileKey = { vault, key: powers.random.bytes(KEY_BYTES) }
+  const file: FileKey = { vault, key: random.bytes(KEY_BYTES) }
   await opener.save(vault, formatKeyFile(file))
-  return createSlot(powers, { root, secret: { kind: 'key-file', file }, created })
+  return { kind: 'key-file', file }
 }
 
 /**
@@ -195,17 +201,19 @@ async function findRemote(effects: Effects, secret: Secret): Promise<Vault | und
   return peer === undefined ? undefined : createRemoteVault(peer)
 }
 
-/** The header as it stands now, and the keys that `secret` opens. */
+/** The header (as it stands now, unless given) and the keys that `secret` opens. */
 export async function openKeyring(
   { random, files, directory }: Effects,
   primitives: Primitives,
   secret: Secret,
-) {
-  const header = await readHeader(files, directory)
-  const root = await openRoot({ primitives, random }, { ...header, slots: parseSlots(header.slots) }, secret)
+  header?: Header,
+): Promise<{ header: Header; keyring: Keyring; slot: Slot }> {
+  const present = header ?? (await readHeader(files, directory))
+  const sealed = { ...present, slots: parseSlots(present.slots) }
+  const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  return { header, keyring }
+  return { header: present, keyring, slot }
 }
 
 function handoverOptions(effects: Effects, keyring: Keyring): HandoverOptions {

@@ -172,6 +172,7 @@ function addVaultCommands(program: Command, accept: Accept): void {
   }
   const status = addCommand(vault, 'status', 'Show where the vault is, what opens it, and what it holds')
   finish(status, accept, () => async (desk) => (await import('./vault.js')).showStatus(desk))
+  addOwnerCommands(vault, 'vault', accept)
 
   const demo = addCommand(program, 'demo', 'Show the main job on a throw-away vault')
   finish(demo, accept, () => async (desk) => (await import('./demo.js')).runDemo(desk))

@@ -55,22 +55,21 @@ export function reachThisVault(desk: Desk): Promise<Vault> {
   return noticing(desk, (place) => reachVault(place, (vault) => chooseOpener(desk, vault)))
 }
 
+/** Where the vault of this run is, with the effects of this run. What opening has to say is said on standard error. */
+export function placeOf(desk: Desk, directory = findVaultDirectory(desk), notices: string[] = []): Place {
+  return { directory, pid: desk.pid, clock: desk.clock, notice: (text: string) => notices.push(text) }
+}
+
 /** Opening may have something to say; it is said once it succeeded. */
 async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
   const notices: string[] = []
-  const place = {
-    directory: findVaultDirectory(desk),
-    pid: desk.pid,
-    clock: desk.clock,
-    notice: (text: string) => notices.push(text),
-  }
-  const vault = await open(place)
+  const vault = await open(placeOf(desk, findVaultDirectory(desk), notices))
   for (const text of notices) await printNotice(desk.terminal, text)
   return vault
 }
 
 /** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
-async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
+export async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = desk
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
     return { kind: 'key-file', text: await input.readSecretFile(path, flag) }

@@ -89,18 +89,21 @@ async function chooseNewOpener(
   }
 }
 
-async function askNewPassphrase({ terminal }: Desk): Promise<string> {
+export async function askNewPassphrase(
+  { terminal }: Desk,
+  missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
+): Promise<string> {
   const { askTwice } = await import('./prompt.js')
   return askTwice(terminal, {
     message: 'New passphrase',
     again: 'The same again',
-    missing: '--passphrase-file, --passphrase-fd or --passphrase-command',
+    missing,
     validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
   })
 }
 
 /** Never over a file that is there, which may be the only key of another vault. */
-async function saveKeyFile(path: string, text: string): Promise<void> {
+export async function saveKeyFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   try {
     const file = await open(path, 'wx', 0o600)

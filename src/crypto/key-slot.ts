@@ -102,7 +102,15 @@ export async function openRoot(
   header: SealedHeader,
   secret: Secret,
 ): Promise<Uint8Array> {
-  const { primitives, random } = powers
+  return (await openSlot(powers, header, secret)).root
+}
+
+/** The same, and the slot that it was. */
+export async function openSlot(
+  { primitives, random }: SlotPowers,
+  header: SealedHeader,
+  secret: Secret,
+): Promise<{ root: Uint8Array; slot: Slot }> {
   const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
   if (candidates.length === 0) throw missingSlot(secret)
   for (const slot of candidates) {
@@ -116,7 +124,7 @@ export async function openRoot(
         'vault.json was changed by something else than Coffer. Run: coffer vault verify',
       )
     }
-    return root
+    return { root, slot }
   }
   throw refuseSecret(header, secret)
 }
@@ -226,6 +234,7 @@ function refuseSecret(header: SealedHeader, secret: Secret): CofferError {
   }
   return new CofferError(
     'vault_damaged',
-    'The key file is the one of this vault, but no key slot of vault.json opens with it. Restore vault.json from a backup.',
+    'This key file was made for this vault, but no key slot opens with it: its slot was removed, or vault.json is ' +
+      'damaged. Use another key, or restore a backup.',
   )
 }

@@ -1,0 +1,210 @@
+/**
+ * What takes a vault to itself: verifying one that does not open, restoring, changing every key; and telling who has
+ * one open. While it lasts, nobody else opens the vault.
+ */
+import { createSlot, parseSlots, type SealedHeader, sealHeader } from './crypto/key-slot.js'
+import { createKeyring, type Keyring } from './crypto/keyring.js'
+import { deriveKey } from './crypto/mac.js'
+import type { Primitives } from './crypto/primitives.js'
+import { KEY_BYTES } from './crypto/seal.js'
+import { Budget, sizeOf } from './domain/budget.js'
+import { formatDate } from './domain/dates.js'
+import type { TenantKeyBytes, TokenRecord } from './domain/records.js'
+import { renderSearchIndexes } from './domain/token-rendering.js'
+import { CofferError } from './errors.js'
+import {
+  choosePrimitives,
+  completeEffects,
+  type Effects,
+  type LockedVault,
+  type Opener,
+  openKeyring,
+  owning,
+  type Place,
+  toSecret,
+} from './opening.js'
+import { readBackupHeader, restoreBackup } from './store/backup.js'
+import { openFileEngine } from './store/file-engine.js'
+import { readOwner } from './store/ownership.js'
+import { readProcessFacts } from './store/process-facts.js'
+import { readRekey, rekeyVault } from './store/rekey.js'
+import { createReseal, createRowCheck } from './store/reseal.js'
+import { createSealedStore } from './store/sealed-store.js'
+import { type Header, readHeader } from './store/vault-file.js'
+import { type Verification, verifyVault } from './store/verify.js'
+
+const TENANTS_PER_PAGE = 1000
+const CACHE_BYTES = 4 * 1024 * 1024
+
+type Choose = (vault: LockedVault) => Promise<Opener>
+
+/** Who has the vault open; `state` is `unknown` for a process of another machine. */
+export interface Holder {
+  pid: number
+  host: string
+  since: string
+  state: 'alive' | 'dead' | 'unknown'
+}
+
+/** undefined when nobody has it. Reads nothing but the lock. */
+export function readHolder(place: Place): Holder | undefined {
+  const { files, directory, pid } = completeEffects(place)
+  const held = readOwner(files, directory, readProcessFacts(pid))
+  if (held === undefined) return undefined
+  const { owner, life } = held
+  return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
+}
+
+/**
+ * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
+ * @throws CofferError when not even its header opens.
+ */
+export async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
+  const effects = completeEffects(place)
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  return owning(effects, async () => {
+    const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
+    const { learn, check } = createRowCheck(keyring)
+    const options = ledgerOptions(effects, header, keyring)
+    await finish(verifyVault(options, learn))
+    return finish(verifyVault(options, check))
+  })
+}
+
+async function finish<T>(steps: AsyncGenerator<unknown, T>): Promise<T> {
+  let step = await steps.next()
+  while (!step.done) step = await steps.next()
+  return step.value
+}
+
+/** Makes a vault in `place.directory`, where there is none, of the backup in `file`. */
+export async function restoreVault(place: Place, file: string, choose: Choose): Promise<void> {
+  const effects = completeEffects(place)
+  const { files, random, directory } = effects
+  const header = readBackupHeader(files, file)
+  const slots = parseSlots(header.slots)
+  const secret = toSecret(await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) }))
+  const primitives = await choosePrimitives(effects.role)
+  const { keyring } = await openKeyring(effects, primitives, secret, header)
+  await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
+  keyring.wipe()
+}
+
+export interface RekeyReport {
+  /** Slots that could not be taken along, because only their own secret makes one of them. */
+  dropped: { id: string; kind: string }[]
+}
+
+/**
+ * Changes every key of the vault: root, tenants', the engine's. Fingerprints stay, for callers keep them. Killed at any
+ * moment, the vault opens with what opened it before, and calling again goes on.
+ */
+export async function rekey(
+  place: Place,
+  choose: Choose,
+  progress: (done: number, total: number) => void,
+): Promise<RekeyReport> {
+  const effects = completeEffects(place)
+  const { random, role, clock } = effects
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  return owning(effects, async () => {
+    const primitives = await choosePrimitives(role)
+    const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
+    const present = ledgerOptions(effects, header, keyring)
+    const unfinished = await readRekey(present)
+    const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
+    const root = deriveKey(primitives, seed, 'rekey/root')
+    const nextKeyring = createKeyring(primitives, random, root)
+    const nextHeader =
+      unfinished?.header ??
+      (sealHeader(
+        primitives,
+        {
+          ...(header as SealedHeader),
+          slots: [await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })],
+        },
+        root,
+      ) as SealedHeader & Header)
+    primitives.wipe(root)
+    const reseal = createReseal({
+      present: keyring,
+      next: nextKeyring,
+      tenants: await readTenantKeys(effects, header, keyring, (number, keys) =>
+        nextKeys(primitives, seed, number, keys),
+      ),
+      renderSearch: createSearchRenderer(effects),
+    })
+    await rekeyVault({
+      present,
+      header: nextHeader,
+      keys: nextKeyring.engine,
+      secret: seed,
+      reseal,
+      progress,
+    })
+    const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
+    return { dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+  })
+}
+
+async function lockedVault({ files, directory }: Effects): Promise<LockedVault> {
+  const header = await readHeader(files, directory)
+  return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
+}
+
+function ledgerOptions(effects: Effects, header: Header, keyring: Keyring) {
+  return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
+}
+
+/** Derived from the seed of this change, so that going on after a kill gives the same ones. */
+function nextKeys(
+  primitives: Primitives,
+  seed: Uint8Array,
+  tenant: number,
+  present: TenantKeyBytes,
+): TenantKeyBytes {
+  const derive = (purpose: string) =>
+    Buffer.from(deriveKey(primitives, seed, `rekey/${tenant}/${purpose}`)).toString('base64')
+  return { data: derive('data'), index: derive('index'), fingerprint: present.fingerprint }
+}
+
+async function readTenantKeys(
+  effects: Effects,
+  header: Header,
+  keyring: Keyring,
+  next: (tenant: number, present: TenantKeyBytes) => TenantKeyBytes,
+): Promise<Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>> {
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  const store = createSealedStore(engine, keyring)
+  try {
+    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    for (let page = 1; ; page++) {
+      const { records, total } = await store.read((reader) =>
+        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
+      )
+      for (const { number, keys } of records) tenants.set(number, { present: keys, next: next(number, keys) })
+      if (page * TENANTS_PER_PAGE >= total) return tenants
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+/** Search index values are kept as digests alone; their expressions are in the token. */
+function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
+  let expressions: Promise<import('./domain/expression.js').Expressions> | undefined
+  return async ({ data, search_indexes }) => {
+    if (search_indexes === undefined || search_indexes.length === 0) return []
+    expressions ??= import('./domain/expression.js').then(({ createExpressions }) =>
+      createExpressions(random),
+    )
+    const errors = {}
+    const scope = { data }
+    const values = await renderSearchIndexes(
+      { expressions: await expressions, errors, scope, budget: new Budget(sizeOf(data)) },
+      search_indexes,
+    )
+    if (Object.keys(errors).length === 0) return values
+    throw new CofferError('internal', 'A search index of a token renders no more.')
+  }
+}
