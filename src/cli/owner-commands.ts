@@ -3,6 +3,7 @@
  * what each does loads when it is run.
  */
 import type { Desk } from './desk.js'
+import { UPKEEP_COMMANDS } from './upkeep-commands.js'
 
 export interface OwnerCommand {
   /** `noun verb`. */
@@ -21,6 +22,7 @@ export interface OwnerCommand {
 }
 
 export const OWNER_COMMANDS: readonly OwnerCommand[] = [
+  ...UPKEEP_COMMANDS,
   {
     name: 'invite outbox',
     summary: 'List the mail that was written, or read one.',
