@@ -1,12 +1,12 @@
 /** The ways into the product, each as a function from a step to an answer. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { App } from '../../src/app.js'
 import { main } from '../../src/cli/main.js'
 import { listFlags, takesBody } from '../../src/cli/options.js'
 import { CofferError, toProblem } from '../../src/errors.js'
-import { openEphemeral } from '../../src/opening.js'
+import { openEphemeral, openVault } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import { type AnyOperation, parseRoute } from '../../src/operations/operation.js'
@@ -56,7 +56,10 @@ async function askPerform(app: App, { operation, input, key, reveal }: Request):
 }
 
 /** The command line, on a vault in a directory of its own. */
-export async function openCommandDoor(clock: MovableClock): Promise<Door> {
+export async function openCommandDoor(
+  clock: MovableClock,
+  prepare: (place: string) => Promise<void> = async () => {},
+): Promise<Door> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
     XDG_CONFIG_HOME: join(place, 'config'),
@@ -67,6 +70,7 @@ export async function openCommandDoor(clock: MovableClock): Promise<Door> {
     runProcess(main, { words, stdin, cwd: place, env: { ...env, ...more }, clock: () => clock.now })
   const init = await run(['init', '--name', 'default'])
   if (init.code !== 0) throw new Error(`coffer init failed: ${init.stderr}`)
+  await prepare(place)
   return {
     name: 'command line',
     ask: async ({ operation, input, key, reveal }) => {
@@ -77,6 +81,28 @@ export async function openCommandDoor(clock: MovableClock): Promise<Door> {
       return readOutcome(outcome)
     },
     close: async () => rmSync(place, { recursive: true, force: true }),
+  }
+}
+
+/** The command line again, with the vault kept open by somebody else, who does what it asks. */
+export async function openServedDoor(clock: MovableClock): Promise<Door> {
+  let server: App | undefined
+  const door = await openCommandDoor(clock, async (place) => {
+    const folder = join(place, 'config', 'coffer', 'keys')
+    const text = readFileSync(join(folder, readdirSync(folder)[0]!), 'utf8')
+    const effects = { directory: join(place, '.coffer'), pid: process.pid, clock: () => clock.now }
+    server = await openVault({ ...effects, notice: () => {}, role: 'server' }, async () => ({
+      kind: 'key-file',
+      text,
+    }))
+  })
+  return {
+    name: `${door.name}, served`,
+    ask: (request) => door.ask(request),
+    close: async () => {
+      await server?.close()
+      await door.close()
+    },
   }
 }
 

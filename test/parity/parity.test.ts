@@ -1,12 +1,17 @@
 import t, { type Test } from 'tap'
 import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases } from './cases.js'
-import { type Door, type MovableClock, openCommandDoor, openPerformDoor } from './doors.js'
+import { type Door, type MovableClock, openCommandDoor, openPerformDoor, openServedDoor } from './doors.js'
 import { openHttpDoor } from './http-door.js'
 
-t.setTimeout(120_000)
+t.setTimeout(240_000)
 
 const START = Date.parse('2030-01-15T12:00:00Z')
-const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [openPerformDoor, openHttpDoor, openCommandDoor]
+const DOORS: ((clock: MovableClock) => Promise<Door>)[] = [
+  openPerformDoor,
+  openHttpDoor,
+  openCommandDoor,
+  openServedDoor,
+]
 
 for (const each of readCases()) {
   t.test(each.title, async (t) => {
@@ -14,7 +19,7 @@ for (const each of readCases()) {
     for (const open of DOORS) {
       const clock = { now: START }
       const door = await open(clock)
-      if (each.except?.includes(door.name)) {
+      if (each.except?.some((name) => door.name.startsWith(name))) {
         await door.close()
         continue
       }
