@@ -1,28 +1,26 @@
 /**
- * Everything of the vault that is on disk, under one owner: the journal, the segments and the `state` that names
- * them. Knows how changes become safe and how a crash is mended; not who asked for them or who may see them.
+ * Everything of the vault that is on disk, under one owner: the journal, and the segments that it is folded into. Knows
+ * how changes become safe; not who asked for them or who may see them.
  */
 import type { Low } from 'lowdb'
-import { CofferError } from '../errors.js'
 import type { BackupWriter } from './backup.js'
-import { isEqual, toBase64, toText } from './bytes.js'
+import { toText } from './bytes.js'
 import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
-import { type Contents, encodeContents, orderSegments } from './contents.js'
+import type { Contents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
-import { addRows, buryUnder, isEmptied, writeOverlay } from './fold.js'
+import { writeOverlay } from './fold.js'
 import { createJournal, type Journal, type JournalPlace, journalPath, type Mark } from './journal.js'
 import type { View } from './lookup.js'
-import { adoptMerged, chooseMerge, isSameSegment, type Merged, mergeSegments } from './merge.js'
+import type { Merged } from './merge.js'
 import { Overlay } from './overlay.js'
 import type { BlockCache, SegmentPlace } from './segment.js'
-import { segmentPath } from './segment-layout.js'
 import { finish } from './segment-rows.js'
-import { LiveSegment } from './segment-search.js'
-import type { WriterPlace } from './segment-writer.js'
+import type { LiveSegment } from './segment-search.js'
+import { Shelf } from './shelf.js'
 import { type Counters, copyCounters } from './stage.js'
 import { describeContents, type LedgerStatus } from './status.js'
 import type { EngineKeys, Random } from './store.js'
-import { type Header, headerText, type State } from './vault-file.js'
+import type { Header, State } from './vault-file.js'
 
 /** What a ledger is opened with. */
 export interface LedgerOptions {
@@ -57,8 +55,6 @@ export interface LedgerParts {
   journal: Journal
 }
 
-const NO_ROWS = new Uint32Array(0)
-
 export class Ledger {
   /** With the header as it stands now. */
   options: LedgerOptions
@@ -69,30 +65,22 @@ export class Ledger {
   /** As of the last change that was written. */
   counters: Counters
   readonly cache: BlockCache
-  readonly #reader: SegmentPlace
+  readonly shelf: Shelf
   readonly #journals: JournalPlace
-  readonly #state: Low<State>
-  #contents: Contents
-  #records: readonly LiveSegment[] = []
-  #logs: readonly LiveSegment[] = []
   #journal: Journal
   #freezing: Freezing | undefined
-  #broken: CofferError | undefined
 
   constructor(options: LedgerOptions, parts: LedgerParts) {
     this.options = options
     this.cache = parts.reader.cache
-    this.#reader = parts.reader
+    this.shelf = new Shelf(options, parts.reader, parts.state, parts.contents)
     this.#journals = parts.journals
-    this.#state = parts.state
-    this.#contents = parts.contents
-    this.#sort()
     this.#journal = parts.journal
     this.counters = copyCounters(parts.contents.counters)
   }
 
   get contents(): Contents {
-    return this.#contents
+    return this.shelf.contents
   }
 
   /** Whether the present journal has more than this. */
@@ -103,7 +91,7 @@ export class Ledger {
 
   /** What is safe, and so may be shown. */
   view(): View {
-    return { overlays: this.#overlays(), records: this.#records, logs: this.#logs }
+    return { overlays: this.#overlays(), records: this.shelf.records, logs: this.shelf.logs }
   }
 
   #overlays(): Overlay[] {
@@ -116,7 +104,7 @@ export class Ledger {
    * @throws CofferError `storage_failed`.
    */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
-    this.#refuseIfBroken()
+    this.shelf.refuseIfBroken()
     const { mark } = this.#journal
     const waiting = this.pending.length
     const before = this.counters
@@ -139,12 +127,12 @@ export class Ledger {
    * @throws CofferError `storage_failed`.
    */
   sync(): void {
-    this.#refuseIfBroken()
+    this.shelf.refuseIfBroken()
     if (this.pending.length === 0) return
     try {
       this.#journal.sync()
     } catch (error) {
-      this.#break(error)
+      this.shelf.break(error)
       throw error
     }
     for (const change of this.pending) this.overlay.apply(change)
@@ -168,7 +156,7 @@ export class Ledger {
     this.sync()
     while (!this.advanceFold());
     await this.finishFold()
-    if (this.#journal.mark.frames === 0 && this.#contents.journals.length === 1) return
+    if (this.#journal.mark.frames === 0 && this.shelf.contents.journals.length === 1) return
     await this.#foldOverlay(this.overlay, this.counters)
   }
 
@@ -179,22 +167,22 @@ export class Ledger {
   }
 
   async #foldOverlay(overlay: Overlay, counters: Counters): Promise<void> {
-    this.#refuseIfBroken()
+    this.shelf.refuseIfBroken()
     const old = this.#journal
     const journal = old.mark.frames === 0 ? old : this.#createJournal()
     let written: LiveSegment[] = []
     try {
-      written = finish(writeOverlay(this.#writer(), this.#reader, overlay))
+      written = finish(writeOverlay(this.shelf.writer, this.shelf.reader, overlay))
     } catch (error) {
       if (journal !== old) this.#discard(journal)
       throw error
     }
-    const emptied = await this.#adopt(overlay, written, counters, journal)
+    const emptied = await this.shelf.adopt(overlay, written, counters, journal)
     this.counters = copyCounters(counters)
     this.overlay = new Overlay()
     if (journal !== old) this.#switchTo(journal)
-    this.#removeSegments(emptied)
-    await this.erase()
+    this.shelf.remove(emptied)
+    await this.shelf.erase()
   }
 
   /**
@@ -205,8 +193,7 @@ export class Ledger {
     this.sync()
     if (this.#freezing !== undefined || this.#journal.mark.frames === 0) return
     const journal = this.#createJournal()
-    const journals = [...this.#contents.journals, { id: journal.id, previous: journal.previous }]
-    await this.#commit({ ...this.#contents, journals })
+    await this.shelf.addJournal(journal)
     this.#freezing = {
       overlay: this.overlay,
       counters: copyCounters(this.counters),
@@ -224,7 +211,7 @@ export class Ledger {
   advanceFold(): boolean {
     const freezing = this.#freezing
     if (freezing === undefined || freezing.written !== undefined) return true
-    freezing.steps ??= writeOverlay(this.#writer(), this.#reader, freezing.overlay)
+    freezing.steps ??= writeOverlay(this.shelf.writer, this.shelf.reader, freezing.overlay)
     try {
       const step = freezing.steps.next()
       if (step.done) freezing.written = step.value
@@ -239,38 +226,16 @@ export class Ledger {
   async finishFold(): Promise<void> {
     const freezing = this.#freezing
     if (freezing?.written === undefined) return
-    this.#refuseIfBroken()
-    const emptied = await this.#adopt(freezing.overlay, freezing.written, freezing.counters, this.#journal)
+    this.shelf.refuseIfBroken()
+    const emptied = await this.shelf.adopt(
+      freezing.overlay,
+      freezing.written,
+      freezing.counters,
+      this.#journal,
+    )
     this.#freezing = undefined
-    this.#removeSegments(emptied)
-    await this.erase()
-  }
-
-  /** `state` with the new segments, the older ones under the overlay, and one journal. Gives those left without rows. */
-  async #adopt(
-    overlay: Overlay,
-    written: readonly LiveSegment[],
-    counters: Counters,
-    journal: Journal,
-  ): Promise<LiveSegment[]> {
-    const { files, directory } = this.options
-    const { journals, segments } = this.#contents
-    const buried = segments.map((live) => buryUnder(live, overlay))
-    const kept = buried.filter((live) => !isEmptied(live))
-    await this.#commit({
-      ...this.#contents,
-      counters: copyCounters(counters),
-      journals: [{ id: journal.id, previous: journal.previous }],
-      segments: orderSegments([...kept, ...written]),
-    })
-    for (const { id } of journals)
-      if (!isEqual(id, journal.id)) removeQuietly(files, journalPath(directory, id))
-    return buried.filter(isEmptied)
-  }
-
-  #writer(): WriterPlace {
-    const { files, directory, random, keys } = this.options
-    return { files, directory, random, cipher: keys.segment }
+    this.shelf.remove(emptied)
+    await this.shelf.erase()
   }
 
   #createJournal(): Journal {
@@ -288,33 +253,27 @@ export class Ledger {
     removeQuietly(this.options.files, journalPath(this.options.directory, journal.id))
   }
 
-  /** From a crash in the middle of replacing the header: only the one in place is taken from now on. */
-  async settleHeader(digest: string): Promise<void> {
-    if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
-  }
-
-  /** Overwrites what is due in the segments, and notes that it was. */
-  async erase(): Promise<void> {
-    const due = this.#contents.segments.filter((live) => live.due.length > 0)
-    if (due.length === 0) return
-    for (const live of due) live.segment.erase(live.due)
-    const segments = this.#contents.segments.map((live) =>
-      live.due.length === 0 ? live : new LiveSegment(live.segment, live.dead, NO_ROWS, live.dropped),
-    )
-    await this.#commit({ ...this.#contents, segments })
-  }
-
   /**
    * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. Contract: the removals
    * are synced. `wasInJournal` tells that a version of one of them is in the journal, which is then folded away.
    */
   async eraseRemoved(changes: readonly Change[], wasInJournal: boolean): Promise<void> {
     if (wasInJournal) return this.fold()
-    for (const live of this.#contents.segments) {
-      if (live.segment.name.family === 'logs') continue
-      const rows = changes.map(({ row }) => live.segment.find(row.id)).filter((row) => row !== undefined)
-      if (rows.length > 0) live.segment.erase(addRows(NO_ROWS, rows))
-    }
+    this.shelf.eraseRows(changes.map(({ row }) => row.id))
+  }
+
+  /** Makes a merge count; see {@link Shelf.finishMerge}. */
+  finishMerge(inputs: readonly LiveSegment[], merged: Merged): Promise<void> {
+    const removed = this.#overlays().flatMap((overlay) =>
+      overlay.covered.filter((id) => overlay.entry(toText(id))?.item === undefined),
+    )
+    return this.shelf.finishMerge(inputs, merged, removed)
+  }
+
+  /** Replaces `vault.json`, by `write`; see {@link Shelf.replaceHeader}. */
+  async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
+    await this.shelf.replaceHeader(header, write)
+    this.options = { ...this.options, header }
   }
 
   /** True when a version of one of the removed rows lies in a frame, or is about to with `changes`. */
@@ -329,90 +288,9 @@ export class Ledger {
     })
   }
 
-  /** Segments that should be one, of at most `limit` bytes in all; undefined when nothing is due. */
-  chooseMerge(limit: number): LiveSegment[] | undefined {
-    return this.#broken === undefined ? chooseMerge(this.#contents.segments, limit) : undefined
-  }
-
-  /** The steps of a merge; nothing counts before {@link finishMerge}. Between the steps the vault may change. */
-  beginMerge(inputs: readonly LiveSegment[]): Generator<undefined, Merged> {
-    return mergeSegments(this.#writer(), inputs)
-  }
-
-  /**
-   * Puts the merged segment in its inputs' place, with what died there since. Where an input is gone altogether the
-   * merge is thrown away.
-   */
-  async finishMerge(inputs: readonly LiveSegment[], { name, maps }: Merged): Promise<void> {
-    const { files, directory } = this.options
-    const current = inputs.map((input) => this.#contents.segments.find((live) => isSameSegment(live, input)))
-    const known = current.filter((live) => live !== undefined)
-    if (known.length < inputs.length) {
-      if (name !== undefined) removeQuietly(files, segmentPath(directory, name.family, name.id))
-      return
-    }
-    const added = name === undefined ? [] : [adoptMerged(this.#reader, name, maps, inputs, known)]
-    if (added.length > 0) files.syncDirectory(`${directory}/segments`)
-    for (const live of added) this.#eraseGone(live)
-    const others = this.#contents.segments.filter((live) => !known.includes(live))
-    await this.#commit({ ...this.#contents, segments: orderSegments([...others, ...added]) })
-    this.#removeSegments(known)
-    await this.erase()
-  }
-
-  /** Copies of rows that were removed while a merge was under way: they are overwritten before the copy counts. */
-  #eraseGone(live: LiveSegment): void {
-    if (live.segment.name.family === 'logs') return
-    const ids = this.#overlays().flatMap((overlay) =>
-      overlay.covered.filter((id) => overlay.entry(toText(id))?.item === undefined),
-    )
-    const rows = ids.map((id) => live.segment.find(id)).filter((row) => row !== undefined)
-    if (rows.length > 0) live.segment.erase(rows)
-  }
-
-  #removeSegments(segments: readonly LiveSegment[]): void {
-    for (const { segment } of segments) {
-      segment.close()
-      removeQuietly(this.options.files, segment.path)
-    }
-  }
-
-  async #commit(contents: Contents): Promise<void> {
-    const next = { ...contents, generation: this.#contents.generation + 1 }
-    this.#state.data = encodeContents(next)
-    try {
-      await this.#state.write()
-    } catch (error) {
-      // Whether the disk has the old state or the new is unknown: only opening anew tells.
-      this.#break(error)
-      throw error
-    }
-    this.#contents = next
-    this.#sort()
-  }
-
-  #sort(): void {
-    const { segments } = this.#contents
-    this.#records = segments.filter(({ segment }) => segment.name.family === 'records')
-    this.#logs = segments.filter(({ segment }) => segment.name.family === 'logs')
-  }
-
-  /**
-   * Replaces `vault.json`: for a moment `state` takes either, so that a crash leaves a vault that opens, and afterwards
-   * only the new one. `write` puts the file in place.
-   */
-  async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
-    this.#refuseIfBroken()
-    const digest = digestHeader(this.options.keys, header)
-    await this.#commit({ ...this.#contents, headers: [...this.#contents.headers, digest] })
-    await write()
-    await this.#commit({ ...this.#contents, headers: [digest] })
-    this.options = { ...this.options, header }
-  }
-
   /** The files that make up the vault now, apart from its header; relative to the directory. */
   fileNames(): { segments: string[]; others: string[] } {
-    const segments = this.#contents.segments.map(({ segment }) =>
+    const segments = this.contents.segments.map(({ segment }) =>
       segment.path.slice(this.options.directory.length + 1),
     )
     const journal = journalPath('', this.#journal.id).slice(1)
@@ -433,39 +311,22 @@ export class Ledger {
 
   status(): LedgerStatus {
     const overlays = this.#overlays()
-    return describeContents(this.#contents, overlays, this.#journal.mark.end)
+    return describeContents(this.contents, overlays, this.#journal.mark.end)
   }
 
   close(): void {
     this.#freezing?.steps?.return([])
     this.#journal.close()
-    for (const { segment } of this.#contents.segments) segment.close()
+    this.shelf.close()
   }
 
   #cutTo(mark: Mark, cause: unknown): void {
     try {
       this.#journal.cut(mark)
     } catch {
-      this.#break(cause)
+      this.shelf.break(cause)
     }
   }
-
-  #break(cause: unknown): void {
-    this.#broken = new CofferError(
-      'storage_failed',
-      'An earlier write failed, so nothing more is written until the vault is opened anew. Check the disk first.',
-      { cause },
-    )
-  }
-
-  #refuseIfBroken(): void {
-    if (this.#broken !== undefined) throw this.#broken
-  }
-}
-
-/** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */
-export function digestHeader(keys: EngineKeys, header: Header): string {
-  return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }
 
 /** True when the change takes a row away for good. */

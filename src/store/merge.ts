@@ -4,142 +4,22 @@
  */
 import { asBuffer } from './bytes.js'
 import { Segment, type SegmentName, type SegmentPlace } from './segment.js'
-import {
-  DICT,
-  ENTRY,
-  EXPIRY,
-  IDS,
-  MAX_BYTES,
-  MAX_ROWS,
-  PER_BLOCK,
-  POST,
-  ROWS,
-  type RowEntry,
-  readRowEntry,
-  type Section,
-} from './segment-layout.js'
+import { Cursor, least, walkRows } from './segment-cursor.js'
+import { DICT, EXPIRY, IDS, POST, ROWS, type RowEntry, readRowEntry } from './segment-layout.js'
 import { LiveSegment } from './segment-search.js'
 import { SegmentWriter, type WriterPlace } from './segment-writer.js'
 
-/** Bounds of the tiers: segments of one tier are merged four at a time. */
-const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
-const WIDTH = 4
 /** Entries handled between two yields: well under a millisecond. */
 const STRIDE = 128
 const WINDOW = 1024 * 1024
 /** In a row map: this row was dead and has no place in the new segment. */
 const GONE = 0xffffffff
 
-/** What is due to be merged, of at most `limit` bytes in all, or undefined when nothing is. Lowest tier first. */
-export function chooseMerge(segments: readonly LiveSegment[], limit: number): LiveSegment[] | undefined {
-  for (let tier = 0; tier < TIERS.length; tier++) {
-    for (const family of ['records', 'logs'] as const) {
-      const peers = segments.filter(
-        ({ segment: { name } }) => name.family === family && tierOf(name.bytes) === tier,
-      )
-      for (let first = 0; first + WIDTH <= peers.length; first++) {
-        const chosen = peers.slice(first, first + WIDTH)
-        if (isWithinBounds(chosen, limit)) return chosen
-      }
-    }
-  }
-  const worn = segments.find(
-    (live) => live.segment.name.bytes <= limit && countGone(live) * 4 >= live.segment.name.rows,
-  )
-  return worn === undefined ? undefined : [worn]
-}
-
-function tierOf(bytes: number): number {
-  const tier = TIERS.findIndex((bound) => bytes <= bound)
-  return tier < 0 ? TIERS.length : tier
-}
-
-function isWithinBounds(chosen: readonly LiveSegment[], limit: number): boolean {
-  const sum = (pick: (name: SegmentName) => number) =>
-    chosen.reduce((total, { segment }) => total + pick(segment.name), 0)
-  const bytes = sum((name) => name.bytes)
-  return bytes <= Math.min(limit, MAX_BYTES) && sum((name) => name.rows) <= MAX_ROWS
-}
-
-/** Rows that are dead, or of a dropped tenant; those that are both count twice, which only hastens the rewriting. */
-function countGone({ segment, dead, dropped }: LiveSegment): number {
-  if (dropped.size === 0) return dead.length
-  return [...dropped].reduce((sum, tenant) => sum + (segment.footer.tenants.get(tenant) ?? 0), dead.length)
-}
-
 export interface Merged {
   /** Undefined when no row was left. */
   name: SegmentName | undefined
   /** For each input: where its rows went. */
   maps: Uint32Array[]
-}
-
-/** One segment being passed over, block by block, past the cache. */
-class Cursor {
-  readonly map: Uint32Array
-  readonly segment: Segment
-  readonly #live: LiveSegment
-  readonly #section: Section
-  readonly #count: number
-  #block: Buffer = Buffer.alloc(0)
-  #index = -1
-
-  constructor(live: LiveSegment, section: Section, map: Uint32Array) {
-    this.segment = live.segment
-    this.#live = live
-    this.#section = section
-    this.#count = live.segment.count(section)
-    this.map = map
-    this.next()
-  }
-
-  get isDone(): boolean {
-    return this.#index >= this.#count
-  }
-
-  get block(): Buffer {
-    return this.#block
-  }
-
-  /** Number of the entry. */
-  get index(): number {
-    return this.#index
-  }
-
-  /** Offset of the entry in the block. */
-  get at(): number {
-    return (this.#index % PER_BLOCK[this.#section]) * ENTRY[this.#section]
-  }
-
-  next(): void {
-    this.#index++
-    if (this.isDone || this.#index % PER_BLOCK[this.#section] !== 0) return
-    this.#block = this.segment.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
-  }
-
-  /** For `rows`: goes on to the next row that is alive. */
-  skipDead(): void {
-    while (!this.isDone && this.#isDead()) this.next()
-  }
-
-  #isDead(): boolean {
-    const { dead, dropped } = this.#live
-    if (dead.length > 0 && this.#live.isDead(this.#index)) return true
-    return dropped.size > 0 && dropped.has(this.#block.readUInt16LE(this.at + 58))
-  }
-}
-
-/** The cursor that comes first; few enough to look at each. */
-function least(
-  cursors: readonly Cursor[],
-  isBefore: (left: Cursor, right: Cursor) => boolean,
-): Cursor | undefined {
-  let first: Cursor | undefined
-  for (const cursor of cursors) {
-    if (cursor.isDone) continue
-    if (first === undefined || isBefore(cursor, first)) first = cursor
-  }
-  return first
 }
 
 /** Bytes of one file from front to back, read in large pieces. */
@@ -187,23 +67,6 @@ export function* mergeSegments(
     if (name === undefined) writer.abandon()
   }
   return { name, maps }
-}
-
-const bySeq = (left: Cursor, right: Cursor) =>
-  left.block.readUIntLE(left.at + 16, 6) < right.block.readUIntLE(right.at + 16, 6)
-
-/** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
-export function* walkRows(
-  inputs: readonly LiveSegment[],
-  maps: readonly Uint32Array[],
-): Generator<Cursor, undefined> {
-  const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))
-  for (const cursor of cursors) cursor.skipDead()
-  for (let cursor = least(cursors, bySeq); cursor !== undefined; cursor = least(cursors, bySeq)) {
-    yield cursor
-    cursor.next()
-    cursor.skipDead()
-  }
 }
 
 function* copyRecords(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {

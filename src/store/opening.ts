@@ -9,8 +9,9 @@ import { DROP, type Frame, INSERT, LOG } from './change.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
 import { createJournal, type JournalPlace, type OpenedJournal, openJournal, readHead } from './journal.js'
-import { digestHeader, Ledger, type LedgerOptions } from './ledger.js'
+import { Ledger, type LedgerOptions } from './ledger.js'
 import { BlockCache } from './segment.js'
+import { digestHeader } from './shelf.js'
 import { createCounters } from './stage.js'
 import {
   adoptNextState,
@@ -73,8 +74,8 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   for (const frame of frames) replay(ledger, frame)
   await sweepRekey(options)
   sweep(files, directory, contents)
-  await ledger.settleHeader(digest)
-  await ledger.erase()
+  await ledger.shelf.settleHeader(digest)
+  await ledger.shelf.erase()
   return ledger
 }
 

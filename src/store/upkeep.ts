@@ -84,9 +84,11 @@ export class Upkeep {
 
   /** True when something was merged. */
   async #merge(): Promise<boolean> {
-    const inputs = await this.#options.inTurn(async () => this.#ledger.chooseMerge(Number.POSITIVE_INFINITY))
+    const inputs = await this.#options.inTurn(async () =>
+      this.#ledger.shelf.chooseMerge(Number.POSITIVE_INFINITY),
+    )
     if (inputs === undefined) return false
-    const steps = this.#ledger.beginMerge(inputs)
+    const steps = this.#ledger.shelf.beginMerge(inputs)
     let step = steps.next()
     const isDone = await this.#inSlices(() => {
       if (!step.done) step = steps.next()
@@ -107,9 +109,9 @@ export class Upkeep {
   /** One merge of at most `limit` bytes, when nothing else runs any more. */
   async mergeOnce(limit: number): Promise<void> {
     await this.#attempt('merged', async () => {
-      const inputs = this.#ledger.chooseMerge(limit)
+      const inputs = this.#ledger.shelf.chooseMerge(limit)
       if (inputs === undefined) return
-      const steps = this.#ledger.beginMerge(inputs)
+      const steps = this.#ledger.shelf.beginMerge(inputs)
       for (let step = steps.next(); ; step = steps.next()) {
         if (step.done) return this.#ledger.finishMerge(inputs, step.value)
       }

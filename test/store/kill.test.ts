@@ -2,13 +2,17 @@
 import t from 'tap'
 import { killRepeatedly } from './kill.js'
 
-t.test('nothing confirmed is lost when processes are killed at random', { timeout: 110_000 }, async (t) => {
-  const kills = Number(process.env.COFFER_TEST_KILLS ?? 40)
-  const result = await killRepeatedly(kills)
+const KILLS = 200
+/** On a machine that is busy with other things fewer must do. */
+const LIMIT_MS = 60_000
+const ENOUGH = 30
+
+t.test('nothing confirmed is lost when processes are killed at random', { timeout: 115_000 }, async (t) => {
+  const result = await killRepeatedly(KILLS, LIMIT_MS)
   t.comment(JSON.stringify(result))
   t.strictSame(result.faults, [])
-  t.equal(result.kills, kills)
-  t.ok(result.acknowledged > kills, `${result.acknowledged} changes were confirmed`)
+  t.ok(result.kills >= ENOUGH, `${result.kills} kills`)
+  t.ok(result.acknowledged > result.kills, `${result.acknowledged} changes were confirmed`)
   t.ok(result.reads > 0, `${result.reads} reads`)
   t.ok(result.longestWaitMs <= 10_500, `nobody waited longer than the bound: ${result.longestWaitMs} ms`)
 })

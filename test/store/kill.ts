@@ -111,8 +111,9 @@ class Herd {
   }
 }
 
-/** Kills `kills` times and looks at what is left. */
-export async function killRepeatedly(kills: number): Promise<KillResult> {
+/** Kills `kills` times, or as often as `limitMs` allows, and looks at what is left. */
+export async function killRepeatedly(kills: number, limitMs: number): Promise<KillResult> {
+  const deadline = Date.now() + limitMs
   const base = mkdtempSync(join(tmpdir(), 'coffer-kill-'))
   const directory = join(base, 'vault')
   const files = nodeFiles()
@@ -131,7 +132,7 @@ export async function killRepeatedly(kills: number): Promise<KillResult> {
   try {
     await (await createFileEngine({ ...options, keys: engineKeys(random) })).close()
     const herd = new Herd(directory)
-    while (herd.result.kills < kills && herd.result.faults.length === 0) {
+    while (herd.result.kills < kills && herd.result.faults.length === 0 && Date.now() < deadline) {
       // After some more steps of theirs, and a moment that may fall into the middle of the next.
       await herd.hear(randomInt(1, 60))
       await wait(randomInt(0, 8))
