@@ -1,9 +1,31 @@
-/** The kill test at length: `npm run test:soak`. Says what came of it, and fails when anything confirmed was lost. */
-import { killRepeatedly } from './store/kill.js'
+/**
+ * `npm run test:soak [part…]`: the long tests, one process after another, all of them or those named. Each is a file in
+ * `soak/` that prints what it saw and fails by its exit code; `npm test` does not run them.
+ */
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
-const KILLS = 2000
-const LIMIT_MS = 60 * 60 * 1000
+const folder = new URL('./soak/', import.meta.url)
+const parts = readdirSync(folder)
+  .filter((name) => name.endsWith('.js'))
+  .map((name) => name.slice(0, -'.js'.length))
+  .sort()
+const asked = process.argv.slice(2)
+const unknown = asked.filter((name) => !parts.includes(name))
 
-const result = await killRepeatedly(KILLS, LIMIT_MS)
-console.log(JSON.stringify(result, undefined, 2))
-process.exitCode = result.faults.length === 0 && result.kills === KILLS ? 0 : 1
+if (unknown.length > 0) {
+  console.error(`There is no part ${unknown.join(', ')}. The parts are ${parts.join(', ')}.`)
+  process.exitCode = 2
+} else {
+  const failed = (asked.length > 0 ? asked : parts).filter((name) => !passes(name))
+  console.log(failed.length === 0 ? 'All parts passed.' : `Failed: ${failed.join(', ')}`)
+  process.exitCode = failed.length === 0 ? 0 : 1
+}
+
+function passes(name: string): boolean {
+  console.log(`# ${name}`)
+  const file = fileURLToPath(new URL(`${name}.js`, folder))
+  const { status } = spawnSync(process.execPath, ['--enable-source-maps', file], { stdio: 'inherit' })
+  return status === 0
+}

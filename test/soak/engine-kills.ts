@@ -1,0 +1,9 @@
+/** The engine's kill test at length. Says what came of it, and fails when anything confirmed was lost. */
+import { killRepeatedly } from '../store/kill.js'
+
+const KILLS = 2000
+const LIMIT_MS = 60 * 60 * 1000
+
+const result = await killRepeatedly(KILLS, LIMIT_MS)
+console.log(JSON.stringify(result, undefined, 2))
+process.exitCode = result.faults.length === 0 && result.kills === KILLS ? 0 : 1
