@@ -219,18 +219,19 @@ export async function printProblem(
     return
   }
   const paint = await loadPaint(terminal.colour.stderr)
-  await write(
-    stderr,
-    `${paint.red('error:')} ${displayLines(problem.detail)}\n${propertyLines(problem, paint)}`,
-  )
-}
-
-/** Nothing when the sentence before already said it all. */
-function propertyLines({ detail, errors = {} }: Problem, paint: Paint): string {
+  const { detail, errors = {} } = problem
   const lines = Object.entries(errors).flatMap(([path, messages]) =>
     messages.map((message) => ({ path: display(path), message: displayLines(message) })),
   )
-  if (lines.length === 1 && lines.every(({ path, message }) => detail === `${path}: ${message}`)) return ''
+  const [first] = lines
+  // Nothing is said twice: neither the one line below, nor the first of several above.
+  const isSaid = first !== undefined && displayLines(detail).startsWith(`${first.path}: ${first.message}`)
+  const headline = isSaid && lines.length > 1 ? `Refused for ${lines.length} reasons:` : displayLines(detail)
+  const below = isSaid && lines.length === 1 ? '' : drawLines(lines, paint)
+  await write(stderr, `${paint.red('error:')} ${headline}\n${below}`)
+}
+
+function drawLines(lines: readonly { path: string; message: string }[], paint: Paint): string {
   const widest = Math.max(0, ...lines.map(({ path }) => measureWidth(path)))
   return lines
     .map(({ path, message }) => {

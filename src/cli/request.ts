@@ -8,7 +8,7 @@ import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { Desk } from './desk.js'
 import type { Input } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
-import { printWarning } from './output.js'
+import { printNotice, printWarning } from './output.js'
 import { isTerminal } from './terminal.js'
 
 /**
@@ -24,6 +24,7 @@ export async function gatherInput(
 ): Promise<Record<string, unknown>> {
   const { input } = desk
   const flags = listFlags(definition)
+  await noteWaiting(desk, flags, options)
   const given = await readFlags(desk, input, flags, options)
   const { wholeBody } = definition
   if (wholeBody !== undefined && given[wholeBody] === undefined) {
@@ -81,6 +82,18 @@ async function warnOfExposed(
 
 function isSource(text: string): boolean {
   return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
+}
+
+/** Who gave `-` at a terminal should know that it is their turn. */
+async function noteWaiting(
+  { terminal }: Desk,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (!isTerminal(terminal.stdin)) return
+  const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
+  const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
+  if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
 }
 
 /** One after another, because standard input can be read once and in order. */

@@ -12,6 +12,8 @@ export interface Run {
   columns?: number
   /** What the person at that terminal types once each question is drawn, in this order. */
   answers?: readonly Answer[]
+  /** The terminal's input ends after each answer, as it does with Ctrl-D. */
+  closesInput?: boolean
   /** Sends an interrupt once this text is printed. */
   interruptAt?: string
   /** The code that every write to standard output fails with. */
@@ -35,7 +37,7 @@ export async function runProcess(
   const isTTY = columns !== undefined
   const input = isTTY ? createKeyboard() : Readable.from(stdin === '' ? [] : [Buffer.from(stdin)])
   const listeners = new Set<() => void>()
-  const type = answerInTurn(input, answers)
+  const type = answerInTurn(input, answers, run.closesInput === true)
   const watch = (text: string) => {
     type(text)
     if (run.interruptAt === undefined || !text.includes(run.interruptAt)) return
@@ -63,7 +65,7 @@ function createKeyboard(): PassThrough {
 }
 
 /** Types what stands with a question when it is drawn, and goes on to the next. */
-function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
+function answerInTurn(input: Readable, answers: readonly Answer[], closes: boolean): (text: string) => void {
   const left = [...answers]
   let drawn = ''
   return (text) => {
@@ -73,7 +75,7 @@ function answerInTurn(input: Readable, answers: readonly Answer[]): (text: strin
     left.shift()
     drawn = ''
     // Once the question is drawn it listens.
-    setImmediate(() => (input as PassThrough).write(keys))
+    setImmediate(() => (closes ? (input as PassThrough).end(keys) : (input as PassThrough).write(keys)))
   }
 }
 

@@ -328,6 +328,17 @@ t.test('a problem with one property does not say everything twice', async (t) =>
   t.equal(terminal.stderr.text, '\u001b[31m\u001b[1merror:\u001b[22m\u001b[39m type: must be card\n')
 })
 
+t.test('a problem with several properties is told by them alone', async (t) => {
+  const terminal = createTerminal()
+  const errors = { type: ['must be card'], id: ['is too short'] }
+  await printProblem(
+    terminal,
+    { ...problem, detail: 'type: must be card (and 1 more)', errors },
+    { format: 'table' },
+  )
+  t.equal(terminal.stderr.text, 'error: Refused for 2 reasons:\n  type  must be card\n  id    is too short\n')
+})
+
 t.test('a problem is the object itself where JSON is spoken', async (t) => {
   for (const format of ['json', 'ndjson'] as const) {
     const terminal = createTerminal()

@@ -188,6 +188,22 @@ t.test('what is missing is asked for at a terminal, the data without showing it'
   )
 })
 
+t.test('at a terminal - says that it is the turn of the person', async (t) => {
+  const home = await createVaultHome(t)
+  for (const words of [
+    ['--data', '-'],
+    ['--file', '-'],
+  ]) {
+    const { code, stderr } = await home.run(['token', 'create', '--type', 'card', ...words], {
+      columns: 80,
+      answers: [['end with Ctrl-D', '{"data":{"number":"4242424242424243"}}']],
+      closesInput: true,
+    })
+    t.equal(code, 2)
+    t.match(stderr, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
+  }
+})
+
 t.test('who leaves a question changes nothing', async (t) => {
   const home = await createVaultHome(t)
   for (const keys of ['\u0003', '\u0004']) {
