@@ -15,7 +15,9 @@ import { authenticate } from './operations/authenticate.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
 import { type Host, type Outcome, perform } from './operations/perform.js'
+import type { ReactorRuntime } from './operations/reactor-runtime.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
+import type { ReactorOptions } from './reactor/start.js'
 import { FileEngine } from './store/file-engine.js'
 import type { Ownership } from './store/ownership.js'
 import { createSealedStore } from './store/sealed-store.js'
@@ -40,6 +42,8 @@ export interface App extends Host, Vault {
   /** The tenant of this name or id, else the oldest. */
   tenant(nameOrId?: string): Promise<TenantRecord>
   generateTenantKeys(): TenantKeyBytes
+  /** What reactors are started with, once the first is run; adds to what was said before. */
+  configureReactors(options: ReactorOptions): void
   /** @throws CofferError `internal` for a vault in memory, which has nothing to be kept up. */
   upkeep(): Upkeep
   /** Takes tokens whose time is over off the disk, at most some thousands at once; gives their number. */
@@ -63,6 +67,8 @@ export function createApp(parts: {
     engine instanceof FileEngine && header !== undefined ? createUpkeep(engine, keyring, header) : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
+  let reactorOptions: ReactorOptions = {}
+  let reactors: Promise<ReactorRuntime> | undefined
   let closing: Promise<void> | undefined
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
@@ -87,6 +93,13 @@ export function createApp(parts: {
       )
       return expressions
     },
+    configureReactors: (options) => {
+      reactorOptions = { ...reactorOptions, ...options }
+    },
+    reactors: () => {
+      reactors ??= startReactors(store, reactorOptions)
+      return reactors
+    },
     hashSecret: async (text, reader) => {
       secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
       return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
@@ -101,8 +114,8 @@ export function createApp(parts: {
       return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
     },
     close: () => {
-      closing ??= post
-        .close()
+      closing ??= stopReactors(reactors)
+        .then(() => post.close())
         .then(() => store.close())
         .finally(() => {
           ownership?.release()
@@ -120,6 +133,18 @@ async function answerAsked(app: App, { operation, input, as }: Asked): Promise<O
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
   const caller = 'key' in as ? await authenticate(app, as.key) : await app.owner(as)
   return perform(app, caller, definition, input, app.createUuid())
+}
+
+async function startReactors(store: Store, options: ReactorOptions): Promise<ReactorRuntime> {
+  const reactor = await import('./reactor/start.js')
+  const { values } = await store.read(readSettings)
+  return reactor.startReactors(values, options)
+}
+
+/** Reactors that could not be started leave nothing to stop; whoever asked for them was told why. */
+async function stopReactors(reactors: Promise<ReactorRuntime> | undefined): Promise<void> {
+  const running = await reactors?.catch(() => undefined)
+  await running?.close()
 }
 
 function requireUpkeep(upkeep: Upkeep | undefined): Upkeep {

@@ -35,6 +35,12 @@ const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
     { field: 'invitation', value: invitation_id },
     { field: 'state', value: state },
   ],
+  formula: () => [],
+  reactor: ({ formula_id, application_id }) => [
+    { field: 'formula', value: formula_id },
+    ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
+  ],
+  reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
   log: logLookups,
 }
 

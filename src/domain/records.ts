@@ -3,6 +3,7 @@
  * Fields are spelled as the API spells them. Nothing here knows how or where a record is stored.
  */
 import type { Rule } from './access.js'
+import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
 
 /** Numbers of the kinds as they stand on disk. A number is never given twice, nor to another kind. */
@@ -20,6 +21,9 @@ export const KINDS = {
   invitation: 11,
   mail: 12,
   link: 13,
+  formula: 20,
+  reactor: 21,
+  reactor_log: 22,
   log: 255,
 } as const
 
@@ -197,6 +201,48 @@ export interface ActivityRecord {
   at: string
 }
 
+/** A private one is its tenant's; an official one is under tenant number 0 and seen by all. */
+export interface FormulaRecord extends FormulaBody {
+  id: string
+  status: 'verified' | 'coming_soon'
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** `application_id` of an application that is gone leads nowhere: the reactor is unbound. */
+export interface ReactorRecord {
+  id: string
+  tenant_id: string
+  name: string
+  formula_id: string
+  /** Each value as text. */
+  configuration: Record<string, string>
+  application_id?: string
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** One run of a reactor, for the owner of the vault: console and stack may hold what the code was given. */
+export interface ReactorLogRecord {
+  id: string
+  reactor_id: string
+  /** `done`, or the code of the error that it ended with. */
+  outcome: string
+  status: number
+  detail?: string
+  errors?: Record<string, string[]>
+  duration_ms: number
+  memory_mib: number
+  console: { level: string; text: string }[]
+  stack?: string
+  created_at: string
+  trace_id: string
+}
+
 /** `trace_id` stays inside the vault; the API's log object has the other fields. */
 export interface LogRecord {
   tenant_id: string
@@ -224,6 +270,9 @@ export interface RecordOf {
   invitation: InvitationRecord
   link: LinkRecord
   mail: MailRecord
+  formula: FormulaRecord
+  reactor: ReactorRecord
+  reactor_log: ReactorLogRecord
   log: LogRecord
 }
 

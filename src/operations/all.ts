@@ -1,9 +1,12 @@
 /** Every operation of the product, in the order that help and reference show them. */
 import * as application from './application.js'
 import * as association from './association.js'
+import * as formula from './formula.js'
 import * as invite from './invite.js'
 import * as log from './log.js'
 import * as member from './member.js'
+import { react } from './react.js'
+import * as reactor from './reactor.js'
 import { createRegistry } from './registry.js'
 import { searchTokens } from './search.js'
 import * as tenant from './tenant.js'
@@ -30,6 +33,17 @@ export const operations = [
   application.regenerateKey,
   application.whoami,
   application.listPermissions,
+  formula.createFormula,
+  formula.listFormulas,
+  formula.getFormula,
+  formula.updateFormula,
+  formula.deleteFormula,
+  reactor.createReactor,
+  reactor.listReactors,
+  reactor.getReactor,
+  reactor.updateReactor,
+  reactor.deleteReactor,
+  react,
   log.listLogs,
   log.listEntityTypes,
   tenant.getTenant,

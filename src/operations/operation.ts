@@ -8,6 +8,7 @@ import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Random, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
+import type { ReactorRuntime } from './reactor-runtime.js'
 import type { Infer, ObjectSchema } from './schema.js'
 
 /** Everything a handler can reach. Time and data are those of one unit of work. */
@@ -42,6 +43,8 @@ export interface Session {
   createUuid(): string
   /** Told of mail once the unit that wrote it is committed. */
   readonly post: Post
+  /** What runs people's code; started when first asked for. */
+  reactors(): Promise<ReactorRuntime>
   inUnit<T>(work: (context: Context) => Promise<T>): Promise<T>
   /** Performs another operation for another caller, as if they had asked. */
   perform(caller: Caller, definition: AnyOperation, input: Record<string, unknown>): Promise<unknown>

@@ -18,6 +18,7 @@ import {
   parseRoute,
   type Session,
 } from './operation.js'
+import type { ReactorRuntime } from './reactor-runtime.js'
 import type { ObjectSchema } from './schema.js'
 
 /** The effects that operations are given. */
@@ -27,6 +28,8 @@ export interface Host {
   readonly post: Post
   createUuid(): string
   expressions(): Promise<Expressions>
+  /** What runs people's code; started when first asked for. */
+  reactors(): Promise<ReactorRuntime>
   /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */
@@ -73,6 +76,7 @@ function createSession(host: Host, caller: Caller, definition: AnyOperation, tra
     traceId,
     createUuid: host.createUuid,
     post: host.post,
+    reactors: host.reactors,
     inUnit: (work) =>
       host.store.write(async (store) => {
         const reached: ReachedEntity[] = []

@@ -61,7 +61,7 @@ export interface PoolPowers extends Powers {
   startGuest: StartGuest
 }
 
-export interface ReactorOptions {
+export interface PoolOptions {
   node: NodeProgram
   /** Bundles that code may require, one file each; owner only. */
   modulesDirectory?: string
@@ -76,7 +76,7 @@ export function createReactorPool({
   modulesDirectory,
   allowNet = [],
   settings,
-}: ReactorOptions): ReactorRuntime {
+}: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
   let directory: string | undefined
