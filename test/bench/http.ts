@@ -52,7 +52,9 @@ async function startPeers(): Promise<Contender[]> {
 
 async function start(name: string, words: string[], script = OWN_SERVER): Promise<Contender> {
   const child = fork(script, words)
-  const [ready] = (await once(child, 'message')) as [Ready]
+  const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${name} did not start`)))
+  const [ready] = (await Promise.race([once(child, 'message'), failed])) as [Ready]
+  failed.catch(() => {})
   return { name, child, ready }
 }
 
