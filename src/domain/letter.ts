@@ -23,8 +23,8 @@ export interface Letter {
 
 /** No picture, no script, nothing from elsewhere: the mail tells nobody that it was read. */
 export const LETTER_STYLE = `
-.letter { color: #1a1d21; background: #fff; font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; padding: 1rem }
-.letter a { color: #0b5cad; overflow-wrap: anywhere } .letter p { margin: 0 0 1rem }
+.letter { color: #1a1d21; background: #fff; font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; overflow-wrap: anywhere; padding: 1rem }
+.letter a { color: #0b5cad } .letter p { margin: 0 0 1rem }
 .letter .button { background: #0b5cad; border-radius: 6px; color: #fff; display: inline-block; padding: .75rem 1.25rem; text-decoration: none }
 .letter .small { color: #5b6470; font-size: .875rem }
 `

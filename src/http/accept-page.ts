@@ -166,7 +166,9 @@ function renderField(
   faults: readonly string[] = [],
 ): string {
   const fault =
-    faults.length === 0 ? '' : `<span class="fault" id="${name}-fault">${encode(faults.join('; '))}</span>`
+    faults.length === 0
+      ? ''
+      : `<span class="fault" id="${name}-fault">It ${encode(faults.join('; it '))}.</span>`
   const marks = faults.length === 0 ? '' : ` aria-invalid="true" aria-describedby="${name}-fault"`
   const shown = encode(value.slice(0, SHOWN_NAME))
   return `<p><label for="${name}">${label} <span class="dim">(optional)</span></label>
@@ -181,7 +183,7 @@ input { background: transparent; border: 1px solid var(--dim); border-radius: 6p
 form p { margin: 1rem 0 }
 button { background: #0b5cad; border: 0; border-radius: 6px; color: #fff; cursor: pointer; font: inherit; font-weight: 600; min-height: 2.75rem; padding: .5rem 1.25rem }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
-.fault { color: var(--fault); display: block }
+.fault { color: var(--fault); display: block } [aria-invalid] { border-color: var(--fault) }
 :root { --fault: #b3261e } @media (prefers-color-scheme: dark) { :root { --fault: #ffb4ab } }
 `
 

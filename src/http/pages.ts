@@ -39,9 +39,9 @@ function renderReference(document: OpenApiDocument): Answer {
   })
   const links = document.tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
   const { title, summary, version, description } = document.info
-  const body = `<h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
+  const body = `<header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
 ${paragraphs(String(description))}
-<p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p>
+<p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p></header>
 <nav>${links.join('')}</nav>
 <main>${sections.join('')}
 <section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>`

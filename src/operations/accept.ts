@@ -82,7 +82,8 @@ export const DEAD_LINKS: Readonly<
   used: {
     status: 410,
     title: 'This link has been used',
-    advice: 'The invitation was accepted with it. If that was not you, tell whoever invited you.',
+    advice:
+      'The invitation was accepted with it. If that was you, there is nothing left to do; if not, tell whoever invited you.',
   },
   replaced: {
     status: 410,
