@@ -132,6 +132,11 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
+/** The id of the vault in `directory`, which anybody may know. @throws CofferError `vault_missing`, `vault_exposed` */
+export async function identifyVault(directory: string): Promise<string> {
+  return (await readHeader(nodeFiles(), directory)).vault
+}
+
 /**
  * Opens the vault in `place.directory` with what `choose` finds for it, once nobody else has it open.
  * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,

@@ -3,8 +3,11 @@ import type { App } from './app.js'
 import { readLink } from './domain/invitation.js'
 import { CofferError } from './errors.js'
 import { acceptInvitation, refuseLink } from './operations/accept.js'
+import { registry } from './operations/all.js'
+import { explain } from './operations/explain.js'
 import { listOutbox, type OutboxMail, readOutbox, summarizeLetter } from './operations/outbox.js'
 import { getSetting, listSettings, setSetting } from './operations/vault-settings.js'
+import { addTenant, listTenants, showTenant } from './operations/vault-tenants.js'
 import type { Header } from './store/vault-file.js'
 
 type VaultCommand = (app: App, input: Record<string, unknown>) => Promise<unknown>
@@ -17,6 +20,11 @@ const COMMANDS: Record<string, VaultCommand> = {
   'vault header': async (app) => app.upkeep().readHeader(),
   'vault replace-header': (app, { header, replaces }) =>
     app.upkeep().replaceHeader(header as Header, String(replaces)),
+  'tenant create': (app, { name }) => addTenant(app, { name: String(name), keys: app.generateTenantKeys() }),
+  'tenant list': ({ store }) => listTenants(store),
+  'tenant find': ({ store }, { tenant }) => showTenant(store, String(tenant)),
+  'log verify': verifyLog,
+  explain: explainCall,
   'config list': ({ store }) => listSettings(store),
   'config get': ({ store }, { name }) => getSetting(store, String(name)),
   'config set': ({ store }, { name, text }) => setSetting(store, String(name), String(text)),
@@ -48,6 +56,40 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
     tokens: await count('token'),
     logs: await count('log'),
   }
+}
+
+/** Input `tenant`: whose log. */
+async function verifyLog(app: App, { tenant }: { tenant?: string }): Promise<unknown> {
+  const { id, name, number } = await app.tenant(tenant)
+  const { count, brokenAt } = await app.store.verifyLogs(number)
+  const isWhole = brokenAt === undefined
+  return {
+    tenant: { id, name },
+    is_whole: isWhole,
+    records: count,
+    ...(isWhole ? {} : { broken_at: brokenAt }),
+  }
+}
+
+/** What an operation on tokens would answer, and why: for the application of `key` or called `application`, or the owner. */
+async function explainCall(app: App, input: Record<string, unknown>): Promise<unknown> {
+  const { operation, asked, key, application, tenant, reveal = false } = input as unknown as ExplainInput
+  const definition = registry.find(operation)
+  if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
+  const { number } = await app.tenant(tenant)
+  if (application !== undefined)
+    return explain(app, { application, tenant: number }, definition, asked, { reveal })
+  if (key !== undefined) return explain(app, { key }, definition, asked, { reveal })
+  return explain(app, { owner: await app.owner({ reveal, tenant }) }, definition, asked, { reveal })
+}
+
+interface ExplainInput {
+  operation: string
+  asked: Record<string, unknown>
+  key?: string
+  application?: string
+  tenant?: string
+  reveal?: boolean
 }
 
 /** All mail of the tenant by `page` and `size`, or the one called `id`. */

@@ -34,6 +34,8 @@ export interface Desk {
   /** Files and standard input; one for the whole run, because standard input can be read once. */
   readonly input: Input
   readonly registry: Registry
+  /** What a person typed in this run, so that one that opens the vault more than once asks them only once. */
+  readonly typed: { passphrase?: string }
   /** Aborted by Ctrl-C and by a request to stop. */
   readonly signal: AbortSignal
   /**

@@ -7,6 +7,7 @@ import type { Vault } from '../vault.js'
 import type { Desk } from './desk.js'
 import { displayLines } from './display.js'
 import { chooseFormat, printNotice, printResult, printWarning } from './output.js'
+import { findTenantChoice } from './tenant-choice.js'
 import { write } from './terminal.js'
 
 const COLUMNS = ['id', 'to', 'state', 'link', 'created_at']
@@ -21,7 +22,8 @@ export async function showOutbox(
   const { terminal, config } = desk
   const page = readCount(flags.page, '--page', Number.MAX_SAFE_INTEGER)
   const size = readCount(flags.size, '--size', LARGEST_PAGE)
-  const input = withoutUndefined({ tenant: config.tenant, id, page, size })
+  const tenant = await findTenantChoice(desk)
+  const input = withoutUndefined({ tenant, id, page, size })
   const result = await desk.reachVault((vault) => vault.command('invite outbox', input))
   const format = chooseFormat(terminal, config.output)
   if (id !== undefined && format === 'table' && config.fields === undefined)
@@ -70,9 +72,9 @@ export function writesMail({ name }: AnyOperation): boolean {
 }
 
 /** What became of the mail of an invitation, once it was tried. */
-export async function findDelivery({ config }: Desk, vault: Vault, invitation: unknown): Promise<OutboxMail> {
+export async function findDelivery(desk: Desk, vault: Vault, invitation: unknown): Promise<OutboxMail> {
   const { id } = invitation as { id: string }
-  const input = withoutUndefined({ tenant: config.tenant, id })
+  const input = withoutUndefined({ tenant: await findTenantChoice(desk), id })
   return (await vault.command('invite delivery', input)) as OutboxMail
 }
 

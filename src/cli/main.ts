@@ -63,6 +63,7 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
     clock: process.clock ?? Date.now,
     input: createInput({ cwd: process.cwd(), stdin }),
     registry,
+    typed: {},
     signal,
     stopsItself: () => {
       hasOwnEnd = true

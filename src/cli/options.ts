@@ -104,17 +104,26 @@ function phrase(sentence: string): string {
  * The value that `texts`, the contents given to a flag, spell. `parseJson` says where JSON is broken.
  * @throws CofferError `usage` naming the flag.
  */
-export function readFlag(
-  flag: Flag,
-  texts: readonly string[],
-  parseJson: (text: string, options: { source: string; code: 'usage' }) => unknown,
-): unknown {
+export function readFlag(flag: Flag, texts: readonly string[], parseJson: ParseJson): unknown {
   const { name, shape, schema } = flag
-  if (shape === 'list')
-    return texts.map((text) => readText(schema.type === 'array' ? schema.items : schema, text))
+  if (shape === 'list') {
+    const items = schema.type === 'array' ? schema.items : schema
+    return texts.map((text) => (isJson(items) ? readJson(name, text, parseJson) : readText(items, text)))
+  }
   if (shape === 'map') return readMap(name, texts)
   const [text = ''] = texts
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
+  return readJson(name, text, parseJson)
+}
+
+/** What no plain text can spell. */
+function isJson({ type }: Schema): boolean {
+  return type === undefined || type === 'object' || type === 'array'
+}
+
+type ParseJson = (text: string, options: { source: string; code: 'usage' }) => unknown
+
+function readJson(name: string, text: string, parseJson: ParseJson): unknown {
   try {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {

@@ -139,6 +139,10 @@ function addOperation(group: Command, definition: AnyOperation, accept: Accept):
     command.option('--file <file>', 'the whole body as JSON; - is standard input; flags override it')
   if (definition.columns.includes('data')) command.option('--reveal', 'show data in the clear')
   if (listFlags(definition).some(({ property }) => property === 'page')) command.option('--all', 'all pages')
+  if (definition.name.startsWith('token ')) {
+    command.option('--explain', 'say what would be answered and which rule decides; do nothing')
+    command.option('--explain-as <app-id>', 'the same, as if this application asked')
+  }
   command.addHelpText('after', () => `\n${describeOperation(definition)}`)
   command.action((...given: unknown[]) => {
     const positionals = given.slice(0, parameters.length) as string[]
@@ -168,6 +172,7 @@ function addVaultCommands(program: Command, accept: Accept): void {
     const init = addCommand(parent, 'init', 'Create an encrypted vault here, or where --vault says')
     init.option('--name <text>', 'the name of its first tenant')
     init.option('--passphrase', 'open it with a passphrase instead of a key file')
+    init.option('--starter-apps', 'create an application of each type, and show their keys this once')
     finish(init, accept, (flags) => async (desk) => (await import('./vault.js')).initVault(desk, flags))
   }
   const status = addCommand(vault, 'status', 'Show where the vault is, what opens it, and what it holds')

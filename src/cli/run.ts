@@ -10,6 +10,7 @@ import { findDelivery, noteDelivery, writesMail } from './invite.js'
 import { listFlags } from './options.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { gatherInput } from './request.js'
+import { findTenantChoice } from './tenant-choice.js'
 import { requireVault } from './unlock.js'
 
 const LARGEST_PAGE = 100
@@ -24,11 +25,16 @@ export async function runOperation(
   const { terminal, config } = desk
   const format = chooseFormat(terminal, config.output)
   const key = await readApiKey(desk)
-  const { tenant } = config
   if (terminal.mayPrompt) requireVault(desk)
   const input = await gatherInput(desk, definition, words, options)
-  await confirmDestruction(desk, definition, words)
   const isReveal = options.reveal === true
+  if (options.explain === true || typeof options.explainAs === 'string') {
+    const { explainOperation } = await import('./explain.js')
+    const application = typeof options.explainAs === 'string' ? options.explainAs : undefined
+    return explainOperation(desk, definition, input, { key, application, reveal: isReveal })
+  }
+  const tenant = key === undefined ? await findTenantChoice(desk) : undefined
+  await confirmDestruction(desk, definition, words, key)
   let mail: OutboxMail | undefined
   const result = await desk.reachVault(async (vault) => {
     const call = createCall(vault, definition, { key, isReveal, tenant })
@@ -56,6 +62,7 @@ export async function runOperation(
     hints: hintsFor(desk, definition, input),
   })
   if (mail !== undefined) await noteDelivery(desk, mail)
+  if (definition.name === 'tenant delete') await (await import('./tenant.js')).forgetDeletedTenant(desk)
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
 
@@ -72,7 +79,7 @@ async function sweepExpired({ terminal }: Desk, vault: Vault): Promise<void> {
 type Call = (input: Record<string, unknown>) => Promise<unknown>
 
 /** The key to act with; absent for the owner. */
-async function readApiKey({ config, input }: Desk): Promise<string | undefined> {
+export async function readApiKey({ config, input }: Desk): Promise<string | undefined> {
   return config.apiKeyStdin ? input.readStdinLine('--api-key-stdin') : config.apiKey
 }
 
@@ -111,11 +118,15 @@ async function collectPages(pages: AsyncIterable<List<unknown>>): Promise<List<u
 }
 
 async function confirmDestruction(
-  { terminal, config }: Desk,
+  desk: Desk,
   definition: AnyOperation,
   words: readonly string[],
+  key: string | undefined,
 ): Promise<void> {
+  const { terminal, config } = desk
   if (definition.destroys === undefined || config.yes) return
+  if (definition.name === 'tenant delete')
+    return (await import('./tenant.js')).confirmTenantDeletion(desk, key)
   const { confirm } = await import('./prompt.js')
   const isMeant = await confirm(terminal, { message: `${definition.destroys} ${words.join(' ')}. Go on?` })
   if (!isMeant) throw new CofferError('interrupted', 'Nothing was changed.')

@@ -93,7 +93,8 @@ export async function readGivenPassphrase({ config, input }: Desk): Promise<stri
   return undefined
 }
 
-async function askPassphrase({ terminal }: Desk): Promise<Opener> {
+async function askPassphrase({ terminal, typed }: Desk): Promise<Opener> {
+  if (typed.passphrase !== undefined) return { kind: 'passphrase', passphrase: typed.passphrase }
   if (!terminal.mayPrompt) {
     throw new CofferError(
       'vault_locked',
@@ -106,6 +107,7 @@ async function askPassphrase({ terminal }: Desk): Promise<Opener> {
     missing: '--passphrase-file',
     sensitive: true,
   })
+  typed.passphrase = passphrase
   return { kind: 'passphrase', passphrase }
 }
 

@@ -6,6 +6,8 @@ import { CofferError } from '../errors.js'
 import { createVault, type NewOpener } from '../opening.js'
 import type { Desk } from './desk.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
+import { ensureStarters } from './starters.js'
+import { findTenantChoice } from './tenant-choice.js'
 import { findVaultDirectory, keyFilePath, newVaultDirectory, readGivenPassphrase } from './unlock.js'
 
 const DEFAULT_TENANT = 'default'
@@ -22,6 +24,7 @@ export async function initVault(desk: Desk, flags: Readonly<Record<string, unkno
   const opener = await chooseNewOpener(desk, flags.passphrase === true, (path) => {
     keyFile = path
   })
+  const wantsStarters = flags.starterApps === true || (await wishesForStarters(desk))
   let app: App
   try {
     app = await createVault(
@@ -35,18 +38,30 @@ export async function initVault(desk: Desk, flags: Readonly<Record<string, unkno
     throw error
   }
   const { id, name, owner_id } = await app.tenant()
+  const applications = wantsStarters ? await ensureStarters(app) : undefined
   await app.close()
   const result = {
     vault: app.header?.vault,
     directory,
     ...(keyFile === undefined ? {} : { key_file: keyFile }),
     tenant: { id, name, owner_id },
+    ...(applications === undefined ? {} : { applications }),
   }
   await printResult(terminal, result, {
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })
+  if (wantsStarters) await printNotice(terminal, 'The keys of the applications are shown this once.')
   await printNotice(terminal, adviseAfterInit(flags, keyFile))
+}
+
+async function wishesForStarters({ terminal, config }: Desk): Promise<boolean> {
+  if (!terminal.mayPrompt || config.yes) return false
+  const { confirm } = await import('./prompt.js')
+  return confirm(terminal, {
+    message: 'Create a management, a private and a public application to begin with?',
+    missing: '--starter-apps',
+  })
 }
 
 /** What was said on this line has to be said again on the next; what a variable said has not. */
@@ -124,7 +139,8 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
 /** Where the vault is, what opens it, what it holds and how large it is. */
 export async function showStatus(desk: Desk): Promise<void> {
   const { terminal, config } = desk
-  const input = config.tenant === undefined ? {} : { tenant: config.tenant }
+  const tenant = await findTenantChoice(desk)
+  const input = tenant === undefined ? {} : { tenant }
   const status = await desk.reachVault((vault) => vault.command('vault status', input))
   const result = { directory: findVaultDirectory(desk), ...(status as object) }
   await printResult(terminal, result, {

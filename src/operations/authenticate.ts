@@ -19,10 +19,14 @@ export async function authenticate(host: Host, key: string): Promise<Caller> {
     if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
     const application = await findApplication(reader, entry.tenant, entry.application_id)
     if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
-    if (application.expires_at !== undefined && Date.parse(application.expires_at) <= reader.now)
-      throw unauthenticated()
+    if (isExpiredApplication(application, reader.now)) throw unauthenticated()
     return applicationCaller(entry.tenant, application)
   })
+}
+
+/** Whether its key has stopped working. `now`: ms since the epoch. */
+export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
+  return expires_at !== undefined && Date.parse(expires_at) <= now
 }
 
 /** What an application may do, from what it was given. */

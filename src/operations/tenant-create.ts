@@ -84,18 +84,18 @@ export async function createTenant(
 }
 
 /**
- * The tenant with this name (whatever its case) or id.
- * @throws CofferError `not_found`
+ * The tenant with this id, or this name (whatever its case).
+ * @throws CofferError `not_found`, `usage` for a name that several have
  */
 export async function findTenant(store: Pick<StoreWriter, 'find'>, nameOrId: string): Promise<TenantRecord> {
-  const where = {
-    or: [
-      { field: 'id', value: nameOrId },
-      { field: 'name', value: nameOrId.toLowerCase() },
-    ],
+  for (const field of ['id', 'name']) {
+    const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }
+    const { records, total } = await store.find('tenant', 0, { where, page: 1, size: 1 })
+    // A tenant may call itself as it likes: that another has the name already is nothing it may learn.
+    if (total > 1)
+      throw new CofferError('usage', 'Several tenants have this name. Name one by its id: coffer tenant list')
+    const [tenant] = records
+    if (tenant !== undefined) return tenant
   }
-  const { records } = await store.find('tenant', 0, { where, page: 1, size: 1 })
-  const [tenant] = records
-  if (tenant !== undefined) return tenant
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
 }

@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type App } from '../../src/app.js'
-import { createVault } from '../../src/opening.js'
+import type { App } from '../../src/app.js'
 import { ensureStarters } from '../../src/cli/starters.js'
 import { decideTransform, type Rule } from '../../src/domain/access.js'
+import { createVault } from '../../src/opening.js'
 import { authenticate } from '../../src/operations/authenticate.js'
 import { perform } from '../../src/operations/perform.js'
 import { searchTokens } from '../../src/operations/search.js'
@@ -47,7 +47,9 @@ async function measureRequest(tokens: number): Promise<void> {
   }
   const authenticated = await timeAsync(3000, () => authenticate(app, key))
   const whole = await timeAsync(3000, get)
-  console.log(`${tokens} tokens: authenticate ${authenticated.toFixed(1)} µs CPU, and get ${whole.toFixed(1)} µs`)
+  console.log(
+    `${tokens} tokens: authenticate ${authenticated.toFixed(1)} µs CPU, and get ${whole.toFixed(1)} µs`,
+  )
   await close()
 }
 

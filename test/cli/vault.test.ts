@@ -106,6 +106,25 @@ t.test('status tells where the vault is, what opens it, what it holds and how la
   t.match((await home.run(['vault', 'status'], { columns: 100 })).stdout, /^tokens: +1$/m)
 })
 
+t.test('starter applications are made when asked for, one of each type, with keys that work', async (t) => {
+  const home = createHome(t)
+  const { applications } = await home.json(['init', '--starter-apps'])
+  t.same(Object.keys(applications), ['management', 'private', 'public'])
+  for (const [type, { id, key }] of Object.entries<{ id: string; key: string }>(applications)) {
+    const known = await home.json(['app', 'whoami'], { env: { COFFER_API_KEY: key } })
+    t.match(known, { id, type })
+    if (type === 'private') {
+      t.match(known.rules, [{ priority: 1, container: '/', transform: 'reveal' }])
+      t.equal(known.rules[0].permissions.length, 6)
+    } else t.equal(known.permissions.length, type === 'public' ? 2 : 19)
+  }
+  const other = createHome(t)
+  const asked = await other.run(['init'], { columns: 100, answers: [['to begin with?', 'y\r']] })
+  t.equal(asked.code, 0, asked.stderr)
+  t.match(asked.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
+  t.match(asked.stderr, 'The keys of the applications are shown this once.')
+})
+
 t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
   const home = createHome(t)
   const type = (...answers: Answer[]) => home.run(['init', '--passphrase'], { columns: 100, answers })
@@ -115,6 +134,7 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
     ['? The same again', 'something else\r'],
     ['The two differ. New passphrase', `${PASSPHRASE}\r`],
     ['? The same again', `${PASSPHRASE}\r`],
+    ['a public application to begin with?', 'n\r'],
   )
   t.equal(made.code, 0, made.stderr)
   t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)

@@ -92,7 +92,7 @@ export async function openTestVault(): Promise<TestVault> {
 export function sampleOf(schema: Schema): unknown {
   if (schema.type === undefined) return 'data'
   if (schema.type === 'string')
-    return schema.enum?.[0] ?? (schema.format === 'uuid' ? '9a1f6a2e-4b1c-4d55-8e0f-0b7a3f0c1d2e' : 'name')
+    return schema.enum?.at(-1) ?? (schema.format === 'uuid' ? '9a1f6a2e-4b1c-4d55-8e0f-0b7a3f0c1d2e' : 'name')
   if (schema.type === 'array') return []
   if (schema.type === 'boolean') return true
   if (schema.type !== 'object') return schema.minimum ?? 1

@@ -1,0 +1,105 @@
+/** The log on the command line: its end, what comes after, and its proof. */
+import t from 'tap'
+import { tailLog } from '../../src/cli/log.js'
+import { readConfig } from '../../src/config.js'
+import { createTerminal } from './fake-terminal.js'
+import { createVaultHome } from './home.js'
+
+const create = (home: Awaited<ReturnType<typeof createVaultHome>>, id: string) =>
+  home.json(['token', 'create'], { stdin: `{"id":"${id}","type":"token","data":1}` })
+
+interface Line {
+  entity_id: string
+  message: string
+}
+
+t.test('tail shows the newest records, oldest first', async (t) => {
+  const home = await createVaultHome(t)
+  for (const id of ['one', 'two', 'three']) await create(home, id)
+  const ids = (lines: Line[]) => lines.map(({ entity_id }) => entity_id)
+  t.same(ids(await home.json(['log', 'tail', '-n', '2'])), ['two', 'three'])
+  t.same(ids(await home.json(['log', 'tail', '--number', '3'])), ['one', 'two', 'three'])
+  t.equal((await home.json(['log', 'tail'])).length, 4, 'with the tenant’s own beginning')
+  t.same(await home.json(['log', 'tail', '-n', '0']), [])
+  for (const count of ['x', '-1', '10001']) {
+    t.equal((await home.run(['log', 'tail', '-n', count])).code, 2, count)
+  }
+})
+
+t.test('tail takes log:read of an application', async (t) => {
+  const home = await createVaultHome(t)
+  const app = ['app', 'create', '--name', 'a', '--type', 'management', '--permission']
+  const reader = await home.json([...app, 'log:read'])
+  const other = await home.json([...app, 'report:read'])
+  t.equal((await home.run(['log', 'tail'], { env: { COFFER_API_KEY: reader.key } })).code, 0)
+  t.equal((await home.run(['log', 'tail'], { env: { COFFER_API_KEY: other.key } })).code, 4)
+})
+
+t.test('following shows every record once, as it comes', async (t) => {
+  const home = await createVaultHome(t)
+  await create(home, 'before')
+  const stop = new AbortController()
+  const batches = [['a1', 'a2'], [], Array.from({ length: 30 }, (_, index) => `b${index}`)]
+  const { openEphemeral } = await import('../../src/opening.js')
+  const app = await openEphemeral({ tenantName: 'default' })
+  const add = async (ids: string[]) => {
+    for (const id of ids) {
+      const input = { id: `id-${id}`, type: 'token', data: 1 }
+      await app.ask({ operation: 'token create', input, as: { reveal: false } })
+    }
+  }
+  await add(['before'])
+  const terminal = createTerminal()
+  const desk = {
+    terminal,
+    config: readConfig({ output: 'ndjson', fields: 'entity_id' }, { HOME: home.place }),
+    signal: stop.signal,
+    reachVault: (work: (vault: typeof app) => Promise<unknown>) => work(app),
+  }
+  const wait = async () => {
+    const batch = batches.shift()
+    if (batch === undefined) stop.abort()
+    else await add(batch)
+  }
+  await tailLog({ ...desk, cwd: home.place } as never, { follow: true, number: '1' }, wait)
+  const ids = terminal.stdout.text
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as Line).entity_id)
+  t.same(
+    ids,
+    ['before', 'a1', 'a2', ...Array.from({ length: 30 }, (_, index) => `b${index}`)].map((id) => `id-${id}`),
+  )
+  await app.close()
+})
+
+t.test('verify proves the log of the tenant', async (t) => {
+  const home = await createVaultHome(t)
+  await create(home, 'one')
+  await home.json(['token', 'list'])
+  const { tenant, ...proof } = await home.json(['log', 'verify'])
+  t.same(proof, { is_whole: true, records: 3 })
+  t.match(tenant, { id: String, name: 'default' })
+  await home.json(['tenant', 'create', 'other'])
+  t.equal((await home.json(['log', 'verify', '--tenant', 'other'])).records, 1)
+})
+
+t.test('verify says where the log breaks, and fails', async (t) => {
+  const { verifyLog } = await import('../../src/cli/log.js')
+  for (const [broken_at, message] of [
+    [2, 'The log is broken at record 2 of 5'],
+    [6, 'The log ends after 5 records, and more were written'],
+  ] as const) {
+    const proof = { is_whole: false, records: 5, broken_at }
+    const desk = {
+      terminal: createTerminal(),
+      config: readConfig({ output: 'json' }, { HOME: '/nowhere' }),
+      reachVault: async () => proof,
+    }
+    await t.rejects(verifyLog(desk as never), {
+      code: 'vault_damaged',
+      exit: 7,
+      message: new RegExp(message),
+    })
+  }
+})
