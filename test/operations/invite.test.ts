@@ -1,0 +1,272 @@
+import t, { type Test } from 'tap'
+import type { InvitationView } from '../../src/domain/invitation.js'
+import { type Acceptance, acceptInvitation, inspectLink } from '../../src/operations/accept.js'
+import type { MemberView } from '../../src/operations/member.js'
+import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/outbox.js'
+import type { List } from '../../src/operations/page.js'
+import { openTestVault, type TestVault } from './vault.js'
+
+const HOUR = 3_600_000
+
+async function open(t: Test) {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  return vault
+}
+
+const invite = (vault: TestVault, email = 'ada@example.com', tenant?: string) =>
+  vault.ask('invite create', { email }, tenant) as Promise<InvitationView>
+const members = async ({ ask }: TestVault, tenant?: string) =>
+  ((await ask('member list', {}, tenant)) as List<MemberView>).data
+const mailOf = ({ app }: TestVault, id: string, tenant = 1): Promise<OutboxLetter> =>
+  readOutbox(app.store, tenant, id)
+
+/** The secret in the newest mail of the invitation. */
+async function secretOf(vault: TestVault, id: string, tenant = 1): Promise<string> {
+  return new URL((await mailOf(vault, id, tenant)).link ?? 'x:').searchParams.get('token') ?? ''
+}
+
+const accept = ({ app }: TestVault, secret: string, names = {}): Promise<Acceptance> =>
+  acceptInvitation(app, { secret, names, traceId: 'trace' })
+
+/** What became of a link: `member` of an accepted one is not looked at. */
+const outcomeOf = async (acceptance: Promise<Acceptance>) => {
+  const outcome = await acceptance
+  return outcome.isAccepted ? 'accepted' : outcome.reason
+}
+
+t.test('who accepts is a member, the invitation is gone, the link is dead', async (t) => {
+  const vault = await open(t)
+  const { id } = await invite(vault)
+  const secret = await secretOf(vault, id)
+  t.same(await inspectLink(vault.app, secret), {
+    isLive: true,
+    invited: {
+      tenantName: 'default',
+      email: 'ada@example.com',
+      expiresAt: '2030-01-18T12:00:00.000+00:00',
+    },
+  })
+  const outcome = await accept(vault, secret, { first_name: 'Ada', last_name: 'Lovelace' })
+  const [member, owner] = await members(vault)
+  t.equal(owner?.role, 'OWNER')
+  t.same(outcome, {
+    isAccepted: true,
+    member,
+    invited: { tenantName: 'default', email: 'ada@example.com', expiresAt: '2030-01-18T12:00:00.000+00:00' },
+  })
+  t.match(member, {
+    role: 'ADMIN',
+    user: { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' },
+    created_by: member?.user.id,
+    created_at: '2030-01-15T12:00:00.000+00:00',
+  })
+  t.same(Object.keys(member!.user).sort(), ['email', 'first_name', 'id', 'last_name'])
+  t.equal(await outcomeOf(accept(vault, secret)), 'used')
+  t.same(await inspectLink(vault.app, secret), { isLive: false, reason: 'used' })
+  await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
+  t.equal((await mailOf(vault, id)).link, undefined, 'the secret is kept no more')
+  const logs = (await vault.ask('log list', {})) as List<{
+    entity_type: string
+    message: string
+    actor_id: string
+  }>
+  t.match(logs.data.slice(0, 2), [
+    { entity_type: 'member', operation: 'create', message: 'Member created', actor_id: member!.user.id },
+    { entity_type: 'invitation', operation: 'update', message: 'Invitation accepted', actor_type: 'user' },
+  ])
+})
+
+t.test('a link opens until the last millisecond of 72 hours', async (t) => {
+  const vault = await open(t)
+  const { id } = await invite(vault)
+  const secret = await secretOf(vault, id)
+  vault.clock.now += 72 * HOUR - 1
+  t.equal((await inspectLink(vault.app, secret)).isLive, true)
+  vault.clock.now += 1
+  t.same(await inspectLink(vault.app, secret), { isLive: false, reason: 'expired' })
+  t.equal(await outcomeOf(accept(vault, secret)), 'expired')
+  t.equal((await members(vault)).length, 1)
+})
+
+t.test('of every link that was mailed the last one opens, before expiry and after', async (t) => {
+  for (const waitMs of [HOUR, 100 * HOUR]) {
+    const vault = await open(t)
+    const { id } = await invite(vault)
+    const secrets = [await secretOf(vault, id)]
+    for (let again = 0; again < 2; again++) {
+      vault.clock.now += waitMs
+      await vault.ask('invite resend', { id })
+      secrets.push(await secretOf(vault, id))
+    }
+    t.equal(new Set(secrets).size, 3)
+    t.equal(await outcomeOf(accept(vault, secrets[0]!)), 'replaced')
+    t.equal(await outcomeOf(accept(vault, secrets[1]!)), 'replaced')
+    t.equal((await members(vault)).length, 1)
+    t.equal(await outcomeOf(accept(vault, secrets[2]!)), 'accepted')
+    const mails = await listOutbox(vault.app.store, 1, { page: 1, size: 9 })
+    t.same(
+      mails.data.map(({ link }) => link),
+      [undefined, undefined, undefined],
+    )
+  }
+})
+
+t.test('an invitation that is deleted opens nothing, and takes its mail along', async (t) => {
+  const vault = await open(t)
+  const { id } = await invite(vault)
+  const secret = await secretOf(vault, id)
+  await vault.ask('invite delete', { id })
+  t.equal(await outcomeOf(accept(vault, secret)), 'withdrawn')
+  t.equal((await listOutbox(vault.app.store, 1, { page: 1, size: 9 })).pagination.total_items, 0)
+  t.equal((await members(vault)).length, 1)
+})
+
+t.test('of clicks at once one wins', async (t) => {
+  const vault = await open(t)
+  const secret = await secretOf(vault, (await invite(vault)).id)
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => outcomeOf(accept(vault, secret))))
+  t.same(outcomes.sort(), ['accepted', 'used', 'used', 'used'])
+  t.equal((await members(vault)).length, 2)
+})
+
+t.test('a present member is not invited again, whatever their capitals; a removed one is', async (t) => {
+  const vault = await open(t)
+  const [first, second] = [await invite(vault), await invite(vault)]
+  const spare = await secretOf(vault, second.id)
+  await accept(vault, await secretOf(vault, first.id))
+  await t.rejects(invite(vault, 'ADA@example.com'), { code: 'conflict', status: 409 })
+  await t.rejects(vault.ask('invite resend', { id: second.id }), { code: 'conflict' })
+  t.equal(await outcomeOf(accept(vault, spare)), 'member', 'another link of theirs changes nothing')
+  const [member] = await members(vault)
+  await vault.ask('member delete', { id: member!.id })
+  t.equal((await members(vault)).length, 1)
+  t.equal(await outcomeOf(accept(vault, spare)), 'accepted', 'the second invitation was not used')
+  const [again] = await members(vault)
+  t.not(again!.id, member!.id)
+})
+
+t.test('a person is one user in all tenants, and forgotten with the last', async (t) => {
+  const vault = await open(t)
+  const other = await vault.createTenant('other')
+  const { number } = await vault.app.tenant('other')
+  await accept(vault, await secretOf(vault, (await invite(vault)).id), { first_name: 'Ada' })
+  const secret = await secretOf(vault, (await invite(vault, 'Ada@example.com', 'other')).id, number)
+  await accept(vault, secret, { first_name: 'Eve', last_name: 'Lovelace' })
+  const [here] = await members(vault)
+  const [there] = await members(vault, 'other')
+  t.equal(here!.user.id, there!.user.id)
+  t.match(
+    there!.user,
+    { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' },
+    'what is known stays',
+  )
+  t.equal(there!.tenant_id, other)
+  const userOf = () => vault.app.store.read((reader) => reader.get('user', 0, here!.user.id))
+  await vault.ask('member delete', { id: here!.id })
+  t.not(await userOf(), undefined)
+  await vault.ask('member delete', { id: there!.id }, 'other')
+  t.equal(await userOf(), undefined)
+})
+
+t.test('a tenant that is deleted takes its people, mail and links along', async (t) => {
+  const vault = await open(t)
+  await vault.createTenant('other')
+  const { number } = await vault.app.tenant('other')
+  const joined = await secretOf(vault, (await invite(vault, 'ada@example.com', 'other')).id, number)
+  await accept(vault, joined)
+  const [member] = await members(vault, 'other')
+  const open_ = await secretOf(vault, (await invite(vault, 'eve@example.com', 'other')).id, number)
+  await vault.ask('tenant delete', {}, 'other')
+  for (const secret of [joined, open_]) t.equal(await outcomeOf(accept(vault, secret)), 'unknown')
+  await vault.app.store.read(async (reader) => {
+    t.equal(await reader.get('user', 0, member!.user.id), undefined)
+    t.equal((await reader.find('link', 0, { page: 1, size: 1 })).total, 0)
+    t.equal((await reader.find('user', 0, { page: 1, size: 1 })).total, 1, 'the owner stays')
+  })
+})
+
+t.test('a link of one tenant opens that one, and its invitation is unknown to another', async (t) => {
+  const vault = await open(t)
+  await vault.createTenant('other')
+  const { id } = await invite(vault)
+  const grants = { permissions: ['tenant:invitation:read', 'tenant:invitation:delete'] } as const
+  const { key } = await vault.createApplication('management', grants, 'other')
+  await t.rejects(vault.askAs(key, 'invite get', { id }), { code: 'not_found' })
+  await t.rejects(vault.askAs(key, 'invite delete', { id }), { code: 'not_found' })
+  await accept(vault, await secretOf(vault, id))
+  t.equal((await members(vault)).length, 2)
+  t.equal((await members(vault, 'other')).length, 1)
+})
+
+t.test('links that were guessed or forged open nothing', async (t) => {
+  const vault = await open(t)
+  const secret = await secretOf(vault, (await invite(vault)).id)
+  const flipped = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`
+  const guesses = [
+    '',
+    'x',
+    flipped,
+    secret.toLowerCase(),
+    `${secret}=`,
+    secret.slice(1),
+    'A'.repeat(43),
+    secret.repeat(100),
+  ]
+  for (const guess of guesses) t.equal(await outcomeOf(accept(vault, guess)), 'unknown', guess.slice(0, 60))
+  t.equal((await members(vault)).length, 1)
+})
+
+t.test(
+  'a link is kept as a hash; its secret is in the mail alone, and in no result and no log',
+  async (t) => {
+    const vault = await open(t)
+    const invitation = await invite(vault)
+    const secret = await secretOf(vault, invitation.id)
+    const { app } = vault
+    const stored = await app.store.read(async (reader) => [
+      await reader.get('invitation', 1, invitation.id),
+      (await reader.find('link', 0, { page: 1, size: 9 })).records,
+      (await reader.find('log', 1, { page: 1, size: 99 })).records,
+    ])
+    t.notMatch(JSON.stringify([stored, invitation, await vault.ask('invite list')]), secret)
+    t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
+  },
+)
+
+t.test('hostile names leave the invitation as it was; so does a hostile address', async (t) => {
+  const vault = await open(t)
+  const secret = await secretOf(vault, (await invite(vault)).id)
+  for (const first_name of ['a\r\nb', '\u202egnp', 'x'.repeat(5000)])
+    await t.rejects(accept(vault, secret, { first_name }), {
+      code: 'validation',
+      errors: { first_name: [String] },
+    })
+  t.equal((await members(vault)).length, 1)
+  for (const email of ['ada@example.com\r\nBcc: eve@example.com', `${'a'.repeat(5000)}@example.com`])
+    await t.rejects(invite(vault, email), { code: 'validation', errors: { email: [String] } })
+  await accept(vault, secret, { first_name: '<b>Ada</b>' })
+  t.equal((await members(vault))[0]?.user.first_name, '<b>Ada</b>', 'kept as it was given')
+})
+
+t.test('a member is found by their user; page limits are those of the interface', async (t) => {
+  const vault = await open(t)
+  for (const name of ['a', 'b', 'c'])
+    await accept(vault, await secretOf(vault, (await invite(vault, `${name}@x.org`)).id))
+  const all = await members(vault)
+  t.same(
+    all.map(({ user }) => user.email),
+    ['c@x.org', 'b@x.org', 'a@x.org', undefined],
+    'newest first',
+  )
+  const user_id = [all[0]!.user.id, all[3]!.user.id, 'nobody']
+  const some = (await vault.ask('member list', { user_id })) as List<MemberView>
+  t.same(
+    some.data.map(({ id }) => id),
+    [all[0]!.id, all[3]!.id],
+  )
+  t.equal(some.pagination.total_items, 2)
+  await t.rejects(vault.ask('member list', { size: 51 }), { code: 'validation' })
+  await t.rejects(vault.ask('member delete', { id: all[3]!.id }), { code: 'unprocessable', status: 422 })
+  await t.rejects(vault.ask('member delete', { id: 'nobody' }), { code: 'not_found' })
+})
