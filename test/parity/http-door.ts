@@ -3,7 +3,7 @@
 import { createAnswerer } from '../../src/http/answerer.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { describeEndpoint } from '../../src/http/router.js'
-import { completeService } from '../../src/http/start.js'
+import { completeService, DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/start.js'
 import { openEphemeral } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
 import { authenticate } from '../../src/operations/authenticate.js'
@@ -15,6 +15,15 @@ import type { Door, MovableClock } from './doors.js'
 /** HTTP knows no owner; these stand for one, as the cases need one. */
 const OWNER = 'owner'
 const REVEALING_OWNER = 'owner, revealing'
+
+/** One for all cases: compiling its schemas takes longer than a case. */
+const contract = createContract(
+  createDocument(registry, {
+    version: '0.0.0',
+    prefix: DEFAULT_PREFIX,
+    bodyLimitBytes: DEFAULT_BODY_LIMIT_BYTES,
+  }),
+)
 
 /** HTTP without sockets, on a vault in memory. */
 export async function openHttpDoor(clock: MovableClock): Promise<Door> {
@@ -29,7 +38,6 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
     },
   })
   const answerer = createAnswerer(options)
-  const contract = createContract(createDocument(registry, { ...options, version: '0.0.0' }))
   return {
     name: 'HTTP',
     ask: async ({ operation, input, key, reveal }) => {
