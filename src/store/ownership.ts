@@ -23,7 +23,7 @@ export interface Owner {
   started: string
   boot: string
   host: string
-  /** ms since the epoch. */
+  /** When it began to ask for the vault, ms since the epoch. */
   since: number
   nonce: string
 }
@@ -51,7 +51,9 @@ const PRIVATE = 'lock.p-'
 const CLAIM = 'lock.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
-const LONGEST_WAIT_MS = 50
+const LONGEST_WAIT_MS = 20
+/** So often a waiter finds the lock free and leaves it to those who came before; one that does not take it is asleep. */
+const YIELDS = 20
 /** The nonce of a lock that cannot be read. A lock is linked whole, so only a power cut leaves such a one. */
 const UNREADABLE = 'unreadable'
 
@@ -75,11 +77,11 @@ export async function takeOwnership(options: OwnershipOptions): Promise<Ownershi
   writeOwner(files, own, owner)
   try {
     let waitedMs = 0
-    for (
-      let pauseMs = FIRST_WAIT_MS;
-      !tryToTake(options, own);
-      pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)
-    ) {
+    let yields = 0
+    for (let pauseMs = FIRST_WAIT_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)) {
+      const isTurn = yields >= YIELDS || !isOthersTurn(options, owner)
+      if (isTurn && tryToTake(options, own)) break
+      if (!isTurn) yields++
       if (waitedMs >= patienceMs) throw occupied(options, waitedMs)
       await options.wait(pauseMs)
       waitedMs += pauseMs
@@ -101,6 +103,17 @@ function describeSelf({ facts, random, clock }: OwnershipOptions): Owner {
     since: clock(),
     nonce: encodeId(random.bytes(16)),
   }
+}
+
+/** True when the lock is free and a living process has been waiting for it longer than this one. */
+function isOthersTurn({ files, directory, facts }: OwnershipOptions, self: Owner): boolean {
+  if (files.facts(`${directory}/${LOCK}`) !== undefined) return false
+  const waiting = files.list(directory).filter((name) => name.startsWith(PRIVATE))
+  return waiting.some((name) => {
+    const other = readLock(files, `${directory}/${name}`)
+    if (other === undefined || other.nonce === UNREADABLE || judge(other, facts) !== 'alive') return false
+    return other.since < self.since || (other.since === self.since && other.nonce < self.nonce)
+  })
 }
 
 /** One try: true when the lock is ours. A dead owner's lock is taken away first. */

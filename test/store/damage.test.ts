@@ -197,6 +197,20 @@ t.test('the same where the last frame was never confirmed', async (t) => {
   t.equal(dropped, lastFrameLength(bytes), 'exactly the bytes of the last frame cost it')
 })
 
+t.test('a broken frame before a whole one is damage, confirmed or not', async (t) => {
+  const { files } = await makeVault()
+  files.plant('/vault/head', undefined)
+  const path = journalOf(files)
+  const [first, second] = framesOf(files.contents().get(path)!) as [Buffer, Buffer]
+  for (const at of [8, 40, second.length - 17]) {
+    const flipped = damaged(files, path, (copy) => {
+      copy[64 + first.length + at]! ^= 1
+      return copy
+    })
+    t.strictSame(await look(flipped), { code: 'vault_damaged' }, `byte ${at} of the second of three`)
+  }
+})
+
 t.test('without head a journal is read by its chain, with a notice', async (t) => {
   const { files, truth } = await makeVault()
   files.plant('/vault/head', undefined)

@@ -1,6 +1,10 @@
 /** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
+import { nameRow, REMOVE } from '../../src/store/change.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
+import { openLedger } from '../../src/store/opening.js'
+import { finish } from '../../src/store/segment-rows.js'
+import { copyCounters } from '../../src/store/stage.js'
 import { readHeader } from '../../src/store/vault-file.js'
 import { draftOf, engineSuite, type OpenedEngine } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -144,6 +148,38 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
     t.ok(left.includes(secretOf(`new ${index}`)), `new ${index}`)
   }
   await engine.close()
+})
+
+t.test('what is removed after a merge copied it is overwritten in the copy before that counts', async (t) => {
+  for (const isFolded of [false, true]) {
+    const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
+    const { files } = options
+    const engine = await createFileEngine(options)
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
+      await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
+      await engine.fold()
+    }
+    await engine.close()
+    const ledger = await openLedger(options)
+    const inputs = ledger.shelf.chooseMerge(1_000_000)!
+    const merged = finish(ledger.shelf.beginMerge(inputs))
+    t.equal(holds(files, secretOf('b')).length, 2, 'in its segment and in the copy')
+    const counters = copyCounters(ledger.counters)
+    const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
+    ledger.append([removal], counters, true)
+    await ledger.eraseRemoved([removal], false)
+    if (isFolded) await ledger.fold()
+    await ledger.finishMerge(inputs, merged)
+    const title = isFolded ? 'folded meanwhile' : 'still in the journal'
+    t.strictSame(holds(files, secretOf('b')), [], title)
+    t.equal(holds(files, secretOf('c')).length, 1)
+    t.match(ledger.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
+    ledger.close()
+    const reopened = await openFileEngine(options)
+    t.match(await reopened.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
+    await reopened.close()
+  }
 })
 
 t.test('readers never see what is not safe yet, and refusals wait for what they saw', async (t) => {

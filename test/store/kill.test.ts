@@ -7,6 +7,8 @@ const KILLS = 200
 const LIMIT_MS = 60_000
 const ENOUGH = 30
 
+t.setTimeout(115_000)
+
 t.test('nothing confirmed is lost when processes are killed at random', { timeout: 115_000 }, async (t) => {
   const result = await killRepeatedly(KILLS, LIMIT_MS)
   t.comment(JSON.stringify(result))
