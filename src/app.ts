@@ -15,9 +15,8 @@ import { authenticate } from './operations/authenticate.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
 import { type Host, type Outcome, perform } from './operations/perform.js'
-import type { ReactorRuntime } from './operations/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime } from './operations/reactor-runtime.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
-import type { ReactorOptions } from './reactor/start.js'
 import { FileEngine } from './store/file-engine.js'
 import type { Ownership } from './store/ownership.js'
 import { createSealedStore } from './store/sealed-store.js'
@@ -97,7 +96,7 @@ export function createApp(parts: {
       reactorOptions = { ...reactorOptions, ...options }
     },
     reactors: () => {
-      reactors ??= startReactors(store, reactorOptions)
+      reactors ??= store.read(readSettings).then(({ values }) => openReactors(reactorOptions, values))
       return reactors
     },
     hashSecret: async (text, reader) => {
@@ -135,10 +134,13 @@ async function answerAsked(app: App, { operation, input, as }: Asked): Promise<O
   return perform(app, caller, definition, input, app.createUuid())
 }
 
-async function startReactors(store: Store, options: ReactorOptions): Promise<ReactorRuntime> {
-  const reactor = await import('./reactor/start.js')
-  const { values } = await store.read(readSettings)
-  return reactor.startReactors(values, options)
+/** What runs people's code without a vault, as a vault that was just made would. @throws CofferError `usage` */
+export async function openReactors(
+  options: ReactorOptions,
+  values: Readonly<Record<string, unknown>> = {},
+): Promise<ReactorRuntime> {
+  const { startReactors } = await import('./reactor/start.js')
+  return startReactors(values, options)
 }
 
 /** Reactors that could not be started leave nothing to stop; whoever asked for them was told why. */

@@ -55,6 +55,16 @@ export const SETTINGS = {
     description:
       'acts in this tenant, by name or id; else in the one chosen by tenant use, else in the first',
   },
+  allowNet: {
+    flag: '--allow-net <hosts>',
+    variable: 'COFFER_ALLOW_NET',
+    description: 'hosts that reactor code may fetch from, separated by commas: api.example.com:443',
+  },
+  modules: {
+    flag: '--modules <directory>',
+    variable: 'COFFER_MODULES',
+    description: 'bundles that reactor code may require, one file each',
+  },
   output: {
     flag: '--output <format>',
     variable: 'COFFER_OUTPUT',
@@ -96,6 +106,10 @@ export interface Config {
   readonly apiKey?: string
   /** Whether the first line of standard input is the API key. */
   readonly apiKeyStdin: boolean
+  /** Hosts that reactor code may fetch from. */
+  readonly allowNet?: readonly string[]
+  /** Where bundles for reactor code are. */
+  readonly modules?: string
   readonly output?: Format
   readonly fields?: readonly string[]
   readonly color: 'auto' | 'always' | 'never'
@@ -125,7 +139,6 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     return value
   }
   const isSet = (name: 'quiet' | 'yes') => flags[name] === true || isTrue(env[SETTINGS[name].variable])
-  const fields = text('fields')
   const descriptor = text('passphraseFd')
   const given = {
     vault: text('vault'),
@@ -136,10 +149,9 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     passphraseCommand: text('passphraseCommand'),
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
-    fields: fields
-      ?.split(',')
-      .map((field) => field.trim())
-      .filter((field) => field !== ''),
+    fields: splitList(text('fields')),
+    allowNet: splitList(text('allowNet')),
+    modules: text('modules'),
   }
   return Object.freeze({
     ...withoutUndefined(given),
@@ -150,6 +162,13 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     yes: isSet('yes'),
     directory: configDirectory(env),
   })
+}
+
+function splitList(text: string | undefined): string[] | undefined {
+  return text
+    ?.split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -6,6 +6,7 @@ import { acceptInvitation, refuseLink } from './operations/accept.js'
 import { registry } from './operations/all.js'
 import { explain } from './operations/explain.js'
 import { listOutbox, type OutboxMail, readOutbox, summarizeLetter } from './operations/outbox.js'
+import { listRuns } from './operations/reactor-log.js'
 import { getSetting, listSettings, setSetting } from './operations/vault-settings.js'
 import { addTenant, listTenants, showTenant } from './operations/vault-tenants.js'
 import type { Header } from './store/vault-file.js'
@@ -25,6 +26,9 @@ const COMMANDS: Record<string, VaultCommand> = {
   'tenant find': ({ store }, { tenant }) => showTenant(store, String(tenant)),
   'log verify': verifyLog,
   explain: explainCall,
+  'formula check': checkCode,
+  'reactor runs': async (app, { tenant, id }) =>
+    listRuns(app.store, (await app.tenant(tenant as string | undefined)).number, String(id)),
   'config list': ({ store }) => listSettings(store),
   'config get': ({ store }, { name }) => getSetting(store, String(name)),
   'config set': ({ store }, { name, text }) => setSetting(store, String(name), String(text)),
@@ -90,6 +94,12 @@ interface ExplainInput {
   application?: string
   tenant?: string
   reveal?: boolean
+}
+
+/** What is wrong with `code` before anything calls it; null for nothing. */
+async function checkCode(app: App, { code }: Record<string, unknown>): Promise<unknown> {
+  const { fault } = await (await app.reactors()).check(String(code))
+  return fault === undefined ? null : { message: fault.message, errors: fault.errors }
 }
 
 /** All mail of the tenant by `page` and `size`, or the one called `id`. */

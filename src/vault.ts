@@ -4,6 +4,7 @@
  */
 import { CofferError, type ErrorCode, type PropertyErrors } from './errors.js'
 import type { Outcome } from './operations/perform.js'
+import type { ReactorOptions } from './operations/reactor-runtime.js'
 import type { Peer } from './store/handover.js'
 
 /** An operation, and as whom: the owner of the vault, or the application with this key. */
@@ -18,6 +19,8 @@ export interface Vault {
   ask(asked: Asked): Promise<Outcome>
   /** One of the owner's commands that are no operations; see `vault-commands`. What goes in and out is JSON. */
   command(name: string, input: Record<string, unknown>): Promise<unknown>
+  /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
+  configureReactors?(options: ReactorOptions): void
   /** Takes tokens whose time is over off the disk, where nobody else does. */
   sweep(): Promise<number>
   close(): Promise<void>

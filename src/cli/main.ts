@@ -1,5 +1,6 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
 
+import { resolve } from 'node:path'
 import { readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault.js'
@@ -80,6 +81,7 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
   }
   const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {
     opened.add(vault)
+    vault.configureReactors?.(reactorOptions(desk))
     try {
       return await work(vault)
     } finally {
@@ -94,6 +96,14 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
     throw error
   })
   process.off('SIGHUP', ignore)
+}
+
+/** What this run lets reactor code reach. */
+function reactorOptions({ config: { allowNet, modules }, cwd }: Desk) {
+  return {
+    ...(allowNet === undefined ? {} : { allowNet }),
+    ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),
+  }
 }
 
 function ignore(): void {}

@@ -3,6 +3,7 @@
  * what each does loads when it is run.
  */
 import type { Desk } from './desk.js'
+import { REACTOR_COMMANDS } from './reactor-commands.js'
 import { UPKEEP_COMMANDS } from './upkeep-commands.js'
 
 export interface OwnerCommand {
@@ -23,6 +24,7 @@ export interface OwnerCommand {
 
 export const OWNER_COMMANDS: readonly OwnerCommand[] = [
   ...UPKEEP_COMMANDS,
+  ...REACTOR_COMMANDS,
   {
     name: 'invite outbox',
     summary: 'List the mail that was written, or read one.',

@@ -40,6 +40,7 @@ export async function runOperation(
     const call = createCall(vault, definition, { key, isReveal, tenant })
     if (options.all !== true) {
       const result = await call(input)
+      await warnOfFormula(desk, vault, definition, input)
       if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, vault)
       if (key === undefined && writesMail(definition)) mail = await findDelivery(desk, vault, result)
       return result
@@ -74,6 +75,18 @@ async function sweepExpired({ terminal }: Desk, vault: Vault): Promise<void> {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
     await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)
   }
+}
+
+/** Code that would not run is stored as it is; who stored it should know now rather than when it is run. */
+async function warnOfFormula(
+  desk: Desk,
+  vault: Vault,
+  { name }: AnyOperation,
+  { code }: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (name !== 'formula create' && name !== 'formula update') return
+  const { warnOfCode } = await import('./formula.js')
+  await warnOfCode(desk, vault, code)
 }
 
 type Call = (input: Record<string, unknown>) => Promise<unknown>

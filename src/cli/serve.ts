@@ -63,6 +63,7 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
     write: (text) => terminal.stderr.write(text),
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
+  app.configureReactors({ prefix: options.prefix, spares: 1 })
   const service = { ...createService(desk, options, app), pages: mail.pages }
   const server = await serveHttp(service, { port, addresses, ...pem })
   desk.stopsItself()

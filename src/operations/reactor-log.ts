@@ -1,9 +1,8 @@
 /** What is kept of the last runs of a reactor, for the owner of the vault alone: it may hold what the code was given. */
 import { formatDate } from '../domain/dates.js'
 import type { ReactorLogRecord } from '../domain/records.js'
-import type { CofferError } from '../errors.js'
-import type { Store, StoreReader, StoreWriter } from '../store/store.js'
-import { type List, listOf } from './page.js'
+import { CofferError } from '../errors.js'
+import type { Store, StoreWriter } from '../store/store.js'
 import type { ReactorRun } from './reactor-runtime.js'
 
 /** Runs of one reactor that are kept; older ones go, some at a time. */
@@ -74,17 +73,15 @@ export async function removeRuns(store: StoreWriter, tenant: number, reactorId: 
   }
 }
 
-/** The last runs of a reactor, newest first, at most {@link KEPT_RUNS}. */
-export async function listRuns(
-  store: Store,
-  tenant: number,
-  reactorId: string,
-  size: number,
-): Promise<List<ReactorLogRecord>> {
-  return store.read(async (reader: StoreReader) => {
+/**
+ * The last runs of a reactor, newest first, at most {@link KEPT_RUNS}.
+ * @throws CofferError `not_found`
+ */
+export async function listRuns(store: Store, tenant: number, reactorId: string): Promise<ReactorLogRecord[]> {
+  return store.read(async (reader) => {
+    if ((await reader.get('reactor', tenant, reactorId)) === undefined)
+      throw new CofferError('not_found', 'There is no reactor with this id.')
     const where = { field: 'reactor', value: reactorId }
-    const page = { page: 1, size: Math.min(size, KEPT_RUNS) }
-    const { records, total } = await reader.find('reactor_log', tenant, { where, ...page })
-    return listOf(records, Math.min(total, KEPT_RUNS), page)
+    return (await reader.find('reactor_log', tenant, { where, page: 1, size: KEPT_RUNS })).records
   })
 }

@@ -62,3 +62,15 @@ export interface ReactorRuntime {
   /** Kills every child; what still runs ends as `unavailable`. */
   close(): Promise<void>
 }
+
+/** What whoever starts the process says; the rest is in the vault's settings. */
+export interface ReactorOptions {
+  /** Under which name code finds its client; `svc` unless said. */
+  prefix?: string
+  /** `host` or `host:port`, as `--allow-net` takes them. */
+  allowNet?: readonly string[]
+  /** Where the bundles are that code may require. */
+  modulesDirectory?: string
+  /** Children started ahead of need: worth it where there is more to come. */
+  spares?: number
+}

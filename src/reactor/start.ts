@@ -1,21 +1,9 @@
 /** From the settings of a vault and the options of a run to a running pool. */
 import { settingOf } from '../domain/settings.js'
-import type { ReactorRuntime } from '../operations/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime } from '../operations/reactor-runtime.js'
 import { DEFAULT_LIMITS } from './limits.js'
 import { createReactorPool, type PoolSettings } from './pool.js'
 import { findThisNode } from './this-node.js'
-
-/** What whoever starts the process says; the rest is in the vault's settings. */
-export interface ReactorOptions {
-  /** Under which name code finds its client; `svc` unless said. */
-  prefix?: string
-  /** `host` or `host:port`, as `--allow-net` takes them. */
-  allowNet?: readonly string[]
-  /** Where the bundles are that code may require. */
-  modulesDirectory?: string
-  /** Children started ahead of need: worth it where there is more to come. */
-  spares?: number
-}
 
 /** @throws CofferError `usage` for an entry of `allowNet` that is none. */
 export function startReactors(
