@@ -8,6 +8,8 @@ import { findTenantChoice } from './tenant-choice.js'
 import { write } from './terminal.js'
 
 const DEFAULT_COLUMNS = 80
+/** Where a transform means something; elsewhere a rule grants, and that is all. */
+const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']
 
 export interface ExplainOptions {
   /** The key to act with; absent for the owner. */
@@ -39,10 +41,14 @@ export async function explainOperation(
   if (format !== 'table' || config.fields !== undefined)
     await printResult(terminal, explanation, { format, fields: config.fields })
   else await write(terminal.stdout, drawExplanation(explanation, terminal.stdout.columns ?? DEFAULT_COLUMNS))
-  const isHidden = !reveal && explanation.decisions.some(({ transform }) => transform === 'reveal')
+  const isHidden = !reveal && explanation.decisions.some(isShownInTheClear)
   if (isHidden)
     await printNotice(terminal, 'They see data in the clear, which is masked here. Show it with --reveal.')
   await printNotice(terminal, 'Nothing was done: this is what would be answered.')
+}
+
+function isShownInTheClear({ permission, transform, decided_by }: ExplainedDecision): boolean {
+  return permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner'
 }
 
 /** In words, a paragraph for each decision. */
@@ -68,7 +74,9 @@ function describeDecision({
   passed_over,
 }: ExplainedDecision): string {
   const verdict =
-    decided_by === undefined ? 'refused: nothing grants it' : `${transform}, by ${nameDecider(decided_by)}`
+    decided_by === undefined
+      ? 'refused: nothing grants it'
+      : `${SHOWS_DATA.includes(permission) ? transform : 'granted'}, by ${nameDecider(decided_by)}`
   const passed = passed_over.map(({ priority, description, reason }) => {
     const why = reason === 'other container' ? 'covers another container' : 'grants other permissions'
     return `  passed over ${nameRule(priority, description)}: it ${why}`

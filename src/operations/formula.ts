@@ -126,12 +126,10 @@ export const listFormulas = operation({
   },
   columns: COLUMNS,
   examples: ['coffer formula list', `coffer formula list --name 'card*'`],
-  log,
   async run(context, { name, page = 1, size = 20 }) {
     const matches = ({ name: own }: FormulaRecord) => name === undefined || matchesName(own, name)
     const tenants = [VAULT_TENANT, context.caller.tenant]
     const { records, total } = await findRecords(context.store, 'formula', tenants, matches, { page, size })
-    for (const record of records) context.reached('reactor_formula', record.id)
     return listOf(records, total, { page, size })
   },
 })

@@ -98,7 +98,6 @@ export const listReactors = operation({
   },
   columns: COLUMNS,
   examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
-  log,
   async run(context, { id: ids, name, page = 1, size = 20 }) {
     const matches = (record: ReactorRecord) =>
       (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
@@ -107,10 +106,7 @@ export const listReactors = operation({
       size,
     })
     const views: ReactorView[] = []
-    for (const record of records) {
-      context.reached('reactor', record.id)
-      views.push(await viewReactor(context, record))
-    }
+    for (const record of records) views.push(await viewReactor(context, record))
     return listOf(views, total, { page, size })
   },
 })

@@ -135,6 +135,13 @@ t.test('in words, for a person', async (t) => {
           container: '/a/',
           passed_over: [{ priority: 2, reason: 'other container' }],
         },
+        {
+          permission: 'token:delete',
+          container: '/b/',
+          decided_by: 'permissions',
+          transform: 'mask',
+          passed_over: [],
+        },
       ],
       outcome: { status: 403, detail: 'no' },
     },
@@ -150,6 +157,8 @@ t.test('in words, for a person', async (t) => {
       '',
       'token:read on /a/: refused: nothing grants it',
       '  passed over rule 2: it covers another container',
+      '',
+      'token:delete on /b/: granted, by its plain permissions',
       '',
     ].join('\n'),
   )

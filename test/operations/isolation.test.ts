@@ -43,7 +43,13 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
   const [parent, child, drawn] = tokens as [Item, Item, Item]
   await ask('token link', { parent_id: parent.id, child_id: child.id }, name)
   const member = (await ask('member list', {}, name)) as { data: Item[] }
-  const drawnIds = [drawn.id, reader.id, manager.id, tenantId, ...member.data.map(({ id }) => id)]
+  const code = 'module.exports = async () => ({})'
+  const formula = (await ask('formula create', { name: 'f', type: 'private', code }, name)) as Item
+  const setUp = { name: 'r', formula: { id: formula.id }, configuration: {} }
+  const reactor = (await ask('reactor create', setUp, name)) as Item
+  const invitation = (await ask('invite create', { email: 'ada@example.com' }, name)) as Item
+  const others = [formula, reactor, invitation, ...member.data].map(({ id }) => id)
+  const drawnIds = [drawn.id, reader.id, manager.id, tenantId, ...others]
   return {
     name,
     tenantId,

@@ -134,6 +134,37 @@ t.test('every operation is documented, and takes what is documented', async (t) 
   t.ok(types.every((type) => TYPES.includes(type)))
 })
 
+/** Reading these leaves no trace; a deleted tenant takes its log along. */
+const UNLOGGED = [
+  'app list',
+  'app permissions',
+  'app whoami',
+  'formula list',
+  'invite list',
+  'log entity-types',
+  'log list',
+  'member list',
+  'reactor list',
+  'reactor logs',
+  'tenant delete',
+  'tenant usage',
+]
+
+t.test(
+  'every operation on an entity writes a record, and lists of other things than tokens none',
+  async (t) => {
+    const unlogged = operations.filter(({ log }) => log === undefined).map(({ name }) => name)
+    t.strictSame(
+      unlogged.filter((name) => !UNLOGGED.includes(name)),
+      [],
+    )
+    t.strictSame(
+      UNLOGGED.filter((name) => registry.find(name)?.log !== undefined),
+      [],
+    )
+  },
+)
+
 for (const definition of operations) {
   t.test(`${definition.route}: exactly the documented calls pass`, async (t) => {
     const needed = DOCUMENTED[definition.route] ?? []
