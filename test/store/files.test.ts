@@ -1,4 +1,5 @@
 /** The real disk: modes, links, errors in words, and a whole vault on it. */
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -15,6 +16,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createFileEngine, openFileEngine } from '../../src/store/file-engine.js'
 import { nodeFiles, readWhole, replaceWhole, storageError } from '../../src/store/files.js'
+import type { Engine } from '../../src/store/store.js'
 import { readHeader } from '../../src/store/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
@@ -163,3 +165,66 @@ t.test('reads and writes at positions, and tells what is there', (t) => {
   t.throws(() => readWhole(files, join(directory, 'second'), 4), { code: 'vault_damaged' })
   t.end()
 })
+
+/** A small disk of its own, or undefined where this machine does not let us have one. */
+function mountSmallDisk(t: Test): string | undefined {
+  const directory = makeDirectory(t)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k,mode=0700', 'tmpfs', directory], {
+      stdio: 'ignore',
+    })
+  } catch {
+    return undefined
+  }
+  t.teardown(() => execFileSync('umount', ['-l', directory], { stdio: 'ignore' }))
+  return directory
+}
+
+t.test(
+  'a disk that is full or read-only refuses in words, loses nothing, and works again afterwards',
+  async (t) => {
+    const disk = mountSmallDisk(t)
+    if (disk === undefined) {
+      t.pass('skipped', { skip: 'this machine lets us mount no disk' })
+      return
+    }
+    const directory = join(disk, 'vault')
+    const options = optionsFor(directory)
+    const put = (engine: Engine, name: string) =>
+      engine.write((writer) => writer.put(draftOf({ name, text: 'x'.repeat(2_000) })))
+    const has = async (engine: Engine, name: string) =>
+      (await engine.read((reader) => reader.get(3, 1, digest(`id/3/1/${name}`, 16)))) !== undefined
+    const engine = await createFileEngine(options)
+    await put(engine, 'first')
+    writeFileSync(join(disk, 'filler'), Buffer.alloc(380_000))
+    let stored = 0
+    const failure = await (async () => {
+      for (;;) {
+        await put(engine, `row ${stored}`)
+        stored++
+      }
+    })().catch((error) => error)
+    t.match(failure, { code: 'storage_failed', message: /no space is left on the disk. Free some/ })
+    t.ok(stored > 0 && stored < 200, `${stored} rows before the disk was full`)
+    await t.rejects(engine.fold(), { code: 'storage_failed' })
+    t.equal(await has(engine, 'first'), true, 'reading goes on')
+    rmSync(join(disk, 'filler'))
+    await put(engine, 'after')
+    await engine.close()
+    const again = await openFileEngine(options)
+    for (const name of ['first', 'row 0', `row ${stored - 1}`, 'after'])
+      t.equal(await has(again, name), true, name)
+    t.equal(await has(again, `row ${stored}`), false, 'what was refused is not there')
+    await again.close()
+    execFileSync('mount', ['-o', 'remount,ro', disk])
+    await t.rejects(openFileEngine(options), {
+      code: 'storage_failed',
+      message: /read-only. Mount it writable/,
+    })
+    execFileSync('mount', ['-o', 'remount,rw', disk])
+    const last = await openFileEngine(options)
+    await put(last, 'writable again')
+    t.equal(await has(last, 'after'), true)
+    await last.close()
+  },
+)
