@@ -31,6 +31,8 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
   return {
     server: `${server.host}:${server.port}`,
     send: async (message) => {
+      // nodemailer takes brackets out of an address, which then is another one.
+      if (/[<>]/.test(message.to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
       try {
         await transport.sendMail(describeMessage(message))
         return { outcome: 'sent' }
@@ -89,7 +91,7 @@ function explain(error: unknown): Delivery {
   if (responseCode >= 400)
     return { outcome: 'postponed', reason: `it does not take this mail now (${responseCode}).` }
   if (code === 'EENVELOPE' || code === 'EMESSAGE')
-    return { outcome: 'refused', reason: 'the address cannot be written to.' }
+    return { outcome: 'refused', reason: 'it does not take such a mail.' }
   return { outcome: 'postponed', reason: `something went wrong (${code || 'unknown reason'}).` }
 }
 

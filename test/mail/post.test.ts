@@ -1,0 +1,320 @@
+import t, { type Test } from 'tap'
+import type { InvitationView } from '../../src/domain/invitation.js'
+import { createPost, type LastingPost } from '../../src/mail/post.js'
+import { registry } from '../../src/operations/all.js'
+import type { Delivery, Message } from '../../src/operations/mail.js'
+import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/outbox.js'
+import { perform } from '../../src/operations/perform.js'
+import { setSetting } from '../../src/operations/vault-settings.js'
+import { openTestVault } from '../operations/vault.js'
+
+const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }
+
+/** A vault whose mail goes to a server that answers as the test says, and timers that the test lets run out. */
+async function open(t: Test) {
+  const vault = await openTestVault()
+  await setSetting(vault.app.store, 'mail.url', 'smtp://mail.example.com')
+  const sent: Message[] = []
+  const timers = new Map<number, () => void>()
+  const notices: string[] = []
+  const faults: unknown[] = []
+  const state = {
+    answer: (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' }),
+    opened: 0,
+    now: 0,
+  }
+  const createOffice = (): LastingPost =>
+    createPost(vault.app.store, {
+      openMailer: async () => {
+        state.opened++
+        return {
+          server: 'mail.example.com:587',
+          send: async (message) => {
+            const delivery = await state.answer(message)
+            if (delivery.outcome === 'sent') sent.push(message)
+            return delivery
+          },
+          close: () => {},
+        }
+      },
+      later: (ms, work) => {
+        const at = vault.clock.now + ms
+        timers.set(at, work)
+        return () => timers.delete(at)
+      },
+    })
+  const office = { current: createOffice() }
+  const host = Object.assign(Object.create(vault.app), {
+    post: { collect: (n: number) => office.current.collect(n) },
+  })
+  t.teardown(async () => {
+    await office.current.close()
+    await vault.app.close()
+  })
+  const ask = async (name: string, input: Record<string, unknown>) =>
+    (await perform(host, await vault.app.owner({ reveal: false }), registry.find(name)!, input, 'trace'))
+      .result
+  const listener = {
+    publicUrl: 'https://vault.example.com',
+    notice: (text: string) => notices.push(text),
+    fault: (error: unknown) => faults.push(error),
+  }
+  return {
+    ...vault,
+    state,
+    sent,
+    notices,
+    faults,
+    timers,
+    post: () => office.current,
+    invite: (email: string) => ask('invite create', { email }) as Promise<InvitationView>,
+    ask,
+    mailOf: (id: string) => readOutbox(vault.app.store, 1, id),
+    mails: async () => (await listOutbox(vault.app.store, 1, { page: 1, size: 100 })).data,
+    resume: () => office.current.resume(listener),
+    /** The process dies and starts again: what was in memory is gone. */
+    restart: async () => {
+      timers.clear()
+      office.current = createOffice()
+      await office.current.resume(listener)
+    },
+    /** Lets the next timer run out. */
+    tick: async () => {
+      const at = Math.min(...timers.keys())
+      const work = timers.get(at)!
+      timers.delete(at)
+      const waitedMs = at - vault.clock.now
+      vault.clock.now = at
+      work()
+      await office.current.settle()
+      return waitedMs
+    },
+  }
+}
+
+t.test('a mail is sent after the commit, with the link, and its secret is forgotten', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = async ({ text }) => {
+    t.match(text, /https:\/\/vault\.example\.com\/invitations\/accept\?token=[\w-]{43}\s/)
+    t.equal((await vault.mails()).length, 1, 'it is in the vault while it is sent')
+    return { outcome: 'sent' }
+  }
+  await vault.resume()
+  const { id } = await vault.invite('ada@example.com')
+  await vault.post().settle()
+  const mail = await vault.mailOf(id)
+  t.match(mail, { state: 'sent', attempts: 1, server: 'mail.example.com:587', sent_at: String })
+  t.equal(mail.link, undefined)
+  const [message] = vault.sent
+  t.match(message, {
+    id: `<${mail.id}@vault.example.com>`,
+    from: { name: 'Coffer', address: 'no-reply@vault.example.com' },
+    to: 'ada@example.com',
+    subject: 'You are invited to a Coffer tenant',
+    date: vault.clock.now,
+  })
+  t.same(vault.timers.size, 0)
+})
+
+t.test('a hundred invitations at once are mailed once each', async (t) => {
+  const vault = await open(t)
+  await vault.resume()
+  const addresses = Array.from({ length: 100 }, (_, at) => `p${at}@example.com`)
+  await Promise.all(addresses.map((email) => vault.invite(email)))
+  await vault.post().settle()
+  t.same(vault.sent.map(({ to }) => to).sort(), addresses.sort())
+  t.equal(new Set(vault.sent.map(({ id }) => id)).size, 100)
+  t.ok((await vault.mails()).every(({ state }) => state === 'sent'))
+})
+
+t.test('a server that is down is tried again after 30 s, 60 s, 120 s, for all mail at once', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => DOWN
+  await vault.resume()
+  const ids = [(await vault.invite('a@x.org')).id, (await vault.invite('b@x.org')).id]
+  await vault.post().settle()
+  const opened = vault.state.opened
+  t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
+  t.equal(vault.state.opened - opened, 2, 'one connection a try')
+  t.match(await vault.mailOf(ids[0]!), { state: 'waiting', attempts: 3, failure: 'it does not answer.' })
+  t.match(vault.notices.at(-1), /2 mails could not be handed to mail\.example\.com:587: it does not answer\./)
+  vault.state.answer = () => ({ outcome: 'sent' })
+  t.equal(await vault.tick(), 120_000)
+  t.same(
+    vault.sent.map(({ to }) => to),
+    ['a@x.org', 'b@x.org'],
+    'the oldest first',
+  )
+  t.equal((await vault.mailOf(ids[1]!)).failure, undefined)
+  t.equal(vault.timers.size, 0)
+})
+
+t.test('one address that must wait holds up no other', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = ({ to }) =>
+    to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' }
+  await vault.resume()
+  await vault.invite('slow@x.org')
+  await vault.invite('fast@x.org')
+  await vault.post().settle()
+  t.same(
+    vault.sent.map(({ to }) => to),
+    ['fast@x.org'],
+  )
+  t.equal(vault.timers.size, 1)
+})
+
+t.test('what a server refuses is not tried again; sending again writes a new mail', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' })
+  await vault.resume()
+  const { id } = await vault.invite('ada@example.com')
+  await vault.post().settle()
+  t.match(await vault.mailOf(id), { state: 'refused', failure: 'it refuses this mail (550).', link: String })
+  t.equal(vault.timers.size, 0)
+  t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation stays')
+  vault.state.answer = () => ({ outcome: 'sent' })
+  await vault.ask('invite resend', { id })
+  await vault.post().settle()
+  t.same(
+    (await vault.mails()).map(({ state, link }) => [state, link]),
+    [
+      ['sent', undefined],
+      ['refused', undefined],
+    ],
+  )
+})
+
+t.test('a mail whose link has ended is not sent', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => DOWN
+  await vault.resume()
+  const replaced = await vault.invite('replaced@x.org')
+  const withdrawn = await vault.invite('withdrawn@x.org')
+  await vault.post().settle()
+  await vault.ask('invite resend', { id: replaced.id })
+  await vault.ask('invite delete', { id: withdrawn.id })
+  await vault.post().settle()
+  vault.state.answer = () => ({ outcome: 'sent' })
+  while (vault.timers.size > 0) await vault.tick()
+  t.same(
+    vault.sent.map(({ to }) => to),
+    ['replaced@x.org'],
+  )
+  t.same(
+    (await vault.mails()).map(({ state }) => state),
+    ['sent', 'dropped'],
+  )
+})
+
+t.test('trying ends when the link would have expired before the next try', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => DOWN
+  await vault.resume()
+  const { id } = await vault.invite('ada@example.com')
+  await vault.post().settle()
+  let waits = 0
+  for (; vault.timers.size > 0; waits++) await vault.tick()
+  const mail: OutboxLetter = await vault.mailOf(id)
+  t.equal(mail.state, 'refused')
+  t.ok(vault.clock.now < Date.parse(mail.link_expires_at))
+  t.ok(waits > 70 && waits < 90, `${waits} tries in 72 hours`)
+})
+
+t.test('a death between commit and mail loses none; what was sent is not sent again', async (t) => {
+  const vault = await open(t)
+  let answer = (_: Delivery) => {}
+  vault.state.answer = ({ to }) =>
+    to === 'under-way@x.org'
+      ? new Promise<Delivery>((resolve) => {
+          answer = resolve
+        })
+      : { outcome: 'sent' }
+  await vault.resume()
+  await vault.invite('before@x.org')
+  await vault.post().settle()
+  await vault.invite('under-way@x.org')
+  await vault.invite('behind@x.org')
+  // Nobody ever answers the dead process, which is what its server sees of a death.
+  t.same(
+    vault.sent.map(({ to }) => to),
+    ['before@x.org'],
+  )
+  vault.state.answer = () => ({ outcome: 'sent' })
+  await vault.restart()
+  await vault.post().settle()
+  t.same(vault.sent.map(({ to }) => to).sort(), ['before@x.org', 'behind@x.org', 'under-way@x.org'])
+  await vault.restart()
+  await vault.post().settle()
+  t.equal(vault.sent.length, 3)
+  answer(DOWN)
+})
+
+t.test(
+  'mail of every tenant is carried after a start; a tenant that went takes its mail along',
+  async (t) => {
+    const vault = await open(t)
+    vault.state.answer = () => DOWN
+    const other = await vault.createTenant('other')
+    await vault.app.store.read(async () => {})
+    const inOther = await vault.app.owner({ reveal: false, tenant: other })
+    const host = Object.assign(Object.create(vault.app), { post: { collect: () => {} } })
+    await perform(host, inOther, registry.find('invite create')!, { email: 'ada@x.org' }, 'trace')
+    vault.state.answer = () => ({ outcome: 'sent' })
+    await vault.restart()
+    await vault.post().settle()
+    t.same(
+      vault.sent.map(({ to }) => to),
+      ['ada@x.org'],
+    )
+    await perform(host, inOther, registry.find('invite create')!, { email: 'eve@x.org' }, 'trace')
+    await perform(host, inOther, registry.find('tenant delete')!, {}, 'trace')
+    await vault.restart()
+    vault.post().collect(2)
+    await vault.post().settle()
+    t.equal(vault.sent.length, 1)
+    t.same(vault.faults, [])
+  },
+)
+
+t.test('mail that waits stays in the outbox when the mail server is unset', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => DOWN
+  await vault.resume()
+  const { id } = await vault.invite('ada@example.com')
+  await vault.post().settle()
+  await setSetting(vault.app.store, 'mail.url', undefined)
+  await vault.tick()
+  t.match(await vault.mailOf(id), { state: 'outbox', link: String })
+  t.equal(vault.timers.size, 0)
+})
+
+t.test(
+  'without anybody who stays, a mail is tried once, and a fault of ours is thrown to who waits',
+  async (t) => {
+    const vault = await open(t)
+    vault.state.answer = () => DOWN
+    await vault.invite('ada@example.com')
+    await vault.post().settle()
+    t.equal(vault.timers.size, 0)
+    vault.state.answer = () => {
+      throw new TypeError('a fault')
+    }
+    vault.clock.now += 30_000
+    vault.post().collect(1)
+    await t.rejects(vault.post().settle(), { message: 'a fault' })
+    await vault.post().settle()
+    t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is there still')
+  },
+)
+
+t.test('a post that was closed carries no more', async (t) => {
+  const vault = await open(t)
+  await vault.resume()
+  await vault.post().close()
+  await vault.invite('ada@example.com')
+  vault.post().collect(1)
+  await vault.post().settle()
+  t.same(vault.sent, [])
+  t.equal((await vault.mails())[0]?.state, 'waiting')
+})

@@ -1,0 +1,121 @@
+/** A real mail server for tests, which keeps what it is given and refuses what it is told to. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
+
+export interface Received {
+  from: string
+  to: string[]
+  /** The message as it came, headers and all. */
+  text: string
+  user?: string
+  isSecure: boolean
+}
+
+export interface MailServerProcess {
+  port: number
+  received: Received[]
+  /** How many connections there were. */
+  connections(): number
+  /** Passwords that were tried, right or wrong. */
+  passwords: string[]
+  /** Resolves when so many mails have come. */
+  waitFor(count: number): Promise<void>
+  close(): Promise<void>
+}
+
+export interface MailServerSettings {
+  /** TLS from the first byte; else STARTTLS is offered, unless `isPlain`. */
+  secure?: boolean
+  isPlain?: boolean
+  /** Who may send; absent: anybody. */
+  user?: { name: string; password: string }
+  /** Called for each connection; what it waits for keeps the greeting back. */
+  greet?(): Promise<void>
+  /** The code that a recipient is refused with; undefined takes them. */
+  refuse?(recipient: string): number | undefined
+}
+
+export async function startMailServer(settings: MailServerSettings = {}): Promise<MailServerProcess> {
+  const { secure = false, isPlain = false, user, greet, refuse } = settings
+  const received: Received[] = []
+  const passwords: string[] = []
+  let connections = 0
+  let tell = () => {}
+  const disabled = [...(isPlain ? ['STARTTLS'] : []), ...(user === undefined ? ['AUTH'] : [])]
+  const options: SMTPServerOptions = {
+    secure,
+    key: PRIVATE_KEY,
+    cert: CERTIFICATE,
+    disabledCommands: disabled,
+    authOptional: user === undefined,
+    logger: false,
+    onConnect: (_, done) => {
+      connections++
+      const greeting = greet?.() ?? Promise.resolve()
+      greeting.then(() => done(), done)
+    },
+    onAuth: ({ username = '', password = '' }, _, done) => {
+      passwords.push(password ?? '')
+      if (username === user?.name && password === user.password) done(null, { user: username })
+      else done(new Error('Invalid username or password'))
+    },
+    onRcptTo: ({ address }, _, done) => {
+      const code = refuse?.(address)
+      done(code === undefined ? null : Object.assign(new Error('not taken'), { responseCode: code }))
+    },
+    onData: (stream, { envelope, user: name, secure: isSecure }, done) => {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = envelope
+        received.push({
+          from: mailFrom === false ? '' : mailFrom.address,
+          to: rcptTo.map(({ address }) => address),
+          text: Buffer.concat(chunks).toString('utf8'),
+          isSecure,
+          ...(name === undefined ? {} : { user: String(name) }),
+        })
+        done()
+        tell()
+      })
+    },
+  }
+  const server = new SMTPServer(options)
+  // A client that goes away in the middle is what some tests are about.
+  server.on('error', () => {})
+  server.listen(0, 'localhost')
+  await once(server.server, 'listening')
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    passwords,
+    connections: () => connections,
+    waitFor: async (count) => {
+      while (received.length < count) {
+        await new Promise<void>((resolve) => {
+          tell = resolve
+        })
+      }
+    },
+    close: () => new Promise<void>((resolve) => server.close(resolve)),
+  }
+}
+
+/** One header of a message, unfolded. */
+export function headerOf({ text }: Received, name: string): string | undefined {
+  const head = text.slice(0, text.indexOf('\r\n\r\n')).replaceAll(/\r\n[ \t]+/g, ' ')
+  const line = head.split('\r\n').find((each) => each.toLowerCase().startsWith(`${name.toLowerCase()}: `))
+  return line?.slice(name.length + 2)
+}
+
+/** The text of a quoted-printable body, or of anything else as it is. */
+export function decodeBody({ text }: Received): string {
+  return Buffer.from(
+    text
+      .replaceAll('=\r\n', '')
+      .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString('utf8')
+}
