@@ -75,8 +75,9 @@ interface Visit {
 async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const { ask } = visit
   const { path, search } = splitTarget(ask.target)
-  const page = parts.pages.get(path)
-  if (page !== undefined) return answerPage(parts, visit, path, page)
+  const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  const page = parts.pages.get(pagePath)
+  if (page !== undefined) return answerPage(parts, visit, pagePath, page)
   const match = parts.router.match(ask.method, path)
   if ('allow' in match) return refuseMethod(visit, match.allow)
   visit.route = match.endpoint.path

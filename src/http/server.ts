@@ -56,6 +56,8 @@ export interface ServerOptions {
   traceHeader: string
   createTraceId(): string
   record?(entry: AccessEntry): void
+  /** Told of an answer that could not be sent, which is a fault of ours. */
+  reportFault?(error: unknown, traceId: string): void
 }
 
 export interface RunningServer {
@@ -176,7 +178,14 @@ class Port {
       client: request.socket.remoteAddress ?? '',
       readBody: (limitBytes: number) => body.read(limitBytes),
     }
-    void this.#options.answerer(ask).then((answer) => this.#send(answer, request, response, body))
+    void this.#options
+      .answerer(ask)
+      .then((answer) => this.#send(answer, request, response, body))
+      .catch((error: unknown) => {
+        // An answer that cannot be sent must not take the others with it.
+        request.socket.destroy()
+        this.#options.reportFault?.(error, this.#options.createTraceId())
+      })
   }
 
   #send(

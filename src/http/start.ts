@@ -73,5 +73,6 @@ export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}):
     traceHeader: nameHeaders(options.prefix).traceId,
     createTraceId: options.host.createUuid,
     ...(options.record === undefined ? {} : { record: options.record }),
+    ...(options.reportFault === undefined ? {} : { reportFault: options.reportFault }),
   })
 }

@@ -349,6 +349,7 @@ t.test('the pages need no key', async (t) => {
   const health = await toy.ask({ target: '/healthz', headers: {} })
   t.equal(health.status, 200)
   t.same(health.json, { status: 'ok' })
+  t.equal((await toy.ask({ target: '/healthz/', headers: {} })).status, 200)
   t.equal((await toy.ask({ method: 'HEAD', target: '/', headers: {} })).status, 200)
   t.equal((await toy.ask({ target: '/openapi.json', headers: {} })).status, 200)
 })

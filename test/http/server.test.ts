@@ -144,6 +144,20 @@ t.test('a stop does not wait for ever', async (t) => {
   slow.release()
 })
 
+t.test('an answer that cannot be sent costs its connection, and nothing else', async (t) => {
+  const faults: unknown[] = []
+  const broken: Answerer = async ({ target }) => {
+    const answer = answerResult(200, { done: true })
+    return target === '/broken' ? { ...answer, headers: { 'x-broken': 'a\nb' } } : answer
+  }
+  const server = await start(broken, { reportFault: (error) => faults.push(error) })
+  t.teardown(() => server.stop())
+  t.equal(await sendRaw(server.port, spellRequest('GET /broken')), '')
+  t.match(faults, [{ code: 'ERR_INVALID_CHAR' }])
+  const [answer] = readAnswers(await sendRaw(server.port, spellRequest('GET /', { Connection: 'close' })))
+  t.equal(answer?.status, 200)
+})
+
 t.test('a client that vanishes disturbs nobody', async (t) => {
   const slow = createSlow()
   const server = await start(slow.answerer)
