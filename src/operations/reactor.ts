@@ -55,7 +55,7 @@ export const createReactor = operation({
   },
   columns: COLUMNS,
   examples: [
-    `coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration @configuration.json`,
+    `coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`,
   ],
   log: { operation: 'create', message: 'Reactor created' },
   async run(context, input) {
@@ -141,7 +141,7 @@ export const updateReactor = operation({
     additionalProperties: true,
   },
   columns: COLUMNS,
-  examples: ['coffer reactor update 9a1f… --name greeter --configuration @configuration.json'],
+  examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
   async run(context, input) {
     const { application_id: _, ...before } = await requireReactor(context, input.id)

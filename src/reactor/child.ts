@@ -1,5 +1,8 @@
 /** One child process that runs guest code: started, spoken to in frames, killed. It knows nothing of invocations. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { encodeFrame, FrameReader } from './frames.js'
 import { describeLaunch, type Launch } from './launch.js'
 import { mostFrameBytes } from './limits.js'
@@ -31,18 +34,21 @@ export interface Guest {
 export type StartGuest = () => Guest
 
 /**
- * Starts a guest in `directory`, with no environment but the time zone: without one the code would see that of this
- * machine.
+ * Starts a guest in an empty directory, which is gone as soon as the guest stands in it, with no environment but the
+ * time zone: without one the code would see that of this machine.
  */
-export function startGuest(launch: Launch, directory: string): Guest {
+export function startGuest(launch: Launch): Guest {
   const { command, args } = describeLaunch(launch)
+  const directory = mkdtempSync(join(tmpdir(), 'coffer-reactor-'))
   const child = spawn(command, args, {
     cwd: directory,
     env: { TZ: 'UTC' },
     stdio: ['pipe', 'pipe', 'ignore'],
     windowsHide: true,
   })
-  return new GuestProcess(child, mostFrameBytes(launch.limits))
+  const guest = new GuestProcess(child, mostFrameBytes(launch.limits))
+  void guest.ready.then(() => rmSync(directory, { recursive: true, force: true }))
+  return guest
 }
 
 class GuestProcess implements Guest {

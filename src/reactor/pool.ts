@@ -3,9 +3,6 @@
  * one reactor of one tenant, one invocation at a time. It knows nothing of what an invocation does.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { CofferError } from '../errors.js'
 import type {
   ClientCall,
@@ -79,25 +76,12 @@ export function createReactorPool({
 }: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
-  let directory: string | undefined
-  const pool = new ReactorPool(complete, {
+  return new ReactorPool(complete, {
     clock: createPoolClock(),
     meter: createMemoryMeter(node.platform),
     fetch: createHostFetch({ allowNet }),
-    startGuest: () => {
-      directory ??= mkdtempSync(join(tmpdir(), 'coffer-reactor-'))
-      return startGuest({ node, guestFile, modulesDirectory, limits: complete.limits }, directory)
-    },
+    startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits }),
   })
-  return {
-    run: (work) => pool.run(work),
-    check: (code) => pool.check(code),
-    close: async () => {
-      await pool.close()
-      if (directory !== undefined) rmSync(directory, { recursive: true, force: true })
-      directory = undefined
-    },
-  }
 }
 
 interface Member {

@@ -1,0 +1,87 @@
+/** Plaintext that a reactor was given is nowhere afterwards but sealed in the vault, however the reactor ended. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createVaultHome } from '../../cli/home.js'
+
+const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
+
+/** Ends that ours and Node's own words go with; none of the code's words holds the secret. */
+const ENDINGS: Record<string, string> = {
+  'a result': 'return { raw: args.secret.length }',
+  'a console line': 'console.log(args.secret); return {}',
+  'an error of the code': 'const kept = args.secret; throw new Error("failed")',
+  'an error of the engine': 'args.secret.nothing.more',
+  'a call of what is no function': 'args.secret()',
+  'an error of a facade': 'Buffer.alloc(args.secret.length, 1).writeInt8(1, 1e9)',
+  'a result in circles': 'const a = { secret: args.secret }; a.a = a; return { raw: a }',
+  'memory that runs out': 'const all = []; for (;;) all.push(args.secret.repeat(1000) + all.length)',
+  'memory outside the heap that runs out':
+    'const all = []; for (;;) all.push(Buffer.alloc(1e7, args.secret))',
+  'time that runs out': 'for (;;) args.secret.toLowerCase()',
+  'a fetch that is refused': 'await fetch("http://localhost:1/" + args.secret)',
+  'a module that is not there': 'try { require("none") } finally { globalThis.kept = args.secret }',
+}
+
+const read = (path: string) => {
+  try {
+    return readFileSync(path).toString('latin1')
+  } catch {
+    return ''
+  }
+}
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+}
+
+t.test('plaintext is in no output, file, core or directory of ours', async (t) => {
+  const home = await createVaultHome(t)
+  const before = new Set(readdirSync(tmpdir()))
+  await home.json(['config', 'set', 'reactors.time_limit_ms', '500'])
+  await home.run(['token', 'create', '--id', 'secret', '--type', 'token'], {
+    stdin: JSON.stringify({ data: SECRET }),
+  })
+  for (const [name, body] of Object.entries(ENDINGS)) {
+    const code = `module.exports = async ({ args }) => { ${body} }`
+    const formula = await home.json([
+      'formula',
+      'create',
+      '--name',
+      name,
+      '--type',
+      'private',
+      '--code',
+      code,
+    ])
+    const { id } = await home.json([
+      'reactor',
+      'create',
+      '--name',
+      name,
+      '--formula',
+      JSON.stringify({ id: formula.id }),
+    ])
+    const { stdout, stderr } = await home.run(['reactor', 'react', id], {
+      stdin: '{"args":{"secret":"{{ secret }}"}}',
+    })
+    t.notMatch(stdout + stderr, SECRET, name)
+    const [kept] = await home.json(['reactor', 'logs', id])
+    const isShown = JSON.stringify(kept).includes(SECRET)
+    t.equal(
+      isShown,
+      name === 'a console line',
+      `${name}: the owner sees what the code printed, and nothing else`,
+    )
+  }
+  const files = filesBelow(home.place)
+  t.ok(files.some((path) => path.includes('.coffer')))
+  for (const path of files) t.notOk(read(path).includes(SECRET), path)
+  const left = readdirSync(tmpdir()).filter(
+    (name) => !before.has(name) && /^(?:coffer-reactor-|core)/.test(name),
+  )
+  t.same(left, [], 'nothing of ours is left in the directory for temporary files')
+})

@@ -1,0 +1,187 @@
+/** Formulas and reactors on the command line: checked, installed, run, watched. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { findPlace, formatFrame } from '../../src/cli/code-frame.js'
+import { createHome, createVaultHome } from './home.js'
+
+const GREET = `module.exports = async ({ args, configuration }) => {
+  console.log('hello', args.name)
+  if (args.fail) throw new Error('no')
+  return { raw: { hello: args.name, key: configuration.KEY } }
+}
+`
+
+t.test('code is checked without a vault, against a contract where there is one', async (t) => {
+  const home = createHome(t)
+  home.write('greet.js', GREET)
+  const reads = { args: ['fail', 'name'], configuration: ['KEY'] }
+  t.same(await home.json(['formula', 'check', 'greet.js']), { file: 'greet.js', reads })
+  const contract = { request_parameters: [{ name: 'name', type: 'string' }], configuration: [] }
+  home.write('greet.json', JSON.stringify({ name: 'greet', type: 'private', code: 'greet.js', ...contract }))
+  const lacks = { request_parameters: ['fail'], configuration: ['KEY'] }
+  t.same(await home.json(['formula', 'check', 'greet.js', '--contract', 'greet.json']), {
+    file: 'greet.js',
+    reads,
+    lacks,
+  })
+  t.same(await home.json(['formula', 'check', 'greet.json']), { file: 'greet.json', reads, lacks })
+})
+
+t.test('code that does not load fails the check, with its place', async (t) => {
+  const home = createHome(t)
+  home.write('bad.js', 'module.exports = async () => {\n  let x = ;\n}\n')
+  const bad = await home.run(['formula', 'check', 'bad.js'])
+  t.equal(bad.code, 8)
+  t.match(bad.stderr, '> 2 |   let x = ;\n    |           ^\n')
+  t.match(bad.stderr, 'line 2, column 11: Unexpected token')
+  home.write('none.js', 'exports.handler = 1')
+  t.match(await home.run(['formula', 'check', 'none.js']), { code: 8, stderr: /exports no function/ })
+  home.write('none.json', '{"name":"x"}')
+  t.match(await home.run(['formula', 'check', 'none.json']), { code: 2, stderr: /holds no formula/ })
+})
+
+t.test('the official formulas are installed, and installed again in the place of themselves', async (t) => {
+  const home = await createVaultHome(t)
+  const first = await home.json(['formula', 'install'])
+  t.same(
+    first.map(({ name, type }: Record<string, string>) => [name, type]),
+    [
+      ['Format-preserving card alias', 'official'],
+      ['HMAC for matching', 'official'],
+      ['JSON webhook', 'official'],
+    ],
+  )
+  const [again] = await home.json(['formula', 'install', 'card-alias'])
+  t.equal(again.id, first[0].id)
+  t.ok(again.modified_at)
+  t.equal((await home.json(['formula', 'list'])).pagination.total_items, 3)
+  home.write('own.js', GREET)
+  home.write('own.json', JSON.stringify({ name: 'own', code: 'own.js' }))
+  const [own] = await home.json(['formula', 'install', 'own.json'])
+  t.match(own, { name: 'own', type: 'official', code: GREET })
+  t.match(await home.run(['formula', 'install', 'nothing']), { code: 2, stderr: /card-alias/ })
+})
+
+t.test('a reactor is run, its failures are told, and its runs are shown', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('greet.js', GREET)
+  const formula = await home.json([
+    'formula',
+    'create',
+    '--name',
+    'greet',
+    '--type',
+    'private',
+    '--code',
+    '@greet.js',
+    '--configuration',
+    '{"name":"KEY","type":"string"}',
+  ])
+  home.write('key.txt', 'k3y\n')
+  const create = [
+    'reactor',
+    'create',
+    '--name',
+    'r',
+    '--formula',
+    JSON.stringify({ id: formula.id }),
+    '--configuration',
+    'KEY=@key.txt',
+  ]
+  const { id } = await home.json(create)
+  await home.json(['token', 'create', '--id', 'ada', '--type', 'token', '--data', '"Ada"'])
+  const run = (args: object) => home.run(['reactor', 'react', id], { stdin: JSON.stringify({ args }) })
+  t.same(JSON.parse((await run({ name: '{{ ada }}' })).stdout), { raw: { hello: 'Ada', key: 'k3y' } })
+  t.match(await run({ name: 'x', fail: true }), { code: 8, stderr: /error {2}no/ })
+  t.match(await run({ name: '{{ nobody }}' }), { code: 2, stderr: /args\.name/ })
+  const runs = await home.json(['reactor', 'logs', id])
+  t.match(runs, [
+    { outcome: 'done', console: [{ level: 'log', text: 'hello Ada' }] },
+    { outcome: 'reactor_failed', errors: { error: ['no'] }, stack: 'at module.exports (reactor.js:3:24)' },
+  ])
+  t.equal((await home.json(['reactor', 'logs', id, '-n', '1'])).length, 1)
+  t.equal((await home.run(['reactor', 'logs', 'nothing'])).code, 3)
+  t.equal((await home.run(['reactor', 'logs', id, '-n', '101'])).code, 2)
+})
+
+t.test('code that would not run is stored, with a warning', async (t) => {
+  const home = await createVaultHome(t)
+  const bad = await home.run([
+    'formula',
+    'create',
+    '--name',
+    'bad',
+    '--type',
+    'private',
+    '--code',
+    'let x = ;',
+  ])
+  t.equal(bad.code, 0)
+  t.match(bad.stderr, /stored, but would not run.*line 1, column 9/s)
+  const good = await home.run(['formula', 'create', '--name', 'good', '--type', 'private', '--code', GREET])
+  t.notMatch(good.stderr, /would not run/)
+})
+
+t.test('a file is developed as a reactor would run it', async (t) => {
+  const home = createHome(t)
+  home.write('greet.js', GREET)
+  const done = await home.run([
+    'reactor',
+    'dev',
+    'greet.js',
+    '--args',
+    '{"name":"Ada"}',
+    '--configuration',
+    '{"KEY":"k"}',
+  ])
+  t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
+  t.match(done.stderr, 'log: hello Ada\n')
+  const failed = await home.run(['reactor', 'dev', 'greet.js', '--args', '{"fail":1}'])
+  t.equal(failed.code, 8)
+  t.match(failed.stderr, "> 3 |   if (args.fail) throw new Error('no')\n    |                        ^\n")
+  t.match(await home.run(['reactor', 'dev', 'greet.js', '--args', '[1]']), {
+    code: 2,
+    stderr: /--args takes a JSON object/,
+  })
+  t.equal((await home.run(['reactor', 'dev', 'none.js'])).code, 2)
+  home.write('net.js', 'module.exports = async () => fetch("http://localhost:1/")')
+  t.match(await home.run(['reactor', 'dev', 'net.js']), { stderr: /not on the list of --allow-net/ })
+  t.match(await home.run(['reactor', 'dev', 'net.js', '--allow-net', 'localhost:1, x.example']), {
+    stderr: /ECONNREFUSED/,
+  })
+  t.match(await home.run(['reactor', 'dev', 'net.js', '--allow-net', 'http://x']), {
+    code: 2,
+    stderr: /--allow-net takes a host/,
+  })
+  writeFileSync(join(home.place, 'lib.js'), 'exports.two = 2\n')
+  home.write('uses.js', 'module.exports = async () => ({ raw: require("lib").two })')
+  t.match(await home.run(['reactor', 'dev', 'uses.js', '--modules', '.']), { code: 0, stdout: '{"raw":2}\n' })
+})
+
+t.test('a file that is watched runs again when it is saved, until it is interrupted', async (t) => {
+  const home = createHome(t)
+  home.write(
+    'watched.js',
+    'module.exports = async () => { console.log("first"); throw new Error("not yet") }',
+  )
+  const running = home.run(['reactor', 'dev', 'watched.js', '--watch'], { interruptAt: 'log: second' })
+  // Saved again and again, because nothing says when the watching begins.
+  const saving = setInterval(
+    () =>
+      home.write('watched.js', 'module.exports = async () => { console.log("second"); return { raw: 2 } }'),
+    100,
+  )
+  const { stdout, stderr } = await running.finally(() => clearInterval(saving))
+  t.match(stderr, /log: first\n.*not yet.*Waiting for watched.js to be saved.*log: second\n/s)
+  t.match(stdout, /"raw":2|^$/)
+})
+
+t.test('the frame around a place shows its line and column, within the file', async (t) => {
+  t.equal(formatFrame('a\nb\nc\nd', { line: 1, column: 1 }), '> 1 | a\n    | ^\n  2 | b\n  3 | c')
+  t.equal(formatFrame('a\r\n\tb', { line: 2, column: 2 }), '  1 | a\n> 2 |  b\n    |  ^')
+  t.equal(formatFrame('a', { line: 2, column: 1 }), '')
+  t.same(findPlace('line 12, column 3: x'), { line: 12, column: 3 })
+  t.same(findPlace('at f (errors.js:1:1)\nat g (reactor.js:4:5)'), { line: 4, column: 5 })
+  t.equal(findPlace('nothing'), undefined)
+})
