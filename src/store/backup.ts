@@ -69,7 +69,12 @@ export class BackupWriter {
     start.set(MAGIC)
     start.writeUInt16LE(FORMAT, 8)
     start.writeUInt32LE(text.length, 12)
-    for (const bytes of [start, text, this.#id]) this.#write(bytes)
+    try {
+      for (const bytes of [start, text, this.#id]) this.#write(bytes)
+    } catch (error) {
+      this.abandon()
+      throw error
+    }
     this.#previous = chainHeader(place.keys, text)
   }
 

@@ -266,8 +266,13 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
   checkDirectory(files, directory)
   files.makeDirectory(`${directory}/segments`)
   const ledger = await createLedger({ ...options, cacheBytes: ROLES[role].cacheBytes })
-  await writeHeader(files, directory, random, header)
-  return new FileEngine(options, ledger)
+  try {
+    await writeHeader(files, directory, random, header)
+    return new FileEngine(options, ledger)
+  } catch (error) {
+    ledger.close()
+    throw error
+  }
 }
 
 /**

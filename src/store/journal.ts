@@ -5,7 +5,7 @@
 import { CofferError } from '../errors.js'
 import { asBuffer, encodeId, isEqual } from './bytes.js'
 import { decodeFrame, type Frame } from './change.js'
-import type { Files } from './files.js'
+import { type Files, removeQuietly } from './files.js'
 import type { Cipher, Random } from './store.js'
 
 /** "COFFERJ1" 8 | format u16 | 0 u16 | journal id 16 | vault id 16 | 0 … */
@@ -139,9 +139,15 @@ export function createJournal(place: JournalPlace, random: Random, previous: Uin
   const path = journalPath(directory, id)
   const file = files.open(path, 'create')
   if (file === undefined) throw new CofferError('vault_missing', `${directory} is gone.`)
-  files.write(file, encodeJournalHeader(id, vault), 0)
-  files.sync(file)
-  files.syncDirectory(directory)
+  try {
+    files.write(file, encodeJournalHeader(id, vault), 0)
+    files.sync(file)
+    files.syncDirectory(directory)
+  } catch (error) {
+    files.close(file)
+    removeQuietly(files, path)
+    throw error
+  }
   return new Journal(place, id, previous, file, { frames: 0, end: JOURNAL_HEADER, tag: previous })
 }
 

@@ -177,7 +177,9 @@ export class Ledger {
       if (journal !== old) this.#discard(journal)
       throw error
     }
-    const emptied = await this.shelf.adopt(overlay, written, counters, journal)
+    const emptied = await this.#closeUnless(journal, () =>
+      this.shelf.adopt(overlay, written, counters, journal),
+    )
     this.counters = copyCounters(counters)
     this.overlay = new Overlay()
     if (journal !== old) this.#switchTo(journal)
@@ -193,7 +195,7 @@ export class Ledger {
     this.sync()
     if (this.#freezing !== undefined || this.#journal.mark.frames === 0) return
     const journal = this.#createJournal()
-    await this.shelf.addJournal(journal)
+    await this.#closeUnless(journal, () => this.shelf.addJournal(journal))
     this.#freezing = {
       overlay: this.overlay,
       counters: copyCounters(this.counters),
@@ -246,6 +248,16 @@ export class Ledger {
     this.#journal.close()
     this.#journal = journal
     this.#acknowledge()
+  }
+
+  /** Closes a journal that `work` failed to make count; its file stays, for `state` may name it after all. */
+  async #closeUnless<T>(journal: Journal, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (journal !== this.#journal) journal.close()
+      throw error
+    }
   }
 
   #discard(journal: Journal): void {

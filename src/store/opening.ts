@@ -47,9 +47,14 @@ export async function createLedger(options: LedgerOptions): Promise<Ledger> {
     segments: [],
   }
   prepared.state.data = encodeContents(contents)
-  await prepared.state.write()
-  journal.acknowledge()
-  return new Ledger(options, { ...prepared, contents, journal })
+  try {
+    await prepared.state.write()
+    journal.acknowledge()
+    return new Ledger(options, { ...prepared, contents, journal })
+  } catch (error) {
+    journal.close()
+    throw error
+  }
 }
 
 /**
@@ -71,12 +76,17 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   checkPresence(files, directory, contents)
   const { journal, frames } = openJournals(options, prepared.journals, contents)
   const ledger = new Ledger(options, { ...prepared, contents, journal })
-  for (const frame of frames) replay(ledger, frame)
-  await sweepRekey(options)
-  sweep(files, directory, contents)
-  await ledger.shelf.settleHeader(digest)
-  await ledger.shelf.erase()
-  return ledger
+  try {
+    for (const frame of frames) replay(ledger, frame)
+    await sweepRekey(options)
+    sweep(files, directory, contents)
+    await ledger.shelf.settleHeader(digest)
+    await ledger.shelf.erase()
+    return ledger
+  } catch (error) {
+    ledger.close()
+    throw error
+  }
 }
 
 async function readState(options: LedgerOptions, state: Low<State>): Promise<void> {

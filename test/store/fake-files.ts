@@ -48,6 +48,11 @@ export class FakeFiles implements Files {
     return next
   }
 
+  /** Descriptors that were not closed. */
+  get openFiles(): string[] {
+    return [...this.#open.values()].map(({ path }) => path)
+  }
+
   /** Every file and its bytes, by path. */
   contents(): Map<string, Buffer> {
     const all = new Map<string, Buffer>()
