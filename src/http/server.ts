@@ -12,6 +12,7 @@ import type { Answerer } from './answerer.js'
 import { Connection, describeParserError } from './connection.js'
 import type { Answer } from './exchange.js'
 import { listen } from './listen.js'
+import { RequestBody } from './request-body.js'
 
 export interface ServerLimits {
   /** From a connection's first moment to the end of its headers. */
@@ -34,8 +35,6 @@ export const SERVER_LIMITS: ServerLimits = {
 /** Request line and headers together. */
 const HEADER_LIMIT_BYTES = 16_384
 const MOST_CONNECTIONS = 10_000
-/** How much of a body that nobody wants is read, so that its sender gets to read the answer. */
-const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 /** A client that neither reads nor writes for this long is gone. */
 const SILENCE_MS = 120_000
 /** Connections that are idle when a stop begins may have a request on its way to us. */
@@ -170,7 +169,11 @@ class Port {
     }
     connection.begin(request)
     response.once('close', () => connection.end())
-    const body = new Body(request, connection, expectsContinue ? () => response.writeContinue() : undefined)
+    const body = new RequestBody(
+      request,
+      connection,
+      expectsContinue ? () => response.writeContinue() : undefined,
+    )
     const ask = {
       method: request.method ?? '',
       target: request.url ?? '/',
@@ -192,7 +195,7 @@ class Port {
     { status, headers, body: text }: Answer,
     request: IncomingMessage,
     response: ServerResponse,
-    body: Body,
+    body: RequestBody,
   ): void {
     const isComplete = request.complete
     if (status !== 204) headers['content-length'] = String(Buffer.byteLength(text))
@@ -222,69 +225,6 @@ function createTls(shape: object, { cert, key }: { cert: string; key: string }):
   }
 }
 
-/** The body of one request, read at most once. */
-class Body {
-  readonly #request: IncomingMessage
-  readonly #connection: Connection
-  /** Tells a client that waits with its body to send it. */
-  #invite: (() => void) | undefined
-
-  constructor(request: IncomingMessage, connection: Connection, invite: (() => void) | undefined) {
-    this.#request = request
-    this.#connection = connection
-    this.#invite = invite
-  }
-
-  /** The rest of it will never come. */
-  get isHopeless(): boolean {
-    return this.#invite !== undefined || this.#connection.isBroken
-  }
-
-  read(limitBytes: number): Promise<Uint8Array | undefined> {
-    const request = this.#request
-    if (Number(request.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve(undefined)
-    this.#invite?.()
-    this.#invite = undefined
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
-      let length = 0
-      let isDone = false
-      const finish = (outcome: () => void) => {
-        // By its late events this body must not touch what the connection does next.
-        if (isDone) return
-        isDone = true
-        request.removeAllListeners('data')
-        this.#connection.awaitBody(undefined)
-        outcome()
-      }
-      request.on('data', (chunk: Buffer) => {
-        length += chunk.length
-        chunks.push(chunk)
-        if (length > limitBytes) finish(() => resolve(undefined))
-      })
-      request.once('end', () =>
-        finish(() => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))),
-      )
-      request.once('close', () => finish(() => reject(cutOff())))
-      this.#connection.awaitBody((error) => finish(() => reject(error)))
-    })
-  }
-
-  /** Reads and drops what is left, up to a limit, and calls `done` when there is no more to come. */
-  drain(done: () => void): void {
-    const request = this.#request
-    let left = DRAIN_LIMIT_BYTES
-    this.#connection.awaitBody(done)
-    request.once('close', done)
-    request.once('end', done)
-    request.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) request.destroy()
-    })
-    request.resume()
-  }
-}
-
 /** Node keeps the first of several; RFC 9112 (3.2) has them refused. */
 function countHosts({ rawHeaders }: IncomingMessage): number {
   let count = 0
@@ -293,8 +233,4 @@ function countHosts({ rawHeaders }: IncomingMessage): number {
     if (name.length === 4 && name.toLowerCase() === 'host') count++
   }
   return count
-}
-
-function cutOff(): CofferError {
-  return new CofferError('validation', 'The connection closed before the body was complete.')
 }

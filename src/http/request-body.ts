@@ -1,0 +1,77 @@
+/**
+ * The body of a request as it comes through a socket: read up to a limit, or dropped up to another so that its sender
+ * gets to read the answer. It knows bytes, not what they say.
+ */
+import type { IncomingMessage } from 'node:http'
+import { CofferError } from '../errors.js'
+import type { Connection } from './connection.js'
+
+/** How much of a body that nobody wants is read, so that its sender gets to read the answer. */
+const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
+
+/** The body of one request, read at most once. */
+export class RequestBody {
+  readonly #request: IncomingMessage
+  readonly #connection: Connection
+  /** Tells a client that waits with its body to send it. */
+  #invite: (() => void) | undefined
+
+  constructor(request: IncomingMessage, connection: Connection, invite: (() => void) | undefined) {
+    this.#request = request
+    this.#connection = connection
+    this.#invite = invite
+  }
+
+  /** The rest of it will never come. */
+  get isHopeless(): boolean {
+    return this.#invite !== undefined || this.#connection.isBroken
+  }
+
+  read(limitBytes: number): Promise<Uint8Array | undefined> {
+    const request = this.#request
+    if (Number(request.headers['content-length'] ?? 0) > limitBytes) return Promise.resolve(undefined)
+    this.#invite?.()
+    this.#invite = undefined
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let length = 0
+      let isDone = false
+      const finish = (outcome: () => void) => {
+        // By its late events this body must not touch what the connection does next.
+        if (isDone) return
+        isDone = true
+        request.removeAllListeners('data')
+        this.#connection.awaitBody(undefined)
+        outcome()
+      }
+      request.on('data', (chunk: Buffer) => {
+        length += chunk.length
+        chunks.push(chunk)
+        if (length > limitBytes) finish(() => resolve(undefined))
+      })
+      request.once('end', () =>
+        finish(() => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))),
+      )
+      request.once('close', () => finish(() => reject(cutOff())))
+      this.#connection.awaitBody((error) => finish(() => reject(error)))
+    })
+  }
+
+  /** Reads and drops what is left, up to a limit, and calls `done` when there is no more to come. */
+  drain(done: () => void): void {
+    const request = this.#request
+    let left = DRAIN_LIMIT_BYTES
+    this.#connection.awaitBody(done)
+    request.once('close', done)
+    request.once('end', done)
+    request.on('data', (chunk: Buffer) => {
+      left -= chunk.length
+      if (left < 0) request.destroy()
+    })
+    request.resume()
+  }
+}
+
+function cutOff(): CofferError {
+  return new CofferError('validation', 'The connection closed before the body was complete.')
+}

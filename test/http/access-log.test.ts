@@ -1,0 +1,67 @@
+import t from 'tap'
+import { type AccessEntry, createAccessLog, formatEntry } from '../../src/http/access-log.js'
+import { createRateLimit } from '../../src/http/rate-limit.js'
+
+const TIME = Date.parse('2030-01-15T12:00:00Z')
+const entry: AccessEntry = {
+  method: 'GET',
+  route: '/tokens/{id}',
+  status: 200,
+  ms: 1.23456,
+  traceId: 'trace',
+  applicationId: 'app',
+}
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+t.test('an entry is one line, as text or as JSON', async (t) => {
+  t.equal(
+    formatEntry(entry, TIME, 'text'),
+    '2030-01-15T12:00:00.000Z GET /tokens/{id} 200 1.23 ms trace app\n',
+  )
+  const { applicationId: _, ...anonymous } = entry
+  t.equal(
+    formatEntry(anonymous, TIME, 'text'),
+    '2030-01-15T12:00:00.000Z GET /tokens/{id} 200 1.23 ms trace -\n',
+  )
+  t.equal(
+    formatEntry(entry, TIME, 'json'),
+    '{"time":"2030-01-15T12:00:00.000Z","method":"GET","route":"/tokens/{id}","status":200,"ms":1.23,"trace_id":"trace","application_id":"app"}\n',
+  )
+})
+
+t.test(
+  'the lines of one turn are one write; a reader that does not read costs lines and is told how many',
+  async (t) => {
+    const writes: string[] = []
+    const sink = { writableLength: 0, write: (text: string) => writes.push(text) }
+    const log = createAccessLog(sink, 'text', () => TIME)
+    log.record(entry)
+    log.record(entry)
+    t.equal(writes.length, 0)
+    await turn()
+    t.equal(writes.length, 1)
+    t.equal(writes[0], formatEntry(entry, TIME, 'text').repeat(2))
+    sink.writableLength = 70_000
+    log.record(entry)
+    log.record(entry)
+    await turn()
+    t.equal(writes.length, 1, 'dropped')
+    sink.writableLength = 0
+    log.record(entry)
+    await turn()
+    t.equal(writes[1], `{"dropped_lines":2}\n${formatEntry(entry, TIME, 'text')}`)
+    for (let count = 0; count < 10_000; count++) log.record(entry)
+    await turn()
+    t.ok((writes[2] ?? '').length < 66_000, 'what waits within one turn is bounded too')
+  },
+)
+
+t.test('a rate limit remembers a bounded number of callers, those that asked last', async (t) => {
+  const limit = createRateLimit({ count: 1, periodMs: 1_000 }, () => 0)
+  t.equal(limit.take('first'), 0)
+  t.equal(limit.take('first'), 1)
+  for (let count = 0; count < 9_999; count++) limit.take(`other ${count}`)
+  t.equal(limit.take('first'), 1, 'still known')
+  for (let count = 0; count < 10_000; count++) limit.take(`another ${count}`)
+  t.equal(limit.take('first'), 0, 'forgotten, so its bucket is full')
+})
