@@ -10,6 +10,8 @@ import { findTenantChoice } from './tenant-choice.js'
 import { write } from './terminal.js'
 
 const COLUMNS = ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message']
+/** Columns stand below one another though nobody knows what is still to come; an id of one's own may be longer. */
+const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 const DEFAULT_COUNT = 20
 const LARGEST_PAGE = 10_000
 const POLL_MS = 1000
@@ -92,8 +94,10 @@ async function printLines(
   }
   for (const record of records) {
     const fields = config.fields ?? COLUMNS
-    const text = fields.map((name) => display(String(record[name] ?? '-'))).join('  ')
-    if (!(await write(terminal.stdout, `${text}\n`))) return false
+    const text = fields
+      .map((name) => display(String(record[name] ?? '-')).padEnd(WIDTHS[name] ?? 0))
+      .join('  ')
+    if (!(await write(terminal.stdout, `${text.trimEnd()}\n`))) return false
   }
   return true
 }

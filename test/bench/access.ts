@@ -1,6 +1,6 @@
 /**
  * What access costs: deciding a rule, a request from its key to its answer, and a search. One piece each, run alone by
- * its name: `rules`, `request [tokens]`, `search [tokens]`.
+ * its name: `rules`, `request [tokens]`, `search [tokens]` (which also proves the log of so many).
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -69,6 +69,9 @@ async function measureSearch(tokens: number): Promise<void> {
       `${tokens} tokens, ${query}: ${pagination.total_items} found, ${(micros / 1000).toFixed(2)} ms a page`,
     )
   }
+  const start = performance.now()
+  const { count } = await app.store.verifyLogs(1)
+  console.log(`${count} log records proven in ${Math.round(performance.now() - start)} ms`)
   await close()
 }
 

@@ -1,7 +1,8 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
-import { tailLog } from '../../src/cli/log.js'
+import { tailLog, verifyLog } from '../../src/cli/log.js'
 import { readConfig } from '../../src/config.js'
+import { openEphemeral } from '../../src/opening.js'
 import { createTerminal } from './fake-terminal.js'
 import { createVaultHome } from './home.js'
 
@@ -35,13 +36,10 @@ t.test('tail takes log:read of an application', async (t) => {
   t.equal((await home.run(['log', 'tail'], { env: { COFFER_API_KEY: other.key } })).code, 4)
 })
 
-t.test('following shows every record once, as it comes', async (t) => {
-  const home = await createVaultHome(t)
-  await create(home, 'before')
+/** Follows a log to which `batches` are added, one between each look and the next; what was printed. */
+async function follow(batches: string[][], settings: Record<string, string>): Promise<string> {
   const stop = new AbortController()
-  const batches = [['a1', 'a2'], [], Array.from({ length: 30 }, (_, index) => `b${index}`)]
-  const { openEphemeral } = await import('../../src/opening.js')
-  const app = await openEphemeral({ tenantName: 'default' })
+  const app = await openEphemeral({ tenantName: 'default', clock: () => Date.parse('2030-01-15T12:00:00Z') })
   const add = async (ids: string[]) => {
     for (const id of ids) {
       const input = { id: `id-${id}`, type: 'token', data: 1 }
@@ -52,7 +50,7 @@ t.test('following shows every record once, as it comes', async (t) => {
   const terminal = createTerminal()
   const desk = {
     terminal,
-    config: readConfig({ output: 'ndjson', fields: 'entity_id' }, { HOME: home.place }),
+    config: readConfig(settings, { HOME: '/nowhere' }),
     signal: stop.signal,
     reachVault: (work: (vault: typeof app) => Promise<unknown>) => work(app),
   }
@@ -61,16 +59,26 @@ t.test('following shows every record once, as it comes', async (t) => {
     if (batch === undefined) stop.abort()
     else await add(batch)
   }
-  await tailLog({ ...desk, cwd: home.place } as never, { follow: true, number: '1' }, wait)
-  const ids = terminal.stdout.text
-    .trim()
-    .split('\n')
-    .map((line) => (JSON.parse(line) as Line).entity_id)
-  t.same(
-    ids,
-    ['before', 'a1', 'a2', ...Array.from({ length: 30 }, (_, index) => `b${index}`)].map((id) => `id-${id}`),
-  )
+  await tailLog(desk as never, { follow: true, number: '1' }, wait)
   await app.close()
+  return terminal.stdout.text
+}
+
+t.test('following shows every record once, as it comes', async (t) => {
+  const many = Array.from({ length: 30 }, (_, index) => `b${index}`)
+  const text = await follow([['a1', 'a2'], [], many], { output: 'json', fields: 'entity_id' })
+  const lines = text.trim().split('\n')
+  t.same(
+    lines.map((line) => (JSON.parse(line) as Line).entity_id),
+    ['before', 'a1', 'a2', ...many].map((id) => `id-${id}`),
+  )
+})
+
+t.test('followed on a terminal, each record is a line', async (t) => {
+  const at = '2030-01-15T12:00:00.000+00:00'
+  const line = (id: string) =>
+    `${at}  user         create  token            ${id.padEnd(36)}  Token created\n`
+  t.equal(await follow([['one']], { output: 'table' }), line('id-before') + line('id-one'))
 })
 
 t.test('verify proves the log of the tenant', async (t) => {
@@ -85,7 +93,6 @@ t.test('verify proves the log of the tenant', async (t) => {
 })
 
 t.test('verify says where the log breaks, and fails', async (t) => {
-  const { verifyLog } = await import('../../src/cli/log.js')
   for (const [broken_at, message] of [
     [2, 'The log is broken at record 2 of 5'],
     [6, 'The log ends after 5 records, and more were written'],
