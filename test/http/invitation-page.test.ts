@@ -1,0 +1,254 @@
+import t, { type Test } from 'tap'
+import type { InvitationView } from '../../src/domain/invitation.js'
+import { createAcceptPage } from '../../src/http/accept-page.js'
+import type { Answer, Ask } from '../../src/http/exchange.js'
+import { createHandler } from '../../src/index.js'
+import type { MemberView } from '../../src/operations/member.js'
+import { readOutbox } from '../../src/operations/outbox.js'
+import type { List } from '../../src/operations/page.js'
+import { openTestVault } from '../operations/vault.js'
+
+const ORIGIN = 'http://localhost:4010'
+const PATH = `${ORIGIN}/invitations/accept`
+
+async function open(t: Test) {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const handle = createHandler(vault.app)
+  const show = (secret: string, init?: RequestInit) =>
+    handle(new Request(`${PATH}?token=${encodeURIComponent(secret)}`, init))
+  const send = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    handle(new Request(PATH, { method: 'POST', body: new URLSearchParams(fields), headers }))
+  return {
+    ...vault,
+    handle,
+    show,
+    send,
+    invite: async (email = 'ada@example.com') => {
+      const { id } = (await vault.ask('invite create', { email })) as InvitationView
+      return {
+        id,
+        secret: new URL((await readOutbox(vault.app.store, 1, id)).link!).searchParams.get('token')!,
+      }
+    },
+    /** The fields of the form that the link shows. */
+    formOf: async (secret: string) => {
+      const html = await (await show(secret)).text()
+      return { token: fieldOf(html, 'token'), form: fieldOf(html, 'form') }
+    },
+    count: async () => ((await vault.ask('member list')) as List<MemberView>).pagination.total_items,
+  }
+}
+
+function fieldOf(html: string, name: string): string {
+  return new RegExp(`<input[^>]* name="${name}" value="([^"]*)"`).exec(html)?.[1] ?? ''
+}
+
+t.test('looking changes nothing; pressing the button makes a member', async (t) => {
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  for (let looks = 0; looks < 3; looks++) t.equal((await vault.show(secret)).status, 200)
+  t.equal(await vault.count(), 1)
+  const page = await (await vault.show(secret)).text()
+  t.match(page, 'default')
+  t.match(page, 'ada@example.com')
+  const fields = { ...(await vault.formOf(secret)), first_name: 'Ada', last_name: '' }
+  const done = await vault.send(fields)
+  t.equal(done.status, 200)
+  t.match(await done.text(), 'You are a member')
+  const { data } = (await vault.ask('member list')) as List<MemberView>
+  t.match(data[0], { role: 'ADMIN', user: { email: 'ada@example.com', first_name: 'Ada' } })
+  t.notOk('last_name' in data[0]!.user)
+  for (const answer of [await vault.show(secret), await vault.send(fields)]) {
+    t.equal(answer.status, 410)
+    t.match(await answer.text(), 'This link has been used')
+  }
+  t.equal(await vault.count(), 2)
+})
+
+t.test('each dead link says why, with its status, and what to do', async (t) => {
+  const vault = await open(t)
+  const replaced = await vault.invite()
+  await vault.ask('invite resend', { id: replaced.id })
+  const withdrawn = await vault.invite()
+  await vault.ask('invite delete', { id: withdrawn.id })
+  const expired = await vault.invite('late@example.com')
+  const [joined, again] = [await vault.invite('grace@example.com'), await vault.invite('grace@example.com')]
+  await vault.send(await vault.formOf(joined.secret))
+  vault.clock.now += 72 * 3_600_000 - 1
+  t.match(await (await vault.show(again.secret)).text(), 'You are a member already')
+  t.equal((await vault.show(again.secret)).status, 409)
+  vault.clock.now += 1
+  const cases: [string, number, string][] = [
+    [replaced.secret, 410, 'There is a newer link'],
+    [withdrawn.secret, 410, 'This invitation was withdrawn'],
+    [expired.secret, 410, 'This invitation has expired'],
+    [joined.secret, 410, 'This link has been used'],
+    ['A'.repeat(43), 404, 'This link is not known'],
+    ['', 404, 'This link is not known'],
+    ['<script>alert(1)</script>', 404, 'This link is not known'],
+  ]
+  for (const [secret, status, title] of cases) {
+    const shown = await vault.show(secret)
+    t.equal(shown.status, status, title)
+    const html = await shown.text()
+    t.match(html, `<h1>${title}</h1>`)
+    t.notMatch(html, '<form')
+    t.notMatch(html, '<script')
+    const sent = await vault.send({ token: secret, form: 'x' })
+    t.equal(sent.status, status, `${title}, sent`)
+  }
+  t.equal(await vault.count(), 2)
+})
+
+t.test(
+  'a form is taken once, from the page that showed it, for the link that it was shown for',
+  async (t) => {
+    const vault = await open(t)
+    const [ada, eve] = [await vault.invite('ada@example.com'), await vault.invite('eve@example.com')]
+    const ours = await vault.formOf(ada.secret)
+    const refused: [string, Record<string, string>][] = [
+      ['no token', { token: ada.secret }],
+      ['a made-up token', { token: ada.secret, form: 'A'.repeat(43) }],
+      ['the token of another link', { token: ada.secret, form: (await vault.formOf(eve.secret)).form }],
+    ]
+    for (const [name, fields] of refused) {
+      const answer = await vault.send({ ...fields, first_name: 'Ada' })
+      t.equal(answer.status, 403, name)
+      const html = await answer.text()
+      t.match(html, 'Please press the button again')
+      t.match(html, 'name="first_name" value="Ada"', 'what was typed is there still')
+    }
+    const bad = await vault.send({ ...ours, first_name: 'a\nb' })
+    t.equal(bad.status, 400)
+    t.equal((await vault.send(ours)).status, 403, 'the token was taken by the try before')
+    t.equal(await vault.count(), 1)
+    t.equal((await vault.send({ ...ours, form: fieldOf(await bad.text(), 'form') })).status, 200)
+  },
+)
+
+t.test('a form that another site sends is refused, whatever is in it', async (t) => {
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  for (const site of ['cross-site', 'same-site'])
+    t.equal((await vault.send(await vault.formOf(secret), { 'sec-fetch-site': site })).status, 403, site)
+  t.equal(await vault.count(), 1)
+  const own = await vault.send(await vault.formOf(secret), { 'sec-fetch-site': 'same-origin' })
+  t.equal(own.status, 200)
+})
+
+t.test('a form that was open for half an hour is shown once more', async (t) => {
+  let now = 0
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  const { app } = vault
+  const { page, form } = createAcceptPage({
+    powers: app,
+    drawBytes: (count) => app.random.bytes(count),
+    clock: () => now,
+  })
+  const show = async () => fieldOf((await page(askFor(secret), 'trace')).body, 'form')
+  const send = async (token: string) => (await form(askWith({ token: secret, form: token }), 'trace')).status
+  const old = await show()
+  now += 30 * 60_000
+  t.equal(await send(old), 403)
+  const young = await show()
+  now += 30 * 60_000 - 1
+  t.equal(await send(young), 200)
+})
+
+t.test('of two clicks at once one makes a member', async (t) => {
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  const forms = await Promise.all([vault.formOf(secret), vault.formOf(secret), vault.formOf(secret)])
+  const answers = await Promise.all(forms.map((fields) => vault.send(fields)))
+  t.same(answers.map(({ status }) => status).sort(), [200, 410, 410])
+  t.equal(await vault.count(), 2)
+})
+
+t.test('the page leaks nothing and runs nothing', async (t) => {
+  const vault = await open(t)
+  await vault.ask('tenant update', { name: '"><script>alert(1)</script>\u202e' })
+  const { secret } = await vault.invite('"<script>alert(1)</script>"@example.com')
+  const shown = await vault.show(secret)
+  const headers = Object.fromEntries(shown.headers)
+  t.equal(headers['referrer-policy'], 'no-referrer')
+  t.equal(headers['cache-control'], 'no-store')
+  t.equal(headers['x-content-type-options'], 'nosniff')
+  t.match(
+    headers['content-security-policy'],
+    /^default-src 'none'; style-src 'sha256-[\w+/=]+'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'$/,
+  )
+  const html = await shown.text()
+  t.notMatch(html, /<script|javascript:|\son[a-z]+=|https?:\/\//i)
+  const wrong = await vault.send({
+    ...(await vault.formOf(secret)),
+    first_name: '"><script>1</script>\u0000',
+  })
+  t.equal(wrong.status, 400)
+  t.notMatch(await wrong.text(), /<script/i)
+})
+
+t.test('hostile forms are refused in words', async (t) => {
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  const long = await vault.send({ ...(await vault.formOf(secret)), first_name: 'x'.repeat(5000) })
+  t.equal(long.status, 400)
+  const html = await long.text()
+  t.match(html, 'It must have at most 200 characters.')
+  t.ok(html.length < 10_000, 'and not all of it comes back')
+  const post = (body: string, type: string) =>
+    vault.handle(new Request(PATH, { method: 'POST', body, headers: { 'content-type': type } }))
+  t.equal((await post('{}', 'application/json')).status, 415)
+  t.equal((await post('x'.repeat(200_000), 'application/x-www-form-urlencoded')).status, 413)
+  t.equal((await post('%ff%fe&&&=', 'application/x-www-form-urlencoded')).status, 404)
+  t.equal((await vault.handle(new Request(PATH, { method: 'DELETE' }))).status, 405)
+  t.equal(
+    (await vault.handle(new Request(PATH, { method: 'DELETE' }))).headers.get('allow'),
+    'GET, HEAD, POST',
+  )
+  t.equal(await vault.count(), 1)
+})
+
+t.test('who guesses links is made to wait; nobody else is', async (t) => {
+  let now = 0
+  const vault = await open(t)
+  const { secret } = await vault.invite()
+  const { app } = vault
+  const { page } = createAcceptPage({
+    powers: app,
+    drawBytes: (count) => app.random.bytes(count),
+    clock: () => now,
+  })
+  const statusOf = async (token: string, client: string) => (await ask(page, token, client)).status
+  for (let guess = 0; guess < 61; guess++) t.equal(await statusOf('A'.repeat(43), '192.0.2.1'), 404)
+  const refused = await ask(page, secret, '192.0.2.1')
+  t.equal(refused.status, 429)
+  t.equal(refused.headers['retry-after'], '1')
+  t.equal(await statusOf(secret, '192.0.2.2'), 200)
+  now += 1000
+  t.equal(await statusOf(secret, '192.0.2.1'), 200)
+  for (let look = 0; look < 200; look++) await statusOf(secret, '192.0.2.3')
+  t.equal(await statusOf(secret, '192.0.2.3'), 200, 'a link that is known may be looked at')
+})
+
+type Page = ReturnType<typeof createAcceptPage>['page']
+
+async function ask(page: Page, token: string, client: string): Promise<Answer> {
+  return page({ ...askFor(token), client }, 'trace')
+}
+
+function askFor(token: string): Ask {
+  return {
+    method: 'GET',
+    target: `/invitations/accept?token=${token}`,
+    headers: {},
+    readBody: async () => undefined,
+  }
+}
+
+function askWith(fields: Record<string, string>): Ask {
+  const body = new TextEncoder().encode(new URLSearchParams(fields).toString())
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  return { method: 'POST', target: '/invitations/accept', headers, readBody: async () => body }
+}
