@@ -2,7 +2,6 @@
  * Everything of the vault that is on disk, under one owner: the journal, and the segments that it is folded into. Knows
  * how changes become safe; not who asked for them or who may see them.
  */
-import type { Low } from 'lowdb'
 import type { BackupWriter } from './backup.js'
 import { toText } from './bytes.js'
 import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
@@ -20,7 +19,7 @@ import { Shelf } from './shelf.js'
 import { type Counters, copyCounters } from './stage.js'
 import { describeContents, type LedgerStatus } from './status.js'
 import type { EngineKeys, Random } from './store.js'
-import type { Header, State } from './vault-file.js'
+import type { Header, StateDocument } from './vault-file.js'
 
 /** What a ledger is opened with. */
 export interface LedgerOptions {
@@ -50,7 +49,7 @@ interface Freezing {
 export interface LedgerParts {
   reader: SegmentPlace
   journals: JournalPlace
-  state: Low<State>
+  state: StateDocument
   contents: Contents
   journal: Journal
 }

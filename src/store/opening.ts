@@ -2,7 +2,6 @@
  * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
  * Knows the order of things at the beginning; what follows is the ledger's.
  */
-import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
 import { decodeId, encodeId, isEqual } from './bytes.js'
 import { DROP, type Frame, INSERT, LOG } from './change.js'
@@ -17,7 +16,7 @@ import {
   adoptNextState,
   type DocumentPowers,
   rekeyDocument,
-  type State,
+  type StateDocument,
   stateDocument,
 } from './vault-file.js'
 
@@ -89,7 +88,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   }
 }
 
-async function readState(options: LedgerOptions, state: Low<State>): Promise<void> {
+async function readState(options: LedgerOptions, state: StateDocument): Promise<void> {
   const { files, directory } = options
   try {
     await state.read()

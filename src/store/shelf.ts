@@ -2,7 +2,6 @@
  * The segments of a vault and the `state` that makes them count. Knows how they are added, merged, erased and taken
  * away, each by one new state; what is in the journal is the ledger's.
  */
-import type { Low } from 'lowdb'
 import { CofferError } from '../errors.js'
 import { isEqual, toBase64 } from './bytes.js'
 import { type Contents, encodeContents, type JournalName, orderSegments } from './contents.js'
@@ -19,7 +18,7 @@ import { LiveSegment } from './segment-search.js'
 import type { WriterPlace } from './segment-writer.js'
 import { type Counters, copyCounters } from './stage.js'
 import type { EngineKeys, RowId } from './store.js'
-import { type Header, headerText, type State } from './vault-file.js'
+import { type Header, headerText, type StateDocument } from './vault-file.js'
 
 const NO_ROWS = new Uint32Array(0)
 
@@ -27,13 +26,13 @@ export class Shelf {
   /** What the segments are read with. */
   readonly reader: SegmentPlace
   readonly #options: LedgerOptions
-  readonly #state: Low<State>
+  readonly #state: StateDocument
   #contents: Contents
   #records: readonly LiveSegment[] = []
   #logs: readonly LiveSegment[] = []
   #broken: CofferError | undefined
 
-  constructor(options: LedgerOptions, reader: SegmentPlace, state: Low<State>, contents: Contents) {
+  constructor(options: LedgerOptions, reader: SegmentPlace, state: StateDocument, contents: Contents) {
     this.#options = options
     this.reader = reader
     this.#state = state

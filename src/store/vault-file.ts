@@ -190,6 +190,9 @@ function malformed(path: string): CofferError {
   return new CofferError('vault_damaged', `${path} is not the header of a vault. Restore it from a backup.`)
 }
 
+/** The `state` document: `data`, `read` and `write`. */
+export type StateDocument = Low<State>
+
 /** What a sealed document is read and written with. */
 export interface DocumentPowers {
   cipher: Cipher
@@ -206,7 +209,7 @@ export function stateDocument(
   directory: string,
   powers: DocumentPowers,
   which: 'present' | 'next' = 'present',
-): Low<State> {
+): StateDocument {
   const name = which === 'present' ? STATE_FILE : NEXT_STATE_FILE
   return new Low<State>(sealedAdapter(files, directory, name, powers, powers.vault), EMPTY)
 }
