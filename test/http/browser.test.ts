@@ -1,0 +1,145 @@
+/** From an invitation to a member as people see it: in a real browser, on what the built program serves. */
+import { existsSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { decodeBody, startMailServer } from '../mail/server.js'
+import { CERTIFICATE } from './certificate.js'
+import {
+  createWorkplace,
+  request,
+  runCommand,
+  type ServerProcess,
+  startProcess,
+  type Workplace,
+} from './process.js'
+
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
+const options = CHROMIUM === undefined ? { skip: 'there is no chromium: apt-get install chromium' } : {}
+const WIDTHS = [360, 1280]
+
+t.test(
+  'invite, read the outbox, follow the link, accept, be a member; the link is dead',
+  options,
+  async (t) => {
+    const { place, server, page } = await start(t)
+    const created = await run(place, ['invite', 'create', '--email', 'ada@example.com', '--output', 'json'])
+    t.match(created.stderr, /stays in the outbox/)
+    await page.goto(server.announcement.outbox_url!)
+    t.equal(new URL(page.url()).search, '', 'the login is in the address no more')
+    await checkPage(t, page, 'outbox')
+    await page.getByRole('link', { name: 'See the invitation' }).click()
+    const link = page.url()
+    t.match(created.stderr, link, 'the same link as on the command line')
+    await checkPage(t, page, 'invitation')
+    t.match(await page.textContent('main'), 'ada@example.com')
+    await page.getByLabel('First name').fill('Ada')
+    await page.getByLabel('Last name').fill('Lovelace\u202e')
+    await page.getByRole('button').click()
+    t.match(await page.textContent('main'), 'It must be visible text on one line.')
+    await checkPage(t, page, 'form with a fault')
+    await page.getByLabel('Last name').fill('Lovelace')
+    await page.getByRole('button').click()
+    await checkPage(t, page, 'welcome')
+    t.equal(await page.textContent('h1'), 'You are a member')
+    const members = JSON.parse((await run(place, ['member', 'list'])).stdout)
+    t.match(members.data[0], {
+      role: 'ADMIN',
+      user: { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' },
+    })
+    t.equal((await page.goto(link))?.status(), 410)
+    await checkPage(t, page, 'used link')
+    t.equal((await page.goto(`${server.announcement.url}/invitations/accept?token=x`))?.status(), 404)
+    await checkPage(t, page, 'unknown link')
+    await page.goto(`${server.announcement.url}/`)
+    await checkPage(t, page, 'reference')
+  },
+)
+
+t.test(
+  'the same through a mail server with TLS and a password, by the HTTP interface',
+  options,
+  async (t) => {
+    const user = { name: 'coffer', password: 'S3cret-pass' }
+    const mail = await startMailServer({ user })
+    t.teardown(() => mail.close())
+    const { place, server, page } = await start(t, async (fresh) => {
+      await writeFile(join(fresh.directory, 'url.txt'), `smtp://coffer:S3cret-pass@localhost:${mail.port}\n`)
+      await writeFile(join(fresh.directory, 'ca.pem'), CERTIFICATE)
+      await run(fresh, ['config', 'set', 'mail.url', '@url.txt'])
+      await run(fresh, ['config', 'set', 'mail.ca', '@ca.pem'])
+      await run(fresh, ['config', 'set', 'mail.from', 'Payments <payments@example.com>'])
+    })
+    const { announcement } = server
+    t.notOk('outbox_url' in announcement)
+    const key = announcement.applications.management?.key
+    const made = await request(announcement, key, 'POST /tenants/self/invitations', {
+      email: 'eve@example.com',
+    })
+    t.equal(made.status, 201)
+    await mail.waitFor(1)
+    const [received] = mail.received
+    t.match(received, { to: ['eve@example.com'], from: 'payments@example.com', isSecure: true })
+    const [link = ''] =
+      /http:\/\/localhost:\d+\/invitations\/accept\?token=[\w-]{43}/.exec(decodeBody(received!)) ?? []
+    t.ok(link.startsWith(announcement.url), 'the link leads to where the server listens')
+    await page.goto(link)
+    await page.getByRole('button').click()
+    t.equal(await page.textContent('h1'), 'You are a member')
+    const members = await request(announcement, key, 'GET /tenants/self/members')
+    t.same(
+      members.json.data.map((member: { user: { email?: string } }) => member.user.email),
+      ['eve@example.com', undefined],
+    )
+    const again = await request(announcement, key, 'POST /tenants/self/invitations', {
+      email: 'EVE@example.com',
+    })
+    t.equal(again.status, 409)
+    t.equal((await page.goto(`${announcement.url}/outbox`))?.status(), 404)
+    t.notMatch((await run(place, ['config', 'list'])).stdout, 'S3cret')
+  },
+)
+
+/** A served vault with its three applications, and a browser before it. */
+async function start(t: Test, prepare: (place: Workplace) => Promise<void> = async () => {}) {
+  const place = createWorkplace()
+  await run(place, ['init', '--quiet'])
+  await prepare(place)
+  const server: ServerProcess = await startProcess(place, ['--starter-apps'])
+  const { chromium } = await import('playwright-core')
+  // Chromium's own sandbox cannot be had by root, as which tests run in containers.
+  const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM!, args })
+  t.teardown(async () => {
+    await browser.close()
+    server.child.kill('SIGTERM')
+    await server.ended
+    place.remove()
+  })
+  return { place, server, page: await browser.newPage() }
+}
+
+async function run(place: Workplace, words: readonly string[]) {
+  const outcome = await runCommand(place, words)
+  if (outcome.code !== 0) throw new Error(`coffer ${words.join(' ')}: ${outcome.stderr}`)
+  return outcome
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
+
+/** Nothing for axe-core to complain of, and nothing beyond the edge, however narrow the window. */
+async function checkPage(t: Test, page: Page, name: string): Promise<void> {
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 800 })
+    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+    t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
+  }
+  // What a debugger evaluates is not held to the page's policy.
+  await page.evaluate(axe)
+  const violations = await page.evaluate(
+    'axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))',
+  )
+  t.same(violations, [], `${name} is accessible`)
+}
