@@ -28,11 +28,10 @@ export async function reachToken(context: Context, record: TokenRecord, as?: Log
 export async function reachNewToken(context: Context, record: TokenRecord, isFresh: boolean): Promise<void> {
   context.reached(entityTypeOf(record), record.id)
   const id = activityId(context, record)
-  const { tenant } = context.caller
-  // An id given again in the month its first token was deleted is one active token, but a creation of its own.
-  const isKnown = !isFresh && (await context.store.get('activity', tenant, id)) !== undefined
-  if (isKnown) await context.store.remove('activity', tenant, id)
-  await insertActivity(context, { id, created: record.type })
+  // An id given again in the month of its first token is one active token, but another creation: that is noted beside.
+  const isKnown = !isFresh && (await context.store.get('activity', context.caller.tenant, id)) !== undefined
+  const activity = isKnown ? { id: `created/${context.createUuid()}`, month: '' } : { id }
+  await insertActivity(context, { ...activity, created: record.type })
 }
 
 function activityId({ now }: Context, { id }: TokenRecord): string {
@@ -44,8 +43,12 @@ export function monthOf(now: number): string {
   return formatDate(now).slice(0, '2030-01'.length)
 }
 
-async function insertActivity(context: Context, activity: { id: string; created?: string }): Promise<void> {
-  const record = { ...activity, month: monthOf(context.now), at: formatDate(context.now) }
+/** The month is this one, unless it is given: an empty one counts in none. */
+async function insertActivity(
+  context: Context,
+  activity: { id: string; month?: string; created?: string },
+): Promise<void> {
+  const record = { month: monthOf(context.now), ...activity, at: formatDate(context.now) }
   await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
 }
 

@@ -3,11 +3,14 @@ import { formatDate } from '../domain/dates.js'
 import { stricterTransform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import { patchToken, prepareToken, type TokenDraft, type TokenView } from '../domain/token.js'
+import { invalid } from '../errors.js'
 import { purgeToken } from './expiry.js'
 import { type Context, Existing } from './operation.js'
 import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
 
 const ID_DRAWS = 10
+/** Of the data of a token, after merging. */
+const LARGEST_DATA = 4 * 1024 * 1024
 
 /**
  * Creates a token from create-token attributes, or answers with the one that it would duplicate.
@@ -73,6 +76,13 @@ export async function updateFrom(
   if (await isDeduplicated(context, draft)) {
     const original = await findByFingerprint(context, fingerprint, before.id)
     if (original !== undefined) return showDuplicate(context, original)
+  }
+  // Patch after patch could grow a token without end; a request is bounded by its door.
+  if (JSON.stringify(draft.record.data).length > LARGEST_DATA) {
+    throw invalid(
+      'data',
+      `must have at most ${LARGEST_DATA.toLocaleString('en')} characters as JSON once it is merged`,
+    )
   }
   const record: TokenRecord = {
     ...draft.record,
