@@ -5,7 +5,7 @@ import type { App } from '../app.js'
 const SWEEP_MS = 30_000
 
 /**
- * Sweeps now and then every 30 s until `signal`; resolves once the last sweep is over. One that fails is told and
+ * Sweeps now, until nothing is left, and again every 30 s until `signal`; resolves once the last sweep is over. One that fails is told and
  * tried again. `wait` is the time in between.
  */
 export async function sweepRegularly(
@@ -15,8 +15,12 @@ export async function sweepRegularly(
   wait: (signal: AbortSignal) => Promise<unknown> = waitForNext,
 ): Promise<void> {
   while (!signal.aborted) {
-    await app.sweep().catch(report)
-    await wait(signal)
+    const swept = await app.sweep().catch((error: unknown) => {
+      report(error)
+      return 0
+    })
+    // Where there is more than one sweep takes, the next one follows at once.
+    if (swept === 0) await wait(signal)
   }
 }
 

@@ -1,6 +1,7 @@
 /** The sweeps of a running server: again and again, one at a time, until told to stop. */
 import t from 'tap'
 import { sweepRegularly } from '../../src/cli/sweeping.js'
+import { createVaultHome } from './home.js'
 
 t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   const stop = new AbortController()
@@ -21,15 +22,52 @@ t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   t.strictSame(reported, ['disk'])
 })
 
+t.test('what one sweep leaves, the next takes without waiting', async (t) => {
+  const stop = new AbortController()
+  const left = [2000, 2000, 7, 0]
+  const app = { sweep: async () => left.shift() ?? 0 }
+  await sweepRegularly(
+    app,
+    stop.signal,
+    () => t.fail('no failure'),
+    async () => {
+      t.strictSame(left, [])
+      stop.abort()
+    },
+  )
+})
+
 t.test('waiting for the next sweep ends with the signal', async (t) => {
   const stop = new AbortController()
   let sweeps = 0
   const app = {
     sweep: async () => {
+      sweeps++
       setImmediate(() => stop.abort())
-      return ++sweeps
+      return 0
     },
   }
   await sweepRegularly(app, stop.signal, () => t.fail('no failure'))
   t.equal(sweeps, 1)
+})
+
+t.test('a command that writes takes what expired off the disk, and one that reads does not', async (t) => {
+  const home = await createVaultHome(t)
+  let now = Date.now()
+  const clock = () => now
+  const create = (id: string, expires_at?: string) =>
+    home.json(['token', 'create'], {
+      stdin: JSON.stringify({ id, type: 'token', data: 'x', expires_at }),
+      clock,
+    })
+  await create('short', new Date(now + 60_000).toISOString())
+  now += 61_000
+  const messages = async () => {
+    const logs = await home.json(['log', 'list', '--entity-id', 'short'], { clock })
+    return logs.data.map(({ message }: { message: string }) => message)
+  }
+  await home.json(['token', 'list'], { clock })
+  t.same(await messages(), ['Token created'])
+  await create('other')
+  t.same(await messages(), ['Token expired', 'Token created'])
 })
