@@ -5,7 +5,7 @@
 import type { Expressions } from '../domain/expression.js'
 import type { Permission } from '../domain/permissions.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
-import type { Random, StoreWriter } from '../store/store.js'
+import type { Durability, Random, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
 import type { ReactorRuntime } from './reactor-runtime.js'
@@ -45,7 +45,8 @@ export interface Session {
   readonly post: Post
   /** What runs people's code; started when first asked for. */
   reactors(): Promise<ReactorRuntime>
-  inUnit<T>(work: (context: Context) => Promise<T>): Promise<T>
+  /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
+  inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /** Performs another operation for another caller, as if they had asked. */
   perform(caller: Caller, definition: AnyOperation, input: Record<string, unknown>): Promise<unknown>
 }

@@ -70,14 +70,14 @@ export async function perform(
 function createSession(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
   const isRead = parseRoute(definition.route).method === 'GET' || definition.log?.operation === 'read'
-  const durability = isRead ? 'soon' : 'now'
+  const usual = isRead ? 'soon' : 'now'
   return {
     caller,
     traceId,
     createUuid: host.createUuid,
     post: host.post,
     reactors: host.reactors,
-    inUnit: (work) =>
+    inUnit: (work, durability = usual) =>
       host.store.write(async (store) => {
         const reached: ReachedEntity[] = []
         const out = await work(createContext(host, store, caller, reached))

@@ -46,7 +46,8 @@ export const react = operation({
   examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
   log: { operation: 'react', message: 'Reactor invoked' },
   async runDetached(session, input): Promise<ReactorResponse> {
-    const { invocation, actor } = await session.inUnit((context) => prepare(context, session, input))
+    // Both units only note what was used and run; tokens are created, and synced, in one of their own.
+    const { invocation, actor } = await session.inUnit((context) => prepare(context, session, input), 'soon')
     const reactors = await session.reactors()
     const run = await reactors.run(invocation)
     const { response, error } = await conclude(session, actor, run)
@@ -54,7 +55,7 @@ export const react = operation({
       const about = { id: context.createUuid(), reactorId: input.id, traceId: session.traceId }
       await keepRun(context.store, context.caller.tenant, about, run, error)
       if (error === undefined) context.reached('reactor', input.id)
-    })
+    }, 'soon')
     if (error !== undefined) throw error
     return response
   },

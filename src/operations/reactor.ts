@@ -54,9 +54,7 @@ export const createReactor = operation({
     additionalProperties: true,
   },
   columns: COLUMNS,
-  examples: [
-    `coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`,
-  ],
+  examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
   log: { operation: 'create', message: 'Reactor created' },
   async run(context, input) {
     const formula = await findFormula(context.store, context.caller.tenant, input.formula.id)

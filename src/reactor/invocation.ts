@@ -108,7 +108,8 @@ export class Invocation {
     if (this.#isAnswered) return
     this.#isAnswered = true
     for (const cancel of this.#cancel) cancel()
-    this.#abort.abort()
+    // Aborting makes an error object, which few need.
+    if (this.#calls > 0) this.#abort.abort()
     this.#waiting.length = 0
     this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
     this.#answer({
