@@ -12,7 +12,7 @@ import {
   requireTransform,
 } from './token-access.js'
 import { createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
-import { findLinks, isLinked } from './token-links.js'
+import { findChildLinks, isLinked } from './token-links.js'
 import { createToken, prepareFrom } from './token-write.js'
 
 const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
@@ -116,7 +116,7 @@ export const listChildren = operation({
   async run(context, { parent_id, ...filters }) {
     const parent = await requireToken(context, parent_id)
     requireTransform(context, 'token:read', parent.containers)
-    const links = await findLinks(context.store, context.caller.tenant, 'parent', parent.id)
+    const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
     const ids = links.map(({ child_id }) => child_id)
     return listTokensWhere(context, [{ ids }, ...filterConditions(filters)], filters)
   },

@@ -1,31 +1,22 @@
 /** The links between tokens as they are kept: found by either end, and removed with a token that is no more. */
 import { type AssociationRecord, associationId } from '../domain/records.js'
-import type { StoreReader, StoreWriter } from '../store/store.js'
+import type { Condition, StoreReader, StoreWriter } from '../store/store.js'
 
 const LINKS_PER_PAGE = 1000
 
-/** Every link from (`parent`) or to (`child`) a token. */
-export async function findLinks(
+/** Every link from a token to a child of it. */
+export function findChildLinks(
   store: StoreReader,
   tenant: number,
-  side: 'parent' | 'child',
-  tokenId: string,
+  parentId: string,
 ): Promise<AssociationRecord[]> {
-  const links: AssociationRecord[] = []
-  for (let page = 1; ; page++) {
-    const where = { field: side, value: tokenId }
-    const { records, total } = await store.find('association', tenant, { where, page, size: LINKS_PER_PAGE })
-    links.push(...records)
-    if (page * LINKS_PER_PAGE >= total) return links
-  }
+  return findLinks(store, tenant, { field: 'parent', value: parentId })
 }
 
 /** Removes every link from and to a token that is no more; its relatives stay. */
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
-  for (const side of ['parent', 'child'] as const) {
-    for (const { id } of await findLinks(store, tenant, side, tokenId))
-      await store.remove('association', tenant, id)
-  }
+  const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
+  for (const { id } of await findLinks(store, tenant, where)) await store.remove('association', tenant, id)
 }
 
 export async function isLinked(
@@ -35,4 +26,13 @@ export async function isLinked(
   childId: string,
 ): Promise<boolean> {
   return (await store.get('association', tenant, associationId(parentId, childId))) !== undefined
+}
+
+async function findLinks(store: StoreReader, tenant: number, where: Condition): Promise<AssociationRecord[]> {
+  const links: AssociationRecord[] = []
+  for (let page = 1; ; page++) {
+    const { records, total } = await store.find('association', tenant, { where, page, size: LINKS_PER_PAGE })
+    links.push(...records)
+    if (page * LINKS_PER_PAGE >= total) return links
+  }
 }
