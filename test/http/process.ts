@@ -5,6 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createDocument } from '../../src/http/openapi.js'
+import { createRouter } from '../../src/http/router.js'
+import { registry } from '../../src/operations/all.js'
+import { createContract } from './contract.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
@@ -98,6 +102,23 @@ export interface Reply {
   json: any
 }
 
+const router = createRouter(registry)
+const contract = createContract(
+  createDocument(registry, { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1 }),
+)
+
+/** @throws Error when the OpenAPI document does not allow the answer */
+function checkContract(method: string, path: string, { status, headers }: Response, body: string): void {
+  if (path === '/healthz') return
+  const match = router.match(method, path)
+  const answer = { status, headers: Object.fromEntries(headers), body }
+  const breach =
+    'allow' in match
+      ? contract.findProblemBreach(answer)
+      : contract.findBreach(method, match.endpoint.path, answer)
+  if (breach !== undefined) throw new Error(`${method} ${path} breaks the document: ${breach}\n${body}`)
+}
+
 /** One request with JSON both ways. */
 export async function request(
   { url }: Announcement,
@@ -113,6 +134,7 @@ export async function request(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
+  checkContract(method, new URL(response.url).pathname, response, text)
   return {
     status: response.status,
     headers: response.headers,

@@ -14,6 +14,7 @@ import type { Host } from '../../src/operations/perform.js'
 import { createRegistry } from '../../src/operations/registry.js'
 import { toJsonSchema } from '../../src/operations/schema.js'
 import type { Store, StoreWriter } from '../../src/store/store.js'
+import { createContract } from './contract.js'
 
 const id = { type: 'string' } as const
 const common = { columns: ['id'], examples: ['coffer thing'] }
@@ -192,7 +193,13 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
   return { options, seen, entries, faults, ask: async (request) => withJson(await answerer(toAsk(request))) }
 }
 
+const contract = createContract(
+  createDocument(createRegistry([]), { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1 }),
+)
+
 function withJson(answer: Answer): ToyAnswer {
+  const breach = answer.status < 400 ? undefined : contract.findProblemBreach(answer)
+  if (breach !== undefined) throw new Error(`the answer breaks the document: ${breach}\n${answer.body}`)
   const isJson = answer.headers['content-type']?.includes('json')
   return { ...answer, json: isJson ? JSON.parse(answer.body) : undefined }
 }
