@@ -3,17 +3,15 @@ import t from 'tap'
 import { killRepeatedly } from './kill.js'
 
 const KILLS = 200
-/** On a machine that is busy with other things fewer must do. */
-const LIMIT_MS = 60_000
-const ENOUGH = 30
+const LIMIT_MS = 110_000
 
-t.setTimeout(115_000)
+t.setTimeout(119_000)
 
-t.test('nothing confirmed is lost when processes are killed at random', { timeout: 115_000 }, async (t) => {
+t.test('nothing confirmed is lost when processes are killed at random', { timeout: 119_000 }, async (t) => {
   const result = await killRepeatedly(KILLS, LIMIT_MS)
   t.comment(JSON.stringify(result))
   t.strictSame(result.faults, [])
-  t.ok(result.kills >= ENOUGH, `${result.kills} kills`)
+  t.equal(result.kills, KILLS, 'kills')
   t.ok(result.acknowledged > result.kills, `${result.acknowledged} changes were confirmed`)
   t.ok(result.reads > 0, `${result.reads} reads`)
   t.ok(result.longestWaitMs <= 10_500, `nobody waited longer than the bound: ${result.longestWaitMs} ms`)
