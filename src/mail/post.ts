@@ -37,7 +37,7 @@ export interface LastingPost extends Post {
   readonly publicUrl: string | undefined
   /** From now on carries what waits in any tenant, and tries again by itself. */
   resume(listener: PostListener): Promise<void>
-  /** Finishes the mail under way, and carries nothing more. */
+  /** Finishes the mail under way, or where nobody stays all that was collected, and carries nothing more. */
   close(): Promise<void>
 }
 
@@ -94,7 +94,7 @@ class PostOffice implements LastingPost {
   }
 
   async settle(): Promise<void> {
-    while (this.#routes.size > 0) await Promise.all([...this.#routes.values()].map(({ round }) => round))
+    while (this.#routes.size > 0) await Promise.all(this.#rounds())
     const [fault] = this.#faults
     this.#faults = []
     if (fault !== undefined) throw fault
@@ -112,10 +112,16 @@ class PostOffice implements LastingPost {
   }
 
   async close(): Promise<void> {
+    // A command stays until what it wrote was tried; a server has a next start.
+    if (this.#listener === undefined) await Promise.all(this.#rounds())
     this.#isClosed = true
     for (const cancel of this.#timers.values()) cancel()
     this.#timers.clear()
-    await Promise.all([...this.#routes.values()].map(({ round }) => round))
+    await Promise.all(this.#rounds())
+  }
+
+  #rounds(): Promise<void>[] {
+    return [...this.#routes.values()].map(({ round }) => round)
   }
 
   async #walk(tenant: number, route: Route): Promise<void> {

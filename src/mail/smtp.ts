@@ -20,7 +20,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
     maxConnections: 1,
     maxMessages: MOST_PER_CONNECTION,
     ...describeConnection(server),
-    tls: { minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }) },
+    tls: describeTrust(server, ca),
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
@@ -42,6 +42,13 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
     },
     close: () => transport.close(),
   }
+}
+
+/** A server on this machine that may be spoken to in the clear needs no certificate that anybody vouches for. */
+function describeTrust({ tls }: MailServer, ca: string | undefined) {
+  const rejectUnauthorized = tls !== 'offered' || ca !== undefined
+  const roots = ca === undefined ? {} : { ca: [...rootCertificates, ca] }
+  return { minVersion: 'TLSv1.2', rejectUnauthorized, ...roots } as const
 }
 
 function describeConnection({ host, port, tls, user, password }: MailServer) {

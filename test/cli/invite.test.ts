@@ -1,0 +1,199 @@
+/** Settings, invitations and the outbox, as the vault's owner works with them on the command line. */
+import t, { type Test } from 'tap'
+import { startMailServer } from '../mail/server.js'
+import { createVaultHome, type Home } from './home.js'
+import { findLeaks, readTree } from './leak.js'
+
+const invite = ['invite', 'create', '--email', 'ada@example.com']
+const PASSWORD = 'S3cret-pass'
+
+async function startServer(t: Test, settings: Parameters<typeof startMailServer>[0] = {}) {
+  const server = await startMailServer(settings)
+  t.teardown(() => server.close())
+  return server
+}
+
+/** The link that a notice ends with. */
+const linkIn = (text: string) => /Link: (\S+)/.exec(text)?.[1] ?? ''
+
+t.test('who invites is told where the mail went, and sees the link; who is invited accepts it', async (t) => {
+  const home = await createVaultHome(t)
+  const { code, stdout, stderr } = await home.run(invite)
+  t.equal(code, 0)
+  const { id } = JSON.parse(stdout)
+  t.notMatch(stdout, 'token=')
+  const link = linkIn(stderr)
+  t.match(link, /^http:\/\/localhost:4010\/invitations\/accept\?token=[\w-]{43}$/)
+  t.match(stderr, 'No mail server is set, so the mail stays in the outbox.')
+  const [, mailId] = /coffer invite outbox (\S+)/.exec(stderr)!
+  const letter = await home.json(['invite', 'outbox', mailId!])
+  t.match(letter, { id: mailId, invitation_id: id, to: 'ada@example.com', state: 'outbox', link, text: link })
+  t.same(await home.json(['invite', 'outbox', id]), letter, 'by its invitation too')
+  const list = await home.json(['invite', 'outbox'])
+  t.same([list.pagination.total_items, list.data[0].id, 'text' in list.data[0]], [1, mailId, false])
+  const member = await home.json(['invite', 'accept', link, '--first-name', 'Ada'])
+  t.match(member, { role: 'ADMIN', user: { email: 'ada@example.com', first_name: 'Ada' } })
+  t.equal((await home.json(['member', 'list'])).data[0].id, member.id)
+  const again = await home.run(['invite', 'accept', link])
+  t.equal(again.code, 3)
+  t.match(again.stderr, 'This link has been used')
+})
+
+t.test('the token alone is a link too, and may come on standard input', async (t) => {
+  const home = await createVaultHome(t)
+  const link = linkIn((await home.run(invite)).stderr)
+  const token = new URL(link).searchParams.get('token')!
+  t.equal((await home.run(['invite', 'accept', 'nonsense'])).code, 2)
+  t.equal((await home.run(['invite', 'accept', `${token.slice(0, -2)}AA`])).code, 3)
+  t.match(await home.json(['invite', 'accept'], { stdin: `${token}\n` }), { role: 'ADMIN' })
+})
+
+t.test('a mail is printed as text to people, and an empty outbox says what to do', async (t) => {
+  const home = await createVaultHome(t)
+  const table = ['--output', 'table']
+  t.match((await home.run(['invite', 'outbox', ...table])).stderr, 'coffer invite create')
+  const { id } = await home.json(invite)
+  const { stdout, stderr } = await home.run(['invite', 'outbox', id, ...table])
+  t.match(stdout, /^To: ada@example\.com\nSubject: You are invited to a Coffer tenant\n\nHello,\n/)
+  t.match(stderr, 'stays in the outbox')
+  t.equal((await home.run(['invite', 'outbox', 'nobody'])).code, 3)
+  for (const flag of [
+    ['--size', '0'],
+    ['--size', '101'],
+    ['--page', 'x'],
+  ])
+    t.equal((await home.run(['invite', 'outbox', ...flag])).code, 2, flag.join(' '))
+})
+
+t.test('everything happens in the tenant that was chosen', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json(['tenant', 'create', 'staging'])
+  await home.json(['tenant', 'use', 'staging'])
+  const { stderr } = await home.run(invite)
+  await home.json(['invite', 'accept', linkIn(stderr)])
+  t.equal((await home.json(['member', 'list'])).pagination.total_items, 2)
+  t.equal((await home.json(['invite', 'outbox'])).pagination.total_items, 1)
+  t.equal((await home.json(['member', 'list', '--tenant', 'default'])).pagination.total_items, 1)
+  t.equal((await home.json(['invite', 'outbox', '--tenant', 'default'])).pagination.total_items, 0)
+})
+
+t.test('with a mail server the mail is sent before the command ends, for applications too', async (t) => {
+  const home = await createVaultHome(t)
+  const server = await startServer(t)
+  await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
+  await home.json(['config', 'set', 'public_url', 'https://vault.example.com/'])
+  const { stderr } = await home.run(invite)
+  t.equal(stderr, `The mail was handed to localhost:${server.port}.\n`)
+  const permissions = ['--permission', 'tenant:invitation:create']
+  const { key } = await home.json([
+    'app',
+    'create',
+    '--name',
+    'inviter',
+    '--type',
+    'management',
+    ...permissions,
+  ])
+  const asApplication = await home.run(['invite', 'create', '--email', 'eve@example.com'], {
+    env: { COFFER_API_KEY: key },
+  })
+  t.same(
+    [asApplication.code, asApplication.stderr],
+    [0, ''],
+    'who is not the owner is told nothing of the mail',
+  )
+  t.same(
+    server.received.map(({ to }) => to),
+    [['ada@example.com'], ['eve@example.com']],
+  )
+  t.match(
+    server.received[0]?.text.replaceAll('=\r\n', ''),
+    'https://vault.example.com/invitations/accept?token=3D',
+  )
+  t.notOk(
+    'link' in (await home.json(['invite', 'outbox'])).data[0],
+    'the secret of a mail that was sent is not kept',
+  )
+})
+
+t.test('a mail that cannot be sent leaves the invitation, says so, and goes with the next', async (t) => {
+  const home = await createVaultHome(t)
+  const now = Date.now()
+  await home.json(['config', 'set', 'mail.url', 'smtp://localhost:1'], { clock: () => now })
+  const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
+  t.equal(code, 0)
+  t.match(stderr, /warning: The mail could not be handed to localhost:1: the connection failed\./)
+  t.match(stderr, /Link: http/)
+  t.match(await home.json(['invite', 'get', JSON.parse(stdout).id], { clock: () => now }), {
+    status: 'PENDING',
+  })
+  const server = await startServer(t)
+  await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`], { clock: () => now })
+  const second = ['invite', 'create', '--email', 'eve@example.com']
+  await home.json(second, { clock: () => now + 30_000 })
+  t.same(
+    server.received.map(({ to }) => to),
+    [['ada@example.com'], ['eve@example.com']],
+  )
+})
+
+t.test('settings are set, shown, and forgotten', async (t) => {
+  const home = await createVaultHome(t)
+  const names = (await home.json(['config', 'list'])).map(({ name }: { name: string }) => name)
+  t.ok(names.includes('mail.url') && names.includes('reactors.undeclared_args'))
+  const name = 'tokens.included_monthly_active'
+  t.match(await home.json(['config', 'get', name]), { name, value: 0, is_set: false })
+  t.match(await home.json(['config', 'set', name, '500']), { name, value: 500, is_set: true })
+  t.equal((await home.json(['tenant', 'usage'])).token_report.included_monthly_active_tokens, 500)
+  t.match(await home.json(['config', 'unset', name]), { value: 0, is_set: false })
+  t.equal((await home.json(['tenant', 'usage'])).token_report.included_monthly_active_tokens, 0)
+  for (const words of [
+    ['get', 'nonsense'],
+    ['set', name, 'many'],
+    ['set', 'mail.url', 'http://x'],
+    ['set', name],
+  ])
+    t.equal((await home.run(['config', ...words])).code, 2, words.join(' '))
+})
+
+t.test('the password of the mail server stays in the vault, sealed, and is printed nowhere', async (t) => {
+  const home = await createVaultHome(t)
+  const server = await startServer(t, { user: { name: 'ada', password: PASSWORD } })
+  const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
+  const file = home.write('ca.pem', (await import('../http/certificate.js')).CERTIFICATE)
+  const outputs = [
+    await home.run(['config', 'set', 'mail.url'], { stdin: `${url}\n` }),
+    await home.run(['config', 'set', 'mail.ca', `@${file}`]),
+    await home.run(['config', 'get', 'mail.url']),
+    await home.run(['config', 'list', '--output', 'table']),
+    await home.run(invite),
+    await home.run(['config', 'set', 'mail.url', '@@nonsense']),
+    await home.run(['invite', 'outbox']),
+  ]
+  t.same(
+    outputs.map(({ code }) => code),
+    [0, 0, 0, 0, 0, 2, 0],
+  )
+  t.same(server.passwords, [PASSWORD])
+  t.equal(server.received.length, 1)
+  t.equal(JSON.parse(outputs[2]!.stdout).value, `smtp://ada:********@localhost:${server.port}`)
+  t.match(outputs[0]!.stderr, 'coffer config set public_url')
+  const printed = { name: 'output', bytes: Buffer.from(JSON.stringify(outputs)) }
+  t.same(findLeaks([PASSWORD], [printed, ...(await readTree(`${home.place}/.coffer`))]), [])
+  const exposed = await home.run(['config', 'set', 'mail.url', url])
+  t.match(exposed.stderr, 'Other processes can see the arguments')
+  t.notMatch(exposed.stderr + exposed.stdout, PASSWORD)
+})
+
+t.test('the link of a mail is on disk only sealed, and nowhere once it was used', async (t) => {
+  const home = await createVaultHome(t)
+  const link = linkIn((await home.run(invite)).stderr)
+  const secret = new URL(link).searchParams.get('token')!
+  t.same(findLeaks([secret, 'ada@example.com'], await treeOf(home)), [])
+  await home.json(['invite', 'accept', link])
+  t.notMatch(JSON.stringify(await home.json(['invite', 'outbox'])), secret)
+  t.notMatch(JSON.stringify(await home.json(['log', 'list'])), secret)
+  t.same(findLeaks([secret], await treeOf(home)), [])
+})
+
+const treeOf = ({ place }: Home) => readTree(`${place}/.coffer`)
