@@ -38,14 +38,14 @@ for (const { child } of [...others, ...ours, ...Object.values(floors)]) child.di
 await measureReady()
 
 async function startPeers(): Promise<Contender[]> {
-  const folder = fileURLToPath(new URL('../../../test/bench/peers/http/', import.meta.url))
+  const folder = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
   if (!existsSync(`${folder}node_modules`)) {
-    console.log('peers: not installed; npm install --prefix test/bench/peers/http')
+    console.log('Fastify over SQLCipher: not installed; npm run bench:peers')
     return []
   }
   const startPeer = (commits: string) => {
     const words = [commits, String(counts[0]), JSON.stringify(makeToken(1))]
-    return start(`Fastify over SQLCipher, ${commits}`, words, `${folder}server.js`)
+    return start(`Fastify over SQLCipher, ${commits}`, words, `${folder}http/server.js`)
   }
   return [await startPeer('each'), await startPeer('grouped')]
 }

@@ -1,0 +1,49 @@
+/**
+ * `npm run bench [part [argument…]]…`: measures, each part in a process of its own, all of them or those named with their
+ * arguments. Every figure is a ratio against a floor of the same run; nothing fails for being slow.
+ */
+import { spawnSync } from 'node:child_process'
+import { cpus, loadavg } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+/** In this order, with arguments that let all of them together end in some minutes. */
+const PARTS: Record<string, readonly string[]> = {
+  startup: ['15', '1,1000,100000'],
+  crypto: ['15', '1024'],
+  vault: ['7', '0,1000,100000'],
+  access: ['all'],
+  http: ['3', '1', '1000,100000'],
+  reactor: ['5'],
+  reactor: ['7'],
+}
+
+const asked = readWords(process.argv.slice(2))
+if (asked === undefined) {
+  console.error(`A part comes first; the parts are ${Object.keys(PARTS).join(', ')}.`)
+  process.exitCode = 2
+} else {
+  console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}`)
+  const failed = asked.filter(({ part, words }) => !runPart(part, words)).map(({ part }) => part)
+  if (failed.length > 0) console.error(`Failed: ${failed.join(', ')}`)
+  process.exitCode = failed.length === 0 ? 0 : 1
+}
+
+/** What comes after a part and is none are its arguments; undefined when there is no part to take them. */
+function readWords(words: readonly string[]): { part: string; words: readonly string[] }[] | undefined {
+  if (words.length === 0) return Object.entries(PARTS).map(([part, defaults]) => ({ part, words: defaults }))
+  const asked: { part: string; words: string[] }[] = []
+  for (const word of words) {
+    if (Object.hasOwn(PARTS, word)) asked.push({ part: word, words: [] })
+    else if (asked.length === 0) return undefined
+    else asked.at(-1)!.words.push(word)
+  }
+  return asked.map(({ part, words }) => ({ part, words: words.length > 0 ? words : PARTS[part]! }))
+}
+
+function runPart(part: string, words: readonly string[]): boolean {
+  const load = loadavg()[0]!.toFixed(1)
+  console.log(`\n# ${part} ${words.join(' ')} (load before: ${load})`)
+  const file = fileURLToPath(new URL(`${part}.js`, import.meta.url))
+  const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
+  return spawnSync(process.execPath, [file, ...words], { stdio: 'inherit', env }).status === 0
+}

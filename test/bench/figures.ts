@@ -1,0 +1,110 @@
+/**
+ * Measuring in turn and saying what came of it: every figure beside its floor, of the same round of the same run, so that
+ * a busy machine is busy for both. It does not know what is measured.
+ */
+import type { ChildProcess } from 'node:child_process'
+
+export interface Contender {
+  name: string
+  /** Does it once and gives what it cost, in whatever unit; less is better. */
+  measure(): Promise<number> | number
+}
+
+export interface Measured {
+  name: string
+  /** One for each round. */
+  values: readonly number[]
+}
+
+/** Runs all contenders one after another, `rounds` times, after one round that does not count. */
+export async function measureInTurn(rounds: number, contenders: readonly Contender[]): Promise<Measured[]> {
+  const values = contenders.map((): number[] => [])
+  for (let round = -1; round < rounds; round++) {
+    for (const [at, { measure }] of contenders.entries()) {
+      const value = await measure()
+      if (round >= 0) values[at]!.push(value)
+    }
+  }
+  return contenders.map(({ name }, at) => ({ name, values: values[at]! }))
+}
+
+/** `value` over `floor`, round by round. */
+export function ratiosOf(value: Measured, floor: Measured): number[] {
+  return value.values.map((each, round) => each / floor.values[round]!)
+}
+
+/** CPU µs that one run of `work` takes: what others do on the machine hardly counts. */
+export async function timeCpu(runs: number, work: () => unknown): Promise<number> {
+  const before = process.cpuUsage()
+  for (let run = 0; run < runs; run++) {
+    const result = work()
+    // To wait for what is there already would be measured as well.
+    if (result instanceof Promise) await result
+  }
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / runs
+}
+
+/** What `child` says first. @throws Error when it ends without having said anything. */
+export function firstMessage<T>(child: ChildProcess): Promise<T> {
+  return new Promise((resolve, reject) => {
+    child.once('message', (message) => resolve(message as T))
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`${child.spawnargs.join(' ')} ended with ${code}.`)))
+  })
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+}
+
+/** `1.23 (1.10–1.40)`: the median, and from the least to the most. */
+export function formatSpread(values: readonly number[]): string {
+  return `${median(values).toFixed(2)} (${Math.min(...values).toFixed(2)}–${Math.max(...values).toFixed(2)})`
+}
+
+/** The first one measured is the floor of the others. */
+export function printTimes(title: string, unit: string, measured: readonly Measured[]): void {
+  const floor = measured[0]!
+  printTable(title, [
+    ['', unit, 'x floor (from–to)'],
+    ...measured.map((each) => [
+      each.name,
+      formatNumber(median(each.values)),
+      formatSpread(ratiosOf(each, floor)),
+    ]),
+  ])
+}
+
+/** Seconds for `count` things, shown as things a second; the first one measured is the floor of the others. */
+export function printRates(title: string, count: number, measured: readonly Measured[]): void {
+  const floor = measured[0]!
+  printTable(title, [
+    ['', 'a second', 'x floor (from–to)'],
+    ...measured.map((each) => [
+      each.name,
+      String(Math.round(count / median(each.values))),
+      formatSpread(ratiosOf(floor, each)),
+    ]),
+  ])
+}
+
+/** One figure against another than the floor. */
+export function printRatio(title: string, ratios: readonly number[]): void {
+  console.log(`${title}: ${formatSpread(ratios)}`)
+}
+
+export function printTable(title: string, rows: readonly (readonly string[])[]): void {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  console.log(`\n${title}`)
+  for (const row of rows) {
+    const [name = '', ...cells] = row
+    console.log(
+      `  ${name.padEnd(widths[0]!)}  ${cells.map((cell, at) => cell.padStart(widths[at + 1]!)).join('  ')}`,
+    )
+  }
+}
+
+function formatNumber(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(value >= 10 ? 1 : 2)
+}

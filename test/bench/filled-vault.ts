@@ -1,0 +1,117 @@
+/** Vaults of any size for the benches, written below the operations, because that is fast. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { App } from '../../src/app.js'
+import { formatDate } from '../../src/domain/dates.js'
+import type { LogRecord, TokenRecord } from '../../src/domain/records.js'
+import { prepareToken, type TokenDraft } from '../../src/domain/token.js'
+import { createVault, openVault, type Place } from '../../src/opening.js'
+import { makeToken } from './token-body.js'
+
+/** So many that even a thousand tokens are a full page each. */
+export const CUSTOMERS = 50
+/** Tokens in one unit of work: with their log records about what an import would take. */
+export const UNIT_TOKENS = 8192
+
+export interface FilledVault {
+  directory: string
+  keyFile: string
+  keyText: string
+}
+
+/** A token as the vault keeps it, and the log record of its creation. */
+export interface Prepared {
+  record: TokenRecord
+  draft: TokenDraft
+  log: LogRecord
+}
+
+export function placeOf(directory: string, role: 'command' | 'server'): Place {
+  return { directory, pid: process.pid, notice: () => {}, role }
+}
+
+export function tokenId(serial: number): string {
+  return `bench-${serial}`
+}
+
+export function makeCustomerToken(serial: number) {
+  return { ...makeToken(serial), metadata: { customer: String(serial % CUSTOMERS) } }
+}
+
+/** A vault with so many tokens of a kilobyte, each with the log record of its creation. */
+export async function createFilledVault(parent: string, tokens: number): Promise<FilledVault> {
+  const directory = join(parent, `vault-${tokens}`)
+  const keyFile = join(parent, `vault-${tokens}.key`)
+  let keyText = ''
+  mkdirSync(parent, { recursive: true })
+  const save = async (_: string, text: string) => {
+    keyText = text
+    writeFileSync(keyFile, text, { mode: 0o600 })
+  }
+  const first = await createVault(placeOf(directory, 'server'), 'bench', { kind: 'key-file', save })
+  await first.close()
+  const vault = { directory, keyFile, keyText }
+  const app = await openFilledVault(vault, 'server')
+  for (let done = 0; done < tokens; done += UNIT_TOKENS) {
+    await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
+  }
+  // Otherwise the first commands would be measured merging what was just written.
+  await app.upkeep().compact()
+  await app.close()
+  return vault
+}
+
+export function openFilledVault(
+  { directory, keyText }: FilledVault,
+  role: 'command' | 'server',
+): Promise<App> {
+  return openVault(placeOf(directory, role), async () => ({ kind: 'key-file', text: keyText }))
+}
+
+/** Checks and renders tokens, without writing anything. */
+export async function prepareUnit(app: App, from: number, count: number): Promise<Prepared[]> {
+  const { id: tenantId, owner_id: owner } = await app.tenant()
+  const rules = { expressions: await app.expressions(), now: Date.now() }
+  const created = formatDate(rules.now)
+  const prepared: Prepared[] = []
+  for (let serial = from; serial < from + count; serial++) {
+    const draft = await prepareToken(makeCustomerToken(serial), rules)
+    const id = tokenId(serial)
+    prepared.push({
+      draft,
+      record: {
+        ...draft.record,
+        id,
+        tenant_id: tenantId,
+        fingerprint: '',
+        created_by: owner,
+        created_at: created,
+      },
+      log: {
+        tenant_id: tenantId,
+        actor_id: owner,
+        actor_type: 'user',
+        entity_type: 'token',
+        entity_id: id,
+        operation: 'create',
+        message: 'Token created',
+        created_at: created,
+        trace_id: 'bench',
+      },
+    })
+  }
+  return prepared
+}
+
+/** Fingerprints, seals, digests and writes them, all in one unit of work. */
+export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<void> {
+  const { number } = await app.tenant()
+  await app.store.write(async (writer) => {
+    for (const { record, draft, log } of unit) {
+      const fingerprint = await writer.fingerprint(number, draft.fingerprintText)
+      const search = draft.searchValues
+      await writer.insert('token', number, { ...record, fingerprint }, { search, fresh: true })
+      await writer.log(number, log)
+    }
+  })
+}

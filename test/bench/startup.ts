@@ -1,0 +1,51 @@
+/**
+ * What a command costs from the first to the last moment of its process, against a Node that does nothing. Arguments:
+ * rounds, sizes of the vaults.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { measureInTurn, printRatio, printTimes, ratiosOf } from './figures.js'
+import { createFilledVault, type FilledVault, tokenId } from './filled-vault.js'
+
+const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
+const program = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+// Certificates that Node reads at every start would more than double the floor.
+const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
+
+try {
+  const vaults: [number, FilledVault][] = []
+  for (const tokens of sizes.split(',').map(Number))
+    vaults.push([tokens, await createFilledVault(place, tokens)])
+  const measured = await measureInTurn(Number(rounds), [
+    { name: 'node -e 0', measure: () => timeNode(['-e', '0']) },
+    { name: 'coffer --version', measure: () => timeNode([program, '--version']) },
+    { name: 'coffer --help', measure: () => timeNode([program, '--help']) },
+    ...vaults.map(([tokens, vault]) => ({
+      name: `coffer token get, ${tokens} tokens`,
+      measure: () => timeGet(tokens, vault),
+    })),
+  ])
+  printTimes('Whole process, key file', 'ms', measured)
+  const [smallest, largest] = [measured[3], measured.at(-1)]
+  if (smallest !== undefined && largest !== undefined && smallest !== largest)
+    printRatio(`${largest.name}, over the one of ${vaults[0]![0]}`, ratiosOf(largest, smallest))
+} finally {
+  rmSync(place, { recursive: true, force: true })
+}
+
+function timeGet(tokens: number, { directory, keyFile }: FilledVault): number {
+  const id = tokenId(Math.floor(Math.random() * tokens))
+  return timeNode([program, 'token', 'get', id, '--vault', directory, '--key-file', keyFile])
+}
+
+/** ms */
+function timeNode(words: readonly string[]): number {
+  const start = performance.now()
+  const { status, stderr } = spawnSync(process.execPath, words, { env, cwd: place, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${words.join(' ')} ended with ${status}: ${stderr}`)
+  return performance.now() - start
+}
