@@ -1,0 +1,42 @@
+/**
+ * `npm run test:nodes`: the tests of reactors once more under each Node that we support, whose binaries come from the
+ * registry. Which flags a child is given differs from version to version, so every one of them has to be seen.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const MAJORS = ['20', '22', '24', '26']
+const TESTS = ['reactor/runtime', 'reactor/programs', 'operations/reactor', 'abuse/reactors/attacks']
+
+const { platform, arch } = process
+const folder = mkdtempSync(join(tmpdir(), 'coffer-nodes-'))
+let failures = 0
+for (const major of MAJORS) {
+  const node = fetchNode(major)
+  if (node === undefined) {
+    console.log(`Node ${major}: skipped, there is no binary for ${platform} on ${arch} to be had`)
+    continue
+  }
+  for (const name of TESTS) {
+    const file = fileURLToPath(new URL(`${name}.test.js`, import.meta.url))
+    const { status, stdout } = spawnSync(node, [file], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+    const counts = /^# (\{ total: .*\})$/m.exec(stdout)?.[1] ?? 'no count'
+    console.log(`Node ${major}: ${name} ${status === 0 ? 'passed' : 'FAILED'} ${counts}`)
+    if (status !== 0) failures += 1
+  }
+}
+rmSync(folder, { recursive: true, force: true })
+process.exitCode = failures === 0 ? 0 : 1
+
+/** The path of the newest binary of this major version; undefined where none can be had. */
+function fetchNode(major: string): string | undefined {
+  const name = `node-${platform}-${arch}`
+  const prefix = join(folder, major)
+  const options = ['--no-audit', '--no-fund', '--no-save', '--ignore-scripts', '--prefix', prefix]
+  const { status } = spawnSync('npm', ['install', ...options, `${name}@${major}`], { stdio: 'ignore' })
+  const node = join(prefix, 'node_modules', name, 'bin', 'node')
+  return status === 0 && existsSync(node) ? node : undefined
+}
