@@ -13,7 +13,6 @@ const PARTS: Record<string, readonly string[]> = {
   vault: ['7', '0,1000,100000'],
   access: ['all'],
   http: ['3', '1', '1000,100000'],
-  reactor: ['5'],
   reactor: ['7'],
 }
 
