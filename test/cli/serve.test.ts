@@ -203,6 +203,33 @@ t.test('TLS is spoken with the certificate given', async (t) => {
   t.equal((await ended).code, 0)
 })
 
+t.test('open to others it warns, and its limits are those of its flags', async (t) => {
+  const place = workplaceFor(t)
+  const words = [
+    '--ephemeral',
+    '--host',
+    '0.0.0.0',
+    '--allow-remote',
+    '--rate-limit',
+    '2/h',
+    '--body-limit',
+    '1KiB',
+  ]
+  const { child, announcement, ended } = await startProcess(place, words)
+  t.match(announcement.url, /^http:\/\/localhost:\d+$/)
+  const key = announcement.applications.private?.key
+  const large = await request(announcement, key, 'POST /tokens', { type: 'token', data: 'x'.repeat(1024) })
+  t.equal(large.status, 413)
+  t.equal((await request(announcement, key, 'GET /tokens')).status, 200)
+  const limited = await request(announcement, key, 'GET /tokens')
+  t.equal(limited.status, 429)
+  t.match(limited.headers.get('retry-after'), /^1[78]\d\d$/)
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  t.equal(code, 0)
+  t.match(stderr, /Other machines can reach this server, and everything they send can be read on the way/)
+})
+
 t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
   const place = workplaceFor(t)
   const running = await startProcess(place, ['--ephemeral'])
