@@ -16,6 +16,8 @@ import {
 import type { Store } from '../store/store.js'
 
 const TENANTS_PER_PAGE = 1000
+/** How long a server that stops waits for the mail under way. */
+const STOP_MS = 2_000
 
 export interface PostPowers {
   /** The way to the server that `settings.url` names. */
@@ -70,6 +72,7 @@ class PostOffice implements LastingPost {
   readonly #timers = new Map<number, () => void>()
   #listener: PostListener | undefined
   #faults: unknown[] = []
+  readonly #mailers = new Set<Mailer>()
   #isClosed = false
 
   constructor(store: Store, powers: PostPowers) {
@@ -117,7 +120,11 @@ class PostOffice implements LastingPost {
     this.#isClosed = true
     for (const cancel of this.#timers.values()) cancel()
     this.#timers.clear()
+    const cancel = this.#powers.later(STOP_MS, () => {
+      for (const mailer of this.#mailers) mailer.close()
+    })
     await Promise.all(this.#rounds())
+    cancel()
   }
 
   #rounds(): Promise<void>[] {
@@ -159,6 +166,7 @@ class PostOffice implements LastingPost {
   ): Promise<void> {
     const mailer = await this.#powers.openMailer(settings)
     const { server } = mailer
+    this.#mailers.add(mailer)
     try {
       for (const [at, mail] of due.entries()) {
         if (this.#isClosed) return
@@ -172,6 +180,7 @@ class PostOffice implements LastingPost {
         if (isOver) return
       }
     } finally {
+      this.#mailers.delete(mailer)
       mailer.close()
     }
   }

@@ -40,7 +40,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
         return explain(error)
       }
     },
-    close: () => transport.close(),
+    close: () => transport.close({ force: true }),
   }
 }
 

@@ -39,6 +39,7 @@ export interface Mailer {
   readonly server: string
   /** Never rejects: what goes wrong is the delivery. */
   send(message: Message): Promise<Delivery>
+  /** What is under way fails now. */
   close(): void
 }
 

@@ -45,13 +45,21 @@ export interface Outcome {
 }
 
 /** A command that ends by itself. */
-export async function runCommand({ directory, env }: Workplace, words: readonly string[]): Promise<Outcome> {
+export function runCommand(place: Workplace, words: readonly string[]): Promise<Outcome> {
+  return startCommand(place, words).ended
+}
+
+/** A command that may be ended before. */
+export function startCommand(
+  { directory, env }: Workplace,
+  words: readonly string[],
+): { child: ChildProcess; ended: Promise<Outcome> } {
   const child = spawn(process.execPath, [bin, ...words], {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  return collect(child)
+  return { child, ended: collect(child) }
 }
 
 export interface ServerProcess {
