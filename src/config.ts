@@ -18,6 +18,11 @@ export interface Setting {
 
 /** Every global flag and its variable. */
 export const SETTINGS = {
+  profile: {
+    flag: '--profile <name>',
+    variable: 'COFFER_PROFILE',
+    description: 'the profile whose settings count where neither a flag nor a variable says something',
+  },
   vault: {
     flag: '--vault <directory>',
     variable: 'COFFER_VAULT',
@@ -102,7 +107,7 @@ export interface Config {
   readonly passphraseFile?: string
   readonly passphraseFd?: number
   readonly passphraseCommand?: string
-  /** The API key to act with, from the environment alone. */
+  /** The API key to act with, from the environment or a profile. */
   readonly apiKey?: string
   /** Whether the first line of standard input is the API key. */
   readonly apiKeyStdin: boolean
@@ -160,7 +165,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     input: flags.input !== false && !isTrue(env[SETTINGS.input.variable]),
     quiet: isSet('quiet'),
     yes: isSet('yes'),
-    directory: configDirectory(env),
+    directory: findConfigDirectory(env),
   })
 }
 
@@ -190,7 +195,7 @@ function readDescriptorNumber(text: string): number {
 }
 
 /** The XDG base directory specification's place for a user's configuration. */
-function configDirectory(env: Environment): string {
+export function findConfigDirectory(env: Environment): string {
   const base = env.XDG_CONFIG_HOME
   if (base?.startsWith('/')) return `${base}/coffer`
   const home = env.HOME ?? env.USERPROFILE

@@ -1,7 +1,7 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
 
 import { resolve } from 'node:path'
-import { readConfig } from '../config.js'
+import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault.js'
 import { VERSION } from '../version.js'
@@ -32,17 +32,24 @@ export async function main(process: ProcessLike): Promise<number> {
   }
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', interrupt)
+  // Until a profile is known, and where it is what is wrong, the environment is the process's own.
+  const settled = { env: process.env }
   try {
-    await runLine(process, argv, stop.signal)
+    await runLine(process, argv, stop.signal, settled)
     return 0
   } catch (error) {
-    return await reportFailure(process, argv, error)
+    return await reportFailure(process, argv, settled.env, error)
   } finally {
     release()
   }
 }
 
-async function runLine(process: ProcessLike, argv: readonly string[], signal: AbortSignal): Promise<void> {
+async function runLine(
+  process: ProcessLike,
+  argv: readonly string[],
+  signal: AbortSignal,
+  settled: { env: Environment },
+): Promise<void> {
   const { registry } = await import('../operations/all.js')
   const { parseLine } = await import('./program.js')
   const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)
@@ -50,8 +57,11 @@ async function runLine(process: ProcessLike, argv: readonly string[], signal: Ab
     await write(process.stdout, parsed.text)
     return
   }
-  const config = readConfig(parsed.flags, process.env)
-  const { stdin, stdout, stderr, env } = process
+  const { applyProfile } = await import('./profile.js')
+  settled.env = await applyProfile(parsed.flags, process.env)
+  const { env } = settled
+  const config = readConfig(parsed.flags, env)
+  const { stdin, stdout, stderr } = process
   const terminal = detectTerminal({ stdin, stdout, stderr, env, flags: config })
   const opened = new Set<Vault>()
   let hasOwnEnd = false
@@ -118,17 +128,22 @@ function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Pr
 }
 
 /** Says what went wrong on standard error and gives the code that goes with it. */
-async function reportFailure(process: ProcessLike, argv: readonly string[], error: unknown): Promise<number> {
+async function reportFailure(
+  process: ProcessLike,
+  argv: readonly string[],
+  env: Environment,
+  error: unknown,
+): Promise<number> {
   const { printProblem } = await import('./output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-  const format = wantsJson(process, argv) ? 'json' : 'table'
-  await printProblem(terminalForErrors(process), toProblem(error, reference), { format })
+  const format = wantsJson(env, argv) ? 'json' : 'table'
+  await printProblem(terminalForErrors(process, env), toProblem(error, reference), { format })
   return error instanceof CofferError ? error.exit : 1
 }
 
 /** Settings may be what is wrong, so this asks the line itself. */
-function wantsJson({ env }: ProcessLike, argv: readonly string[]): boolean {
+function wantsJson(env: Environment, argv: readonly string[]): boolean {
   const at = argv.indexOf('--output')
   const flag =
     at === -1 ? argv.find((word) => word.startsWith('--output='))?.slice('--output='.length) : argv[at + 1]
@@ -136,7 +151,6 @@ function wantsJson({ env }: ProcessLike, argv: readonly string[]): boolean {
   return format === 'json' || format === 'ndjson'
 }
 
-function terminalForErrors(process: ProcessLike): Terminal {
-  const { stdin, stdout, stderr, env } = process
+function terminalForErrors({ stdin, stdout, stderr }: ProcessLike, env: Environment): Terminal {
   return detectTerminal({ stdin, stdout, stderr, env, flags: {} })
 }

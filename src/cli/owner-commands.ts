@@ -96,6 +96,48 @@ export const OWNER_COMMANDS: readonly OwnerCommand[] = [
     run: async (desk) => (await import('./log.js')).verifyLog(desk),
   },
   {
+    name: 'profile set',
+    summary: 'Set a setting of a profile; the profile is made if it is not there.',
+    details:
+      'A profile holds what flags and variables could say, api-key included, and counts only where they say nothing.',
+    arguments: [
+      ['<profile>', 'its name'],
+      ['<setting>', 'the name of a flag without dashes, or api-key'],
+      ['[value]', 'left out, it is asked for; @FILE is what the file holds, - is standard input'],
+    ],
+    options: [],
+    examples: [
+      'coffer profile set support vault ~/vaults/support',
+      'coffer profile set support api-key < key.txt',
+    ],
+    run: async (desk, [profile, setting, value]) =>
+      (await import('./profile.js')).setInProfile(desk, profile!, setting!, value),
+  },
+  {
+    name: 'profile list',
+    summary: 'List your profiles and what they hold.',
+    arguments: [],
+    options: [],
+    examples: ['coffer profile list'],
+    run: async (desk) => (await import('./profile.js')).listProfiles(desk),
+  },
+  {
+    name: 'profile use',
+    summary: 'Choose the profile that counts from now on, or none.',
+    arguments: [['[profile]', 'its name; left out, no profile counts']],
+    options: [],
+    examples: ['coffer profile use support', 'coffer profile use'],
+    run: async (desk, [name]) => (await import('./profile.js')).useProfile(desk, name),
+  },
+  {
+    name: 'profile delete',
+    summary: 'Delete a profile.',
+    arguments: [['<profile>', 'its name']],
+    options: [],
+    examples: ['coffer profile delete support'],
+    run: async (desk, [name]) => (await import('./profile.js')).deleteProfile(desk, name!),
+  },
+  {
     name: 'config list',
     summary: 'List the settings of the vault.',
     arguments: [],

@@ -36,6 +36,7 @@ const NOUNS: Record<string, string> = {
   invite: 'Invite people to your tenant',
   vault: 'Look after the vault itself',
   config: 'Change the settings of the vault',
+  profile: 'Keep settings of yours under a name',
 }
 
 /**
@@ -116,7 +117,7 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     addOwnerCommands(group, noun, accept)
   }
   addVaultCommands(program, accept)
-  addOwnerCommands(addGroup(program, 'config'), 'config', accept)
+  for (const noun of ['config', 'profile']) addOwnerCommands(addGroup(program, noun), noun, accept)
   addServerCommands(program, accept)
   return program
 }
