@@ -6,6 +6,7 @@ import type { MailRecord } from '../domain/records.js'
 import {
   keepInOutbox,
   listWaiting,
+  listWaitingTenants,
   type Mailer,
   type MailSettings,
   messageOf,
@@ -15,9 +16,10 @@ import {
 } from '../operations/mail.js'
 import type { Store } from '../store/store.js'
 
-const TENANTS_PER_PAGE = 1000
 /** How long a server that stops waits for the mail under way. */
 const STOP_MS = 2_000
+/** After a fault of ours, which may be gone then. */
+const FAULT_PAUSE_MS = 30_000
 
 export interface PostPowers {
   /** The way to the server that `settings.url` names. */
@@ -105,13 +107,7 @@ class PostOffice implements LastingPost {
 
   async resume(listener: PostListener): Promise<void> {
     this.#listener = listener
-    for (let page = 1; ; page++) {
-      const { records, total } = await this.#store.read((reader) =>
-        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
-      )
-      for (const { number } of records) this.collect(number)
-      if (page * TENANTS_PER_PAGE >= total) return
-    }
+    for (const tenant of await listWaitingTenants(this.#store)) this.collect(tenant)
   }
 
   async close(): Promise<void> {
@@ -139,7 +135,10 @@ class PostOffice implements LastingPost {
       }
     } catch (error) {
       if (this.#listener === undefined) this.#faults.push(error)
-      else this.#listener.fault(error)
+      else {
+        this.#listener.fault(error)
+        this.#collectLater(tenant, FAULT_PAUSE_MS)
+      }
     } finally {
       this.#routes.delete(tenant)
     }
@@ -192,12 +191,17 @@ class PostOffice implements LastingPost {
 
   /** Without somebody who listens there is nobody who stays. */
   async #planNext(tenant: number, { due, nextAt }: Waiting): Promise<void> {
+    if (this.#listener === undefined) return
+    if (due.length > 0) this.#collectLater(tenant, 0)
+    if (due.length > 0 || nextAt === undefined) return
+    const now = await this.#store.read(async (reader) => reader.now)
+    this.#collectLater(tenant, Math.max(0, nextAt - now))
+  }
+
+  #collectLater(tenant: number, ms: number): void {
     this.#timers.get(tenant)?.()
     this.#timers.delete(tenant)
-    if (this.#listener === undefined || this.#isClosed) return
-    const now = await this.#store.read(async (reader) => reader.now)
-    if (due.length === 0 && nextAt === undefined) return
-    const ms = due.length > 0 ? 0 : Math.max(0, nextAt! - now)
+    if (this.#isClosed) return
     const cancel = this.#powers.later(ms, () => {
       this.#timers.delete(tenant)
       this.collect(tenant)

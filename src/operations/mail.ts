@@ -12,6 +12,7 @@ import { CofferError } from '../errors.js'
 import type { Store, StoreReader, StoreWriter } from '../store/store.js'
 
 const MAILS_PER_PAGE = 1000
+const TENANTS_PER_PAGE = 1000
 
 /** One mail, complete. `id` is its Message-ID, the same at every attempt. */
 export interface Message {
@@ -145,6 +146,23 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
   const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt, secret } = mail
   const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
   return composeLetter({ tenantName, email, linkExpiresAt, ...link })
+}
+
+/** Numbers of the tenants that have mail waiting, now or for later. */
+export async function listWaitingTenants(store: Store): Promise<number[]> {
+  const waiting: number[] = []
+  const where = { field: 'state', value: 'waiting' }
+  for (let page = 1; ; page++) {
+    const isLast = await store.read(async (reader) => {
+      const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
+      for (const { number } of records) {
+        const found = await reader.find('mail', number, { where, page: 1, size: 1 })
+        if (found.total > 0) waiting.push(number)
+      }
+      return page * TENANTS_PER_PAGE >= total
+    })
+    if (isLast) return waiting
+  }
 }
 
 /** The mail that shall be tried at `now`, and when the next one after it is due. */

@@ -55,6 +55,8 @@ t.test(
     await checkPage(t, page, 'unknown link')
     await page.goto(`${server.announcement.url}/`)
     await checkPage(t, page, 'reference')
+    t.match(server.printed.stderr, '/invitations/accept')
+    t.notMatch(server.printed.stderr, new URL(link).searchParams.get('token')!, 'no secret is in the log')
   },
 )
 

@@ -308,6 +308,20 @@ t.test(
   },
 )
 
+t.test('a fault of ours is told, and the mail tried again', async (t) => {
+  const vault = await open(t)
+  vault.state.answer = () => {
+    throw new TypeError('a fault')
+  }
+  await vault.resume()
+  await vault.invite('ada@example.com')
+  await vault.post().settle()
+  t.match(vault.faults, [{ message: 'a fault' }])
+  vault.state.answer = () => ({ outcome: 'sent' })
+  t.equal(await vault.tick(), 30_000)
+  t.equal(vault.sent.length, 1)
+})
+
 t.test('a post that was closed carries no more', async (t) => {
   const vault = await open(t)
   await vault.resume()
