@@ -2,15 +2,18 @@
  * The key hierarchy: a key slot of the vault's header opens the root key; from it derive the engine's keys and the
  * vault's own; tenants have random keys of their own. It knows nothing of files or records.
  */
-import type { Cipher, EngineKeys, Mac, Random } from '../store/store.js'
-import { createMac, deriveKey } from './mac.js'
+import type { Cipher, EngineKeys, Mac, Random, TextMac } from '../store/store.js'
+import { createMac, createTextMac, deriveKey } from './mac.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
+
+/** Digests of names that a tenant's keys remember, about 150 bytes each. */
+const REMEMBERED = 8192
 
 /** What sealing and finding the records of one tenant takes (the vault itself is tenant 0). */
 export interface TenantKeys {
   data: Cipher
-  index: Mac
+  index: TextMac
   fingerprint: Mac
   /** Zeroes the raw keys; nothing made with them opens afterwards. */
   wipe(): void
@@ -46,7 +49,7 @@ export function createKeyring(primitives: Primitives, random: Random, root: Uint
   const cipher = (purpose: string) => createCipher(primitives, random, derive(purpose))
   const openTenant = (raw: RawTenantKeys): TenantKeys => ({
     data: createCipher(primitives, random, raw.data),
-    index: createMac(primitives, raw.index),
+    index: createTextMac(primitives, raw.index, REMEMBERED),
     fingerprint: createMac(primitives, raw.fingerprint),
     wipe: () => {
       for (const key of [raw.data, raw.index, raw.fingerprint]) primitives.wipe(key)

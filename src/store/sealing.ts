@@ -6,21 +6,21 @@ import { lookupsOf } from '../domain/lookups.js'
 import { KINDS, type Kind, type RecordOf } from '../domain/records.js'
 import { type Lookup, searchLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
+import { asBuffer } from './bytes.js'
 import type { RecordKeys, Row } from './store.js'
 
 const ID_BYTES = 16
 const KEY_BYTES = 8
 const REVISION_BYTES = 8
-
-const utf8 = new TextEncoder()
-const text = new TextDecoder('utf-8', { fatal: true })
+const HALF = 2 ** 32
+const HALF_BYTES = 4
 
 /** The row of which a seal is a part. */
 export type Place = Pick<Row, 'id' | 'rev'>
 
 /** The sealed bytes of `record` as the version `rev` of the row `id`. */
 export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordOf[Kind]): Uint8Array {
-  const plain = utf8.encode(JSON.stringify(record))
+  const plain = Buffer.from(JSON.stringify(record), 'utf8')
   const sealed = keys.data.seal(plain, associate(id, rev))
   plain.fill(0)
   return sealed
@@ -69,7 +69,7 @@ export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): 
   if (plain === undefined) {
     throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
   }
-  const record = JSON.parse(text.decode(plain)) as RecordOf[Kind]
+  const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)
   return record
 }
@@ -78,28 +78,36 @@ export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): 
 function associate(id: Uint8Array, revision: number): Uint8Array {
   const bytes = new Uint8Array(ID_BYTES + REVISION_BYTES)
   bytes.set(id, 0)
-  new DataView(bytes.buffer).setBigUint64(ID_BYTES, BigInt(revision), true)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(ID_BYTES, revision % HALF, true)
+  view.setUint32(ID_BYTES + HALF_BYTES, Math.floor(revision / HALF), true)
   return bytes
 }
 
 /** JSON keeps the parts apart, whatever they hold. */
 function digest(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
-  return keys.index(utf8.encode(JSON.stringify(parts)), length)
+  return keys.index.digest(JSON.stringify(parts), length)
+}
+
+function recall(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
+  return keys.index.recall(JSON.stringify(parts), length)
 }
 
 /** The row id of a record. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
-  return digest(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
+  return recall(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
 }
 
 /** The key of one thing that records of a kind are found by. */
 export function digestKey(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
-  return digest(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
+  const isValue = field === 'search' || field.startsWith('metadata.')
+  const make = isValue ? digest : recall
+  return make(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
 }
 
 /** The key that every record of a kind carries. */
 export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
-  return digest(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
+  return recall(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
 }
 
 /** "All of this kind" first, then each pair once. */

@@ -83,7 +83,7 @@ export class BlockCache {
     return this.#segments++
   }
 
-  get(segment: number, section: Section, number: number, open: () => Buffer): Buffer {
+  get(segment: number, section: Section | typeof RECORD, number: number, open: () => Buffer): Buffer {
     // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
     const key = (segment * 8 + section) * 2 ** 24 + number
     const young = this.#young.get(key)
@@ -99,6 +99,10 @@ export class BlockCache {
     return block
   }
 }
+
+/** Beside the sections' blocks the cache keeps small records as they are sealed; they are asked for again and again. */
+const RECORD = 7
+const KEPT_RECORD = 4096
 
 export class Segment {
   readonly name: SegmentName
@@ -202,7 +206,8 @@ export class Segment {
   /** The row as it was written; its keys stay in the index and are not given back. */
   row(number: number): StoredRow {
     const { offset, length, ...entry } = this.entry(number)
-    const bytes = this.#readExactly(offset, length)
+    const read = () => this.#readExactly(offset, length)
+    const bytes = length > KEPT_RECORD ? read() : this.#place.cache.get(this.#serial, RECORD, number, read)
     const row = { ...entry, keys: NOTHING }
     if (this.name.family === 'records') return { ...row, sealed: bytes }
     return { ...row, chain: bytes.subarray(0, CHAIN), sealed: bytes.subarray(CHAIN) }

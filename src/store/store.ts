@@ -217,10 +217,17 @@ export interface EngineKeys {
   chain: Mac
 }
 
+/** Keyed BLAKE2b over text (UTF-8) under one bound key; `length` 16 to 64 bytes. */
+export interface TextMac {
+  digest(text: string, length: number): Uint8Array
+  /** The same, remembered: for names that are asked for again and again, never for values. */
+  recall(text: string, length: number): Uint8Array
+}
+
 /** What the records of one tenant are sealed, found and fingerprinted with. */
 export interface RecordKeys {
   data: Cipher
-  index: Mac
+  index: TextMac
   fingerprint: Mac
 }
 
