@@ -5,10 +5,12 @@
 import 'ses'
 import { Buffer } from 'node:buffer'
 import { inspect } from 'node:util'
+import { clone } from './clone.js'
 import { createCryptoFacade, createWebCrypto } from './crypto-facade.js'
+import { AbortController, AbortSignal, Event, EventTarget } from './events-facade.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
 import { type Epoch, shield } from './shield.js'
-import { AbortController, AbortSignal, type createFetch, Headers, Request, Response } from './web-facade.js'
+import { type createFetch, Headers, Request, Response } from './web-facade.js'
 
 /** Stands on the first line before the code, so that lines stay what they are. */
 const WRAPPER = '(function (exports, require, module) {'
@@ -106,6 +108,9 @@ function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
     Response,
     AbortController,
     AbortSignal,
+    Event,
+    EventTarget,
+    structuredClone: (value: unknown) => clone(value),
   })
 }
 

@@ -3,6 +3,7 @@
  * may connect. It knows nothing of which hosts are allowed.
  */
 import { Buffer } from 'node:buffer'
+import type { AbortSignal } from './events-facade.js'
 
 /** What the host is asked for. Bodies travel as base64. */
 export interface FetchRequest {
@@ -212,52 +213,6 @@ function toBytes(body: unknown): { bytes: Bytes; type?: string } {
       ? 'application/x-www-form-urlencoded;charset=UTF-8'
       : 'text/plain;charset=UTF-8'
   return { bytes: new Uint8Array(Buffer.from(String(body))), type }
-}
-
-type AbortListener = (event: { type: 'abort'; target: AbortSignal }) => void
-
-export class AbortSignal {
-  readonly #listeners = new Set<AbortListener>()
-  #reason: unknown
-  #isAborted = false
-  onabort: AbortListener | null = null
-
-  get aborted(): boolean {
-    return this.#isAborted
-  }
-  get reason(): unknown {
-    return this.#reason
-  }
-  throwIfAborted(): void {
-    if (this.#isAborted) throw this.#reason
-  }
-  addEventListener(type: unknown, listener: AbortListener): void {
-    if (type === 'abort' && typeof listener === 'function') this.#listeners.add(listener)
-  }
-  removeEventListener(_type: unknown, listener: AbortListener): void {
-    this.#listeners.delete(listener)
-  }
-  /** The controller's way in; harmless in other hands, which could abort through it just as well. */
-  static end(signal: AbortSignal, reason: unknown): void {
-    if (signal.#isAborted) return
-    signal.#isAborted = true
-    signal.#reason = reason ?? abortError()
-    for (const listener of [signal.onabort, ...signal.#listeners])
-      listener?.({ type: 'abort', target: signal })
-  }
-}
-
-export class AbortController {
-  readonly signal = new AbortSignal()
-  abort(reason?: unknown): void {
-    AbortSignal.end(this.signal, reason)
-  }
-}
-
-function abortError(): Error {
-  const error = new Error('This operation was aborted')
-  Object.defineProperty(error, 'name', { value: 'AbortError' })
-  return error
 }
 
 /** `fetch` over one call of the host. */

@@ -542,3 +542,33 @@ t.test('a run of the owner reads its tokens, and nothing is shown to another ten
     200,
   )
 })
+
+t.test('the client goes by the prefix of the server, and limits by the settings of the vault', async (t) => {
+  const other = await openTestVault()
+  t.teardown(() => other.app.close())
+  await other.app.command('config set', { name: 'reactors.time_limit_ms', text: '200' })
+  await other.app.command('config set', { name: 'reactors.result_limit_bytes', text: '1024' })
+  await other.app.command('config set', { name: 'reactors.isolation', text: 'process' })
+  other.app.configureReactors({ prefix: 'bt', allowNet: ['localhost:1'] })
+  const run = async (code: string, args: Json = {}) => {
+    const formula = (await other.ask('formula create', formulaBody(code))) as { id: string }
+    const { id } = (await other.ask('reactor create', { name: 'r', formula: { id: formula.id } })) as {
+      id: string
+    }
+    return other.ask('reactor react', { id, args })
+  }
+  t.same(await run('module.exports = async (req) => ({ raw: Object.keys(req) })'), {
+    raw: ['args', 'configuration', 'bt'],
+  })
+  t.match(await failureOf(run('module.exports = async () => { for (;;); }')), {
+    code: 'reactor_timeout',
+    status: 408,
+    message: /200 ms/,
+  })
+  t.match(await failureOf(run('module.exports = async () => ({ raw: "x".repeat(1023) })')), {
+    errors: { error: [/1025 bytes; at most 1024/] },
+  })
+  t.match(await failureOf(run('module.exports = async () => fetch("http://localhost:1/")')), {
+    errors: { error: [/ECONNREFUSED/] },
+  })
+})

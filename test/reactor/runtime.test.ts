@@ -355,6 +355,14 @@ t.test('buffers, URLs, text, dates, numbers and locales work as documented', asy
       ],
     ],
     [
+      `const d = { a: [1, new Date(0), { b: null }], m: new Map([['k', new Set([2])]]), f: new Float64Array([1.5]), e: new TypeError('t') }; d.self = d; const c = structuredClone(d); return [c !== d && c.self === c, c.a, c.m.get('k').has(2), c.f[0], c.f !== d.f, c.e.name, (() => { try { structuredClone(() => 1) } catch (e) { return e.name } })()]`,
+      [true, [1, '1970-01-01T00:00:00.000Z', { b: null }], true, 1.5, true, 'TypeError', 'TypeError'],
+    ],
+    [
+      `const seen = []; const t = new EventTarget(); t.addEventListener('a', (e) => seen.push(e.type), { once: true }); t.addEventListener('a', { handleEvent: (e) => e.preventDefault() }); return [t.dispatchEvent(new Event('a', { cancelable: true })), t.dispatchEvent(new Event('a')), seen]`,
+      [false, true, ['a']],
+    ],
+    [
       `const c = new AbortController(); const seen = []; c.signal.addEventListener('abort', () => seen.push(1)); c.abort(); c.abort(); return [c.signal.aborted, seen.length, c.signal.reason.name]`,
       [true, 1, 'AbortError'],
     ],

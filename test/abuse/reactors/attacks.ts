@@ -272,6 +272,18 @@ const escaping = rows(
     'the main module': 'return require.main',
     'a loader of module': 'return module.constructor._load',
     'process.binding': 'return globalThis.process?.binding("fs")',
+    'process in a compartment of its own': 'return typeof new Compartment({}).evaluate("globalThis.process")',
+    'a module in a compartment of its own': 'return (await new Compartment({}).import("fs")).namespace',
+    'an import hook':
+      'return (await new Compartment({ globals: {}, __options__: true, importHook: async () => ({ imports: [], exports: [], execute() {} }) }).import("node:fs")).namespace?.readFileSync',
+    'another lockdown': 'return globalThis.lockdown?.()',
+    'the stacks that the lockdown keeps': 'return globalThis.getStackString',
+    'the details that assert keeps':
+      'try { assert.fail(assert.details`x ${1}`) } catch (e) { return e.stack || undefined }',
+    'process through the constructor of events':
+      'return typeof new Event("a").constructor.constructor("return process")()',
+    'process through a clone':
+      'return typeof structuredClone(new Error("x")).constructor.constructor("return process")()',
     WebAssembly: 'return typeof WebAssembly',
     'shared memory': 'return typeof SharedArrayBuffer',
     'waiting on shared memory': 'return typeof Atomics',
