@@ -10,7 +10,7 @@ import { chooseFormat, printNotice, printResult, printWarning } from './output.j
 import { findTenantChoice } from './tenant-choice.js'
 import { write } from './terminal.js'
 
-const COLUMNS = ['id', 'to', 'state', 'link', 'created_at']
+const COLUMNS = ['id', 'to', 'state', 'link_expires_at', 'created_at']
 const LARGEST_PAGE = 100
 
 /** All mail, or the one called `id` as its reader would see it. @throws CofferError `not_found`, `usage` */
@@ -39,7 +39,7 @@ export async function showOutbox(
 async function printLetter({ terminal }: Desk, letter: OutboxLetter): Promise<void> {
   const { to, subject, text } = letter
   await write(terminal.stdout, displayLines(`To: ${to}\nSubject: ${subject}\n\n${text}`))
-  await printNotice(terminal, describeMail(letter))
+  await printNotice(terminal, STATES[letter.state](letter)[0])
 }
 
 /** @throws CofferError `not_found` for a link that opens nothing, `usage` for what is no link */

@@ -92,7 +92,7 @@ const UNREACHABLE: Record<string, string> = {
 function explain(error: unknown): Delivery {
   const { code = '', responseCode = 0 } = error as { code?: string; responseCode?: number }
   const cause = UNREACHABLE[code]
-  if (cause !== undefined) return { outcome: 'unreachable', reason: describeCertificate(error) ?? cause }
+  if (cause !== undefined) return { outcome: 'unreachable', reason: describeCause(error) ?? cause }
   // RFC 5321, 4.2.1: 5yz is for good, 4yz is for now.
   if (responseCode >= 500) return { outcome: 'refused', reason: `it refuses this mail (${responseCode}).` }
   if (responseCode >= 400)
@@ -102,10 +102,11 @@ function explain(error: unknown): Delivery {
   return { outcome: 'postponed', reason: `something went wrong (${code || 'unknown reason'}).` }
 }
 
-/** Of all failures of TLS this is the one that somebody can do something about here. */
-function describeCertificate(error: unknown): string | undefined {
+/** What somebody can do something about. */
+function describeCause(error: unknown): string | undefined {
   const { message, cause } = error as { message?: string; cause?: { code?: string } }
   const text = `${cause?.code ?? ''} ${message ?? ''}`
+  if (/ECONNREFUSED/.test(text)) return 'nobody listens there.'
   return /certificate|CERT|altnames/i.test(text)
     ? 'its certificate is not trusted. Give the authority with: coffer config set mail.ca @ca.pem'
     : undefined
