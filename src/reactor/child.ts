@@ -25,7 +25,8 @@ export interface Guest {
   readonly ready: Promise<boolean>
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>
-  send(message: HostMessage): void
+  /** Resolves once the guest's pipe took all of it, or nobody is there to read it any more; it never rejects. */
+  send(message: HostMessage): Promise<void>
   /** At once, and not to be caught. */
   kill(): void
 }
@@ -80,8 +81,12 @@ class GuestProcess implements Guest {
     return this.#child.pid
   }
 
-  send(message: HostMessage): void {
-    this.#child.stdin?.write(encodeFrame(message))
+  send(message: HostMessage): Promise<void> {
+    const { stdin } = this.#child
+    if (stdin === null) return Promise.resolve()
+    return new Promise((resolve) => {
+      stdin.write(encodeFrame(message), () => resolve())
+    })
   }
 
   kill(): void {

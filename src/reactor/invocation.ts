@@ -89,7 +89,7 @@ export class Invocation {
     }
     this.#cancel = [powers.clock.after(limits.timeMs, () => this.breach('time'))]
     this.#watchMemory()
-    guest.send(work)
+    void guest.send(work)
   }
 
   /** Ends the guest, and the invocation with it. */
@@ -160,9 +160,10 @@ export class Invocation {
 
   async #answerCall(call: Call): Promise<void> {
     const answer = await this.#perform(call)
-    this.#running -= 1
     if (this.#isAnswered) return
-    this.#guest.send(answer)
+    // Code that does not read its answers would gather them in the host, beyond every limit of its own.
+    await this.#guest.send(answer)
+    this.#running -= 1
     this.#startCalls()
   }
 

@@ -56,8 +56,11 @@ class FakeGuest implements Guest {
       this.#end = resolve
     })
   }
-  send(message: HostMessage): void {
+  /** Whether it reads what it is sent. */
+  isReading = true
+  send(message: HostMessage): Promise<void> {
     this.sent.push(message)
+    return this.isReading ? Promise.resolve() : new Promise(() => undefined)
   }
   say(...messages: GuestMessage[]): void {
     for (const message of messages) this.listener?.message(message)
@@ -333,6 +336,25 @@ t.test('calls are answered, at most eight at a time, and refused ones carry thei
   await running
 })
 
+t.test('a child that reads no answers is given no more than eight of them to keep', async (t) => {
+  const { clock, guests, run } = setUp({ limits: { ...DEFAULT_SETTINGS.limits, timeMs: 500 } })
+  let served = 0
+  const client = async () => {
+    served += 1
+    return 'large'
+  }
+  const running = run('a', { client })
+  await settle()
+  guests[0]!.isReading = false
+  for (let call = 1; call <= 30; call++)
+    guests[0]!.say({ kind: 'call', call, name: 'tokens.list', args: '[]' })
+  await settle()
+  t.equal(served, 8)
+  t.equal(guests[0]!.sent.filter(({ kind }) => kind === 'reply').length, 8)
+  await clock.turn(500)
+  t.match(await running, { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } })
+})
+
 t.test('a child that does not start is unavailable, and is not waited for longer', async (t) => {
   const { clock, guests, run } = setUp({}, { isReady: false })
   const dead = run('a')
@@ -364,6 +386,24 @@ t.test('closing kills every child and refuses what comes after', async (t) => {
   t.match(await running, { outcome: { kind: 'failure', error: { code: 'unavailable' } } })
   t.ok(guests[0]!.isKilled)
   await t.rejects(run('a'), { code: 'unavailable' })
+})
+
+t.test('a pool that retires does what it was asked for, and keeps nobody', async (t) => {
+  const { guests, pool, run } = setUp({ mostChildren: 2, spares: 1 })
+  const idle = run('a')
+  await settle()
+  guests[0]!.answer()
+  await idle
+  await settle()
+  const [running, waiting] = [run('b'), run('c')]
+  await settle()
+  pool.retire()
+  for (const guest of guests) guest.answer()
+  await settle()
+  for (const guest of guests) guest.answer()
+  t.match([await running, await waiting], [{ outcome: { raw: 1 } }, { outcome: { raw: 1 } }])
+  await settle()
+  t.ok(guests.every(({ isKilled }) => isKilled))
 })
 
 t.test('a spare stands ready once the first run was seen, for whoever comes', async (t) => {
