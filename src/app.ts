@@ -17,6 +17,7 @@ import { sweepExpired } from './operations/expiry.js'
 import { type Host, type Outcome, perform } from './operations/perform.js'
 import type { ReactorOptions, ReactorRuntime } from './operations/reactor-runtime.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
+import type { Reactors } from './reactor/start.js'
 import { FileEngine } from './store/file-engine.js'
 import type { Ownership } from './store/ownership.js'
 import { createSealedStore } from './store/sealed-store.js'
@@ -67,7 +68,7 @@ export function createApp(parts: {
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let reactorOptions: ReactorOptions = {}
-  let reactors: Promise<ReactorRuntime> | undefined
+  let reactors: Promise<Reactors> | undefined
   let closing: Promise<void> | undefined
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
@@ -95,9 +96,9 @@ export function createApp(parts: {
     configureReactors: (options) => {
       reactorOptions = { ...reactorOptions, ...options }
     },
-    reactors: () => {
-      reactors ??= store.read(readSettings).then(({ values }) => openReactors(reactorOptions, values))
-      return reactors
+    reactors: async (values) => {
+      reactors ??= import('./reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions))
+      return (await reactors).fit(values)
     },
     hashSecret: async (text, reader) => {
       secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
@@ -113,7 +114,7 @@ export function createApp(parts: {
       return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
     },
     close: () => {
-      closing ??= stopReactors(reactors)
+      closing ??= Promise.resolve(reactors?.then((running) => running.close()))
         .then(() => post.close())
         .then(() => store.close())
         .finally(() => {
@@ -134,19 +135,10 @@ async function answerAsked(app: App, { operation, input, as }: Asked): Promise<O
   return perform(app, caller, definition, input, app.createUuid())
 }
 
-/** What runs people's code without a vault, as a vault that was just made would. @throws CofferError `usage` */
-export async function openReactors(
-  options: ReactorOptions,
-  values: Readonly<Record<string, unknown>> = {},
-): Promise<ReactorRuntime> {
+/** What runs people's code without a vault, as one that was just made would. @throws CofferError `usage` */
+export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
   const { startReactors } = await import('./reactor/start.js')
-  return startReactors(values, options)
-}
-
-/** Reactors that could not be started leave nothing to stop; whoever asked for them was told why. */
-async function stopReactors(reactors: Promise<ReactorRuntime> | undefined): Promise<void> {
-  const running = await reactors?.catch(() => undefined)
-  await running?.close()
+  return startReactors({}, options)
 }
 
 function requireUpkeep(upkeep: Upkeep | undefined): Upkeep {

@@ -98,7 +98,9 @@ interface ExplainInput {
 
 /** What is wrong with `code` before anything calls it; null for nothing. */
 async function checkCode(app: App, { code }: Record<string, unknown>): Promise<unknown> {
-  const { fault } = await (await app.reactors()).check(String(code))
+  const settings = await app.store.read((reader) => reader.get('settings', 0, 'vault'))
+  const reactors = await app.reactors(settings?.values ?? {})
+  const { fault } = await reactors.check(String(code))
   return fault === undefined ? null : { message: fault.message, errors: fault.errors }
 }
 

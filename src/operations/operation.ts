@@ -8,7 +8,7 @@ import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Durability, Random, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
-import type { ReactorRuntime } from './reactor-runtime.js'
+import type { FindReactors } from './reactor-runtime.js'
 import type { Infer, ObjectSchema } from './schema.js'
 
 /** Everything a handler can reach. Time and data are those of one unit of work. */
@@ -44,7 +44,7 @@ export interface Session {
   /** Told of mail once the unit that wrote it is committed. */
   readonly post: Post
   /** What runs people's code; started when first asked for. */
-  reactors(): Promise<ReactorRuntime>
+  readonly reactors: FindReactors
   /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /** Performs another operation for another caller, as if they had asked. */

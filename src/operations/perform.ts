@@ -18,7 +18,7 @@ import {
   parseRoute,
   type Session,
 } from './operation.js'
-import type { ReactorRuntime } from './reactor-runtime.js'
+import type { FindReactors } from './reactor-runtime.js'
 import type { ObjectSchema } from './schema.js'
 
 /** The effects that operations are given. */
@@ -29,7 +29,7 @@ export interface Host {
   createUuid(): string
   expressions(): Promise<Expressions>
   /** What runs people's code; started when first asked for. */
-  reactors(): Promise<ReactorRuntime>
+  readonly reactors: FindReactors
   /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */

@@ -47,8 +47,9 @@ export const react = operation({
   log: { operation: 'react', message: 'Reactor invoked' },
   async runDetached(session, input): Promise<ReactorResponse> {
     // Both units only note what was used and run; tokens are created, and synced, in one of their own.
-    const { invocation, actor } = await session.inUnit((context) => prepare(context, session, input), 'soon')
-    const reactors = await session.reactors()
+    const prepared = await session.inUnit((context) => prepare(context, session, input), 'soon')
+    const { invocation, actor, settings } = prepared
+    const reactors = await session.reactors(settings)
     const run = await reactors.run(invocation)
     const { response, error } = await conclude(session, actor, run)
     await session.inUnit(async (context) => {
@@ -65,6 +66,8 @@ interface Prepared {
   invocation: Invocation
   /** Who tokenizes what the code returns. */
   actor: Caller
+  /** Of the vault. */
+  settings: Readonly<Record<string, unknown>>
 }
 
 async function prepare(
@@ -75,12 +78,13 @@ async function prepare(
   const reactor = await requireReactor(context, id)
   const formula = await requireFormulaOf(context, reactor)
   const application = await findApplicationOf(context, reactor)
-  const settings = await context.store.get('settings', 0, 'vault')
-  const undeclared = settingOf(settings?.values ?? {}, 'reactors.undeclared_args')
+  const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const undeclared = settingOf(settings, 'reactors.undeclared_args')
   const detokenized = await detokenize(context, args)
   const bound = application === undefined ? undefined : boundCaller(context, application)
   return {
     actor: bound ?? context.caller,
+    settings,
     invocation: {
       tenant: context.caller.tenant,
       reactor: reactor.id,

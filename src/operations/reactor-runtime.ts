@@ -59,6 +59,8 @@ export interface ReactorRuntime {
   run(invocation: Invocation): Promise<ReactorRun>
   /** @throws CofferError `unavailable` as `run` does. */
   check(code: string): Promise<CompileReport>
+  /** Ends every child once it has nothing to do; what was asked for before is still done. */
+  retire(): void
   /** Kills every child; what still runs ends as `unavailable`. */
   close(): Promise<void>
 }
@@ -74,3 +76,6 @@ export interface ReactorOptions {
   /** Children started ahead of need: worth it where there is more to come. */
   spares?: number
 }
+
+/** The runtime as the vault's settings want it now: `values` are those that are kept. @throws CofferError `usage` */
+export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

@@ -107,7 +107,7 @@ interface Job {
 }
 
 export class ReactorPool implements ReactorRuntime {
-  readonly #settings: PoolSettings
+  #settings: PoolSettings
   readonly #powers: PoolPowers
   readonly #members = new Set<Member>()
   readonly #waiting: Job[] = []
@@ -144,6 +144,11 @@ export class ReactorPool implements ReactorRuntime {
     const failure =
       last.kind === 'failed' ? toError(last.failure) : new CofferError('internal', 'No report came.')
     return { fault: failure, args: [], configuration: [] }
+  }
+
+  retire(): void {
+    this.#settings = { ...this.#settings, isolation: 'process', spares: 0 }
+    for (const member of [...this.#members]) if (!member.isBusy) this.#discard(member)
   }
 
   async close(): Promise<void> {

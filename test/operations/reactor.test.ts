@@ -571,4 +571,10 @@ t.test('the client goes by the prefix of the server, and limits by the settings 
   t.match(await failureOf(run('module.exports = async () => fetch("http://localhost:1/")')), {
     errors: { error: [/ECONNREFUSED/] },
   })
+  await other.app.command('config set', { name: 'reactors.time_limit_ms', text: '100' })
+  t.match(
+    await failureOf(run('module.exports = async () => { for (;;); }')),
+    { message: /100 ms/ },
+    'from the next run on',
+  )
 })
