@@ -1,5 +1,6 @@
 /** Changing what opens a vault, while it may be open elsewhere: whoever holds its root key writes the new header. */
 import {
+  checkSlotCount,
   createSlot,
   openSlot,
   parseSlots,
@@ -63,11 +64,15 @@ export async function changeKeySlots(
     const slots = await change({
       slots: sealed.slots,
       openedBy: slot,
-      add: async (next) =>
-        createSlot(powers, { root, secret: await toNewSecret(next, header.vault, random), created }),
+      add: async (next) => {
+        // Only an addition saves a key file, and that before its slot is written: one to nothing would confuse.
+        if (next.kind === 'key-file') checkSlotCount(sealed.slots.length + 1)
+        return createSlot(powers, { root, secret: await toNewSecret(next, header.vault, random), created })
+      },
     })
     if (slots.length === 0)
       throw new CofferError('conflict', 'The last key slot stays: nothing else opens the vault.')
+    checkSlotCount(slots.length)
     const next = sealHeader(primitives, { ...sealed, slots: [...slots] }, root)
     primitives.wipe(root)
     await vault.command('vault replace-header', { header: next, replaces: header.mac })

@@ -24,6 +24,8 @@ export const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 const LEAST_N = 2 ** 14
 const MOST_MEMORY_BYTES = 256 * 1024 * 1024
 const MOST_P = 4
+// Each may take the most time that a slot may, before a wrong passphrase is known to be one.
+const MOST_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
 const SLOT_ID_BYTES = 5
@@ -149,12 +151,21 @@ export function sealHeader(
   return { ...header, mac: base64(headerDigest(primitives, header, root)) }
 }
 
+/** @throws CofferError `conflict` for more slots than a header may hold. */
+export function checkSlotCount(count: number): void {
+  if (count <= MOST_SLOTS) return
+  throw new CofferError(
+    'conflict',
+    `A vault has at most ${MOST_SLOTS} key slots. Remove one first: coffer vault keys remove SLOT`,
+  )
+}
+
 /**
  * `slots` as a header file holds them, checked for shape and bounds.
  * @throws CofferError `vault_damaged`
  */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
-  if (slots.every(isSlot)) return [...slots]
+  if (slots.length <= MOST_SLOTS && slots.every(isSlot)) return [...slots]
   throw new CofferError(
     'vault_damaged',
     'vault.json holds a key slot that Coffer did not write. Run: coffer vault verify',
@@ -173,6 +184,8 @@ function isBoundedCost(kdf: (ScryptCost & { salt: string }) | null | undefined):
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
   if (n < LEAST_N || (n & (n - 1)) !== 0) return false
+  // RFC 7914, section 2: n is less than 2^(16·r), which only r = 1 can break here.
+  if (r === 1 && n >= 2 ** 16) return false
   return 128 * n * r <= MOST_MEMORY_BYTES && p <= MOST_P
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -145,6 +145,16 @@ t.test('a new passphrase replaces the old one; slots come and go, but never the 
   })
   t.match(last, { code: 5, stderr: /last key slot/ })
   t.equal(await opens('--passphrase-file', second), 0)
+})
+
+t.test('a vault has sixteen key slots at most, and no key file is saved beyond them', async (t) => {
+  const bench = await createBench(t)
+  await fill(bench)
+  const add = (name: string) => bench.run(['vault', 'keys', 'add', '--new-key-file', name])
+  for (let slot = 2; slot <= 16; slot++) t.equal((await add(`k${slot}`)).code, 0)
+  t.match(await add('k17'), { code: 5, stderr: /at most 16 key slots/ })
+  t.notOk(existsSync(join(bench.place, 'k17')))
+  t.equal((await bench.run(['token', 'list', '--key-file', join(bench.place, 'k16')])).code, 0)
 })
 
 t.test('after rekeying everything is there, under other keys, and still found', async (t) => {

@@ -139,6 +139,7 @@ t.test(
       { n: 2 ** 14 + 1 },
       { n: 2 ** 17, r: 32 },
       { p: 5 },
+      { n: 2 ** 16, r: 1 },
       { p: 0 },
       { r: 1.5 },
       { n: '16384' },
@@ -152,6 +153,12 @@ t.test(
     t.throws(() => parseSlots([{ id: 'a', kind: 'tape', created, wrapped: '' }]), { code: 'vault_damaged' })
     t.throws(() => parseSlots([{ ...slot, kdf: null }]), { code: 'vault_damaged' })
     t.same(parseSlots([slot]), [slot])
+    t.same(parseSlots(Array(16).fill(slot)).length, 16)
+    t.throws(
+      () => parseSlots(Array(17).fill(slot)),
+      { code: 'vault_damaged' },
+      'more than anybody has time for',
+    )
   },
 )
 
