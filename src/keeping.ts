@@ -62,7 +62,7 @@ export function readHolder(place: Place): Holder | undefined {
 export async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
   const effects = completeEffects(place)
   const secret = toSecret(await choose(await lockedVault(effects)))
-  return owning(effects, async () => {
+  return owningMeanwhile(effects, async () => {
     const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
     const { learn, check } = createRowCheck(keyring)
     const options = ledgerOptions(effects, header, keyring)
@@ -107,7 +107,7 @@ export async function rekey(
   const effects = completeEffects(place)
   const { random, role, clock } = effects
   const secret = toSecret(await choose(await lockedVault(effects)))
-  return owning(effects, async () => {
+  return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
     const present = ledgerOptions(effects, header, keyring)
@@ -144,6 +144,15 @@ export async function rekey(
     })
     const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
     return { dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+  })
+}
+
+/** Keeps the vault to itself for as long as `work` lasts. */
+async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
+  return owning(effects, async (ownership) => {
+    const result = await work()
+    ownership.release()
+    return result
   })
 }
 

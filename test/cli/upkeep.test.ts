@@ -81,6 +81,7 @@ t.test('a vault whose state is gone can still say what is readable', async (t) =
   const { code, stdout } = await bench.run(['vault', 'verify'])
   t.equal(code, 7)
   t.match(JSON.parse(stdout), { ok: false, findings: [{ place: 'state' }], readable: { logs: 6 } })
+  t.same(await bench.ask(['vault', 'lock']), { held: false }, 'looking lets go of the vault')
 })
 
 t.test('a backup becomes the same vault again, and opens with what opened it then', async (t) => {
@@ -177,6 +178,7 @@ t.test('after rekeying everything is there, under other keys, and still found', 
   await bench.ask(['vault', 'backup', 'old'])
   const before = await bench.ask(withoutLog.token)
   t.match(await bench.ask(['vault', 'rekey', '--yes']), { dropped_slots: [] })
+  t.same(await bench.ask(['vault', 'lock']), { held: false }, 'it lets go of the vault')
   t.same(await bench.ask(withoutLog.token), before, 'tokens, fingerprints included')
   t.match(
     await bench.ask(['token', 'search', '--query', 'data:"name 3" AND metadata.index:3 AND container:/c1/*']),
