@@ -4,7 +4,7 @@
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { type App, createApp, createFirstTenant } from './app.js'
 import { type FileKey, formatKeyFile, parseKeyFile } from './crypto/key-file.js'
 import {
@@ -29,7 +29,7 @@ import { formatDate } from './domain/dates.js'
 import { CofferError } from './errors.js'
 import { encodeId } from './store/bytes.js'
 import { createFileEngine, openFileEngine } from './store/file-engine.js'
-import { type Files, nodeFiles } from './store/files.js'
+import { type Files, makeDirectories, nodeFiles } from './store/files.js'
 import { findOwner, type HandoverOptions, isListenedTo, listenForCommands } from './store/handover.js'
 import { createMemoryEngine } from './store/memory-engine.js'
 import { type Ownership, takeOwnership } from './store/ownership.js'
@@ -79,10 +79,10 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
   if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
   const effects = completeEffects(place)
   const { files, directory } = effects
-  if (files.makeDirectory(directory)) files.syncDirectory(dirname(directory))
+  makeDirectories(files, directory)
   return owning(effects, async (ownership) => {
     if (hasHeader(files, directory))
-      throw new CofferError('conflict', `There is a vault in ${directory} already.`)
+      throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
     const app = await createOwned(effects, ownership, opener)
     await createFirstTenant(app, tenantName)
     return app

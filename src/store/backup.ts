@@ -4,7 +4,7 @@
  */
 import { CofferError } from '../errors.js'
 import { asBuffer } from './bytes.js'
-import { type Files, removeQuietly } from './files.js'
+import { type Files, makeDirectories, removeQuietly } from './files.js'
 import type { EngineKeys, Random } from './store.js'
 import { checkDirectory, checkHeader, type Header, hasHeader, headerText, writeHeader } from './vault-file.js'
 
@@ -217,7 +217,7 @@ export async function restoreBackup(place: BackupPlace, path: string, directory:
   if (hasHeader(files, directory)) {
     throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
   }
-  if (files.makeDirectory(directory)) files.syncDirectory(`${directory}/..`)
+  makeDirectories(files, directory)
   checkDirectory(files, directory)
   files.makeDirectory(`${directory}/segments`)
   const file = openBackup(files, path)

@@ -22,6 +22,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { userInfo } from 'node:os'
+import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 
 /** What is known of a path without following a link. */
@@ -79,10 +80,10 @@ const REASONS: Record<string, string> = {
   EMFILE: 'too many files are open. Raise the limit (ulimit -n).',
   ENFILE: 'too many files are open on this system.',
   ENOENT: 'a directory of the path does not exist. Create it first.',
-  EEXIST: 'it exists already.',
-  ENOTDIR: 'a part of the path is not a directory.',
-  EISDIR: 'it is a directory.',
-  ENAMETOOLONG: 'the path is too long.',
+  EEXIST: 'it exists already. Choose another name.',
+  ENOTDIR: 'a part of the path is not a directory. Choose another path.',
+  EISDIR: 'it is a directory. Name a file.',
+  ENAMETOOLONG: 'the path is too long. Choose a shorter one.',
 }
 
 /** Wraps what node:fs threw. @throws never: it returns the CofferError `storage_failed`. */
@@ -228,6 +229,14 @@ class NodeFiles implements Files {
   #path(file: number): string {
     return this.#paths.get(file) ?? `descriptor ${file}`
   }
+}
+
+/** Makes a directory, safely on the disk, and those above it that are not there, all of them 0700. */
+export function makeDirectories(files: Files, path: string): void {
+  if (files.facts(path) !== undefined) return
+  const parent = dirname(path)
+  if (parent !== path) makeDirectories(files, parent)
+  if (files.makeDirectory(path)) files.syncDirectory(parent)
 }
 
 function userOf(uid: number): number | undefined {

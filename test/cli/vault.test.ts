@@ -53,7 +53,7 @@ t.test('init never touches a vault or a key that is there', async (t) => {
     t.same(await home.run(words), {
       code: 5,
       stdout: '',
-      stderr: `error: There is a vault in ${home.place}/.coffer already.\n`,
+      stderr: `error: There is a vault in ${home.place}/.coffer already. Choose another directory.\n`,
     })
   }
   t.same(read(), before)
@@ -73,6 +73,11 @@ function readBytes(home: Home, name: string): string {
 
 t.test('a vault can stand elsewhere, and is found from below', async (t) => {
   const home = createHome(t)
+  t.equal(
+    (await home.json(['init', '--vault', 'not/yet/there'])).directory,
+    join(home.place, 'not/yet/there'),
+  )
+  t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'what is above it is made too')
   const made = await home.run(['init', '--vault', 'safe', '--key-file', 'own.key'])
   t.match(made.stderr, 'coffer token list --vault safe --key-file own.key\n', 'the next step works as pasted')
   const own = ['--vault', 'safe', '--key-file', 'own.key']
