@@ -60,6 +60,33 @@ export function layOutJson(value: unknown, width: number): string {
   return `${open}\n${members.map((member) => indent(member, 2)).join(',\n')}\n${close}`
 }
 
+/** A span in backticks, a command at the end of a line, or a word: what is pasted must stay in one piece. */
+const PIECE = /`[^`]*`\S*|(?:coffer|chmod) .*$|\S+/g
+
+/**
+ * Lines of prose broken between words so that none is wider than `width`, unless one piece of it is. A line that was
+ * laid out by hand (it begins with a space, or has two in a row) stays.
+ */
+export function fold(text: string, width: number): string {
+  return text
+    .split('\n')
+    .map((line) => (/^ |\S {2}/.test(line) || measureWidth(line) <= width ? line : foldLine(line, width)))
+    .join('\n')
+}
+
+function foldLine(line: string, width: number): string {
+  let folded = ''
+  let used = 0
+  for (const [piece] of line.matchAll(PIECE)) {
+    const wide = measureWidth(piece)
+    const isFirst = folded === ''
+    const fits = used + 1 + wide <= width
+    folded += isFirst ? piece : `${fits ? ' ' : '\n'}${piece}`
+    used = isFirst || !fits ? wide : used + 1 + wide
+  }
+  return folded
+}
+
 /** Every line moved right by `columns`. */
 export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))

@@ -58,11 +58,20 @@ export function planTable(
   width: number,
 ): TablePlan | undefined {
   const heads = columns.map(display)
-  const rows = items.map((item) => columns.map((path) => textOf(readField(item, path))))
+  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const widths = fitColumns(heads, rows, width)
   if (widths === undefined) return undefined
   const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
   return { heads: cut(heads), rows: rows.map(cut), widths }
+}
+
+/** A time of the service as the API writes it; data is never in a column of such a name. */
+const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
+
+/** Times to the second, to leave room for the rest; one thing alone and JSON keep them whole. */
+function cellOf(path: string, value: unknown): string {
+  const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
+  return isTime ? display(value.replace(TIME, '$1 $2Z')) : textOf(value)
 }
 
 /** A column gives way down to this many columns, an id only to that of a UUID, which is of no use when cut. */

@@ -4,7 +4,7 @@
  */
 import { FORMATS, type Format } from '../config.js'
 import { CofferError, type Problem } from '../errors.js'
-import { display, displayLines, indent, measureWidth, toJson } from './display.js'
+import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
 import { isObject, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
 import { describePage, drawOne, GAP, namesOf, planTable, type TablePlan, textOf } from './layout.js'
 import { collect, isList, isStream, itemsOf, sourceOf } from './result.js'
@@ -197,17 +197,26 @@ const NO_RULES = {
 
 /** A sentence on standard error that `--quiet` silences. */
 export async function printNotice(terminal: Terminal, text: string): Promise<void> {
-  if (!terminal.quiet) await write(terminal.stderr, `${displayLines(text)}\n`)
+  const { stderr, quiet } = terminal
+  if (!quiet) await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`)
 }
 
 /** A notice that something is about to go wrong or could be done better; `--quiet` silences it too. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
-  if (terminal.quiet) return
-  const paint = await loadPaint(terminal.colour.stderr)
-  await write(terminal.stderr, `${paint.yellow('warning:')} ${displayLines(text)}\n`)
+  const { stderr, quiet, colour } = terminal
+  if (quiet) return
+  const paint = await loadPaint(colour.stderr)
+  const folded = fold(`${WARNING} ${displayLines(text)}`, widthOf(stderr))
+  await write(stderr, `${paint.yellow(WARNING)}${folded.slice(WARNING.length)}\n`)
 }
 
-/** A failure on standard error: the problem object itself where JSON is spoken, else in words, one line a property. */
+const WARNING = 'warning:'
+const ERROR = 'error:'
+
+/**
+ * A failure on standard error: the problem object itself where JSON is spoken, else in words, one line a property.
+ * Who said no, or pressed Ctrl-C, made no error and is not told of one.
+ */
 export async function printProblem(
   terminal: Terminal,
   problem: Problem,
@@ -218,8 +227,13 @@ export async function printProblem(
     await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`)
     return
   }
-  const paint = await loadPaint(terminal.colour.stderr)
+  const width = widthOf(stderr)
   const { detail, errors = {} } = problem
+  if (problem.type === INTERRUPTED) {
+    await write(stderr, `${fold(displayLines(detail), width)}\n`)
+    return
+  }
+  const paint = await loadPaint(terminal.colour.stderr)
   const lines = Object.entries(errors).flatMap(([path, messages]) =>
     messages.map((message) => ({ path: display(path), message: displayLines(message) })),
   )
@@ -227,15 +241,23 @@ export async function printProblem(
   // Nothing is said twice: neither the one line below, nor the first of several above.
   const isSaid = first !== undefined && displayLines(detail).startsWith(`${first.path}: ${first.message}`)
   const headline = isSaid && lines.length > 1 ? `Refused for ${lines.length} reasons:` : displayLines(detail)
-  const below = isSaid && lines.length === 1 ? '' : drawLines(lines, paint)
-  await write(stderr, `${paint.red('error:')} ${headline}\n${below}`)
+  const below = isSaid && lines.length === 1 ? '' : drawLines(lines, width, paint)
+  const folded = fold(`${ERROR} ${headline}`, width)
+  await write(stderr, `${paint.red(ERROR)}${folded.slice(ERROR.length)}\n${below}`)
 }
 
-function drawLines(lines: readonly { path: string; message: string }[], paint: Paint): string {
+const INTERRUPTED = 'urn:coffer:problem:interrupted'
+/** A column of messages narrower than this is left to the terminal to break. */
+const LEAST_MESSAGE_WIDTH = 24
+
+function drawLines(lines: readonly { path: string; message: string }[], width: number, paint: Paint): string {
   const widest = Math.max(0, ...lines.map(({ path }) => measureWidth(path)))
+  const left = widest + 2 * GAP.length
+  const room = width - left < LEAST_MESSAGE_WIDTH ? Number.POSITIVE_INFINITY : width - left
   return lines
     .map(({ path, message }) => {
-      return `  ${paint.bold(path)}${' '.repeat(widest - measureWidth(path))}  ${message}\n`
+      const hanging = indent(fold(message, room), left).slice(left)
+      return `${GAP}${paint.bold(path)}${' '.repeat(widest - measureWidth(path))}${GAP}${hanging}\n`
     })
     .join('')
 }

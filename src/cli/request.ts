@@ -5,6 +5,7 @@
 import { parseJson } from '../domain/json.js'
 import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
+import type { ObjectSchema } from '../operations/schema.js'
 import type { Desk } from './desk.js'
 import type { Input } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
@@ -161,6 +162,10 @@ async function completeInput(
     )
   }
   for (const flag of missing) merged[flag.property] = await askFor(desk, flag)
+  const { needsOneOf = [] } = definition.input as ObjectSchema
+  const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
+  const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
+  if (choice !== undefined && desk.terminal.mayPrompt) merged[choice.property] = await askFor(desk, choice)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
@@ -180,12 +185,15 @@ async function askFor({ terminal }: Desk, { property, name, schema }: Flag): Pro
     })
   }
   const isJson = schema.type === undefined
+  const isList = schema.type === 'array'
+  const hints = { json: ' (text, or JSON that starts with { [ or ")', list: ', separated by commas' }
   const text = await ask(terminal, {
-    message: isJson ? `${property} (text, or JSON that starts with { [ or ")` : property,
+    message: property + (isJson ? hints.json : isList ? hints.list : ''),
     missing: name,
     sensitive: schema.sensitive === true,
     validate: (answer) => checkAnswer(answer, isJson),
   })
+  if (isList) return text.split(',').map((item) => item.trim())
   return isJson ? readAnswer(text) : text
 }
 

@@ -72,8 +72,8 @@ function findSchemaFaults(schema: Schema, where: string): string[] {
     return [...bound, ...findSchemaFaults(schema.items, `${where}[]`)]
   }
   if (schema.type !== 'object') return []
-  const { properties = {}, required = [], additionalProperties } = schema
-  const faults = required
+  const { properties = {}, required = [], needsOneOf = [], additionalProperties } = schema
+  const faults = [...required, ...needsOneOf]
     .filter((name) => !Object.hasOwn(properties, name))
     .map((name) => `${where} requires ${name}, which it does not have`)
   if (additionalProperties === undefined)

@@ -46,6 +46,8 @@ export interface ObjectSchema extends Notes {
   type: 'object'
   properties?: Readonly<Record<string, Schema>>
   required?: readonly string[]
+  /** One of these has to be given; a person who gave none is asked for the first. Whoever runs the operation checks. */
+  needsOneOf?: readonly string[]
   additionalProperties: boolean | Schema
   maxProperties?: number
 }
@@ -87,7 +89,8 @@ export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
 
 /** What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type. */
 export function toJsonSchema(schema: Schema): Record<string, unknown> {
-  const { nullable, sensitive: _sensitive, flag: _flag, ...rest } = schema as Schema & Record<string, unknown>
+  const { nullable, ...noted } = schema as Schema & Record<string, unknown>
+  const { sensitive: _sensitive, flag: _flag, needsOneOf: _needsOneOf, ...rest } = noted
   const out: Record<string, unknown> = { ...rest }
   if (nullable && schema.type !== undefined) out.type = [schema.type, 'null']
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)

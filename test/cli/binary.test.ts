@@ -125,7 +125,7 @@ t.test('an interrupt ends the demo with 130 and leaves nothing behind', async (t
   const child = machine.start(['demo'])
   child.stdout?.once('data', () => child.kill('SIGINT'))
   const { code, stderr } = await waitFor(child)
-  t.same([code, stderr], [130, 'error: Interrupted.\n'])
+  t.same([code, stderr], [130, 'Interrupted.\n'])
   t.same(
     readdirSync(machine.place).filter((name) => name.startsWith('coffer-demo-')),
     [],

@@ -363,6 +363,54 @@ t.test('quiet silences notices and warnings, never problems', async (t) => {
   t.equal(quiet.stderr.text, 'error: The token is not valid.\n')
 })
 
+t.test('on a terminal words are not broken, nor what is to be pasted', async (t) => {
+  const terminal = createTerminal({ columns: 32, colour: { stdout: false, stderr: true } })
+  const errors = { id: ['must not hold any of these: a slash, a plus'], type: ['must be card'] }
+  await printNotice(terminal, 'Other users may read it. Run `chmod 700 /a/b` first, then again.')
+  await printNotice(terminal, 'See it:   coffer token list --output json')
+  await printNotice(terminal, 'There is no vault here. Create one: coffer init --vault /a/b')
+  await printWarning(terminal, 'careful with what is long')
+  await printProblem(terminal, { ...problem, errors }, { format: 'table' })
+  t.equal(
+    terminal.stderr.text.replace(/\u001b\[\d+m/g, ''),
+    [
+      'Other users may read it. Run',
+      '`chmod 700 /a/b` first, then',
+      'again.',
+      'See it:   coffer token list --output json',
+      'There is no vault here. Create',
+      'one: coffer init --vault /a/b',
+      'warning: careful with what is',
+      'long',
+      'error: The token is not valid.',
+      '  id    must not hold any of',
+      '        these: a slash, a plus',
+      '  type  must be card',
+      '',
+    ].join('\n'),
+  )
+  const file = createTerminal()
+  await printNotice(file, 'word '.repeat(99).trim())
+  t.equal(file.stderr.text.split('\n').length, 2, 'a file has no width')
+})
+
+t.test('who says no, or leaves, made no error', async (t) => {
+  const interrupted = { ...problem, type: 'urn:coffer:problem:interrupted', detail: 'Nothing was changed.' }
+  const terminal = createTerminal({ columns: 80, quiet: true })
+  await printProblem(terminal, interrupted, { format: 'table' })
+  t.equal(terminal.stderr.text, 'Nothing was changed.\n')
+})
+
+t.test('times in a table are short, and whole everywhere else', async (t) => {
+  const at = '2030-08-27T02:23:57.123+00:00'
+  const items = [{ id: 'a', created_at: at, data: at, metadata: { seen_at: at }, expires_at: 'soon' }]
+  const columns = ['created_at', 'data', 'metadata.seen_at', 'expires_at']
+  const table = await print(items, { columns }, createTerminal({ columns: 200 }))
+  t.equal(table.out.split('\n')[1], `2030-08-27 02:23:57Z  ${at}  ${at}  soon`)
+  t.match((await print(items, { columns, format: 'csv' })).out, `"${at}"`)
+  t.match((await print(items[0], {}, createTerminal({ columns: 80 }))).out, `created_at: ${at}`)
+})
+
 t.test('a failure to print is a failure', async (t) => {
   const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'ENOSPC' }) }
   await t.rejects(print(card, { format: 'json' }, terminal), CofferError)

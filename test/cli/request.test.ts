@@ -22,7 +22,7 @@ t.test('everything that is missing is named at once, and nobody waits', async (t
     t.same([code, stdout], [2, ''])
     t.ok(stderr.endsWith(`error: ${message}\n`), stderr)
   }
-  const person = await home.run(['token', 'create', '--no-input'], { columns: 80 })
+  const person = await home.run(['token', 'create', '--no-input'], { columns: 120 })
   t.same([person.code, person.stderr], [2, `error: Missing: --type, --data. ${create}\n`])
 })
 
@@ -188,6 +188,22 @@ t.test('what is missing is asked for at a terminal, the data without showing it'
   )
 })
 
+t.test('at a terminal an application that may do nothing yet is asked what it may do', async (t) => {
+  const home = await createVaultHome(t)
+  const words = ['app', 'create', '--name', 'backend', '--type', 'private', '--output', 'json']
+  const question = '? permissions, separated by commas'
+  const asked = await home.run(words, {
+    columns: 80,
+    answers: [[question, 'token:create, token:read\r']],
+  })
+  t.equal(asked.code, 0)
+  t.same(JSON.parse(asked.stdout).permissions, ['token:create', 'token:read'])
+  const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
+  const ruled = await home.run([...words, '--rule', rule], { columns: 80 })
+  t.equal(ruled.code, 0)
+  t.notMatch(ruled.stderr, question, 'rules are enough')
+})
+
 t.test('at a terminal - says that it is the turn of the person', async (t) => {
   const home = await createVaultHome(t)
   for (const words of [
@@ -212,7 +228,8 @@ t.test('who leaves a question changes nothing', async (t) => {
       answers: [['? data', keys]],
     })
     t.equal(left.code, 130)
-    t.match(left.stderr, 'error: Interrupted.')
+    t.match(left.stderr, 'Interrupted.')
+    t.notMatch(left.stderr, 'error:')
   }
   t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
 })

@@ -110,6 +110,7 @@ t.test('a schema becomes JSON Schema without our notes', async (t) => {
       c: { type: 'object', additionalProperties: { type: 'number', nullable: true }, maxProperties: 2 },
     },
     required: ['a'],
+    needsOneOf: ['b', 'c'],
     additionalProperties: false,
   } as const
   t.same(toJsonSchema(schema), {
