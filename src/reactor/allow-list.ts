@@ -5,8 +5,11 @@ import { CofferError } from '../errors.js'
 export interface AllowList {
   /** Whether the owner named this host, with this port or with none. */
   mayReach(host: string, port: number): boolean
-  /** Whether a host that was named may be at `address`: public ones always, others only when named themselves. */
-  mayConnect(host: string, address: string): boolean
+  /**
+   * Whether a host that was named may be at `address`: public ones always, others only when named themselves, with this
+   * port or with none.
+   */
+  mayConnect(host: string, address: string, port: number): boolean
 }
 
 interface Entry {
@@ -20,13 +23,13 @@ interface Entry {
  */
 export function createAllowList(entries: readonly string[]): AllowList {
   const allowed = entries.map(parseEntry)
-  const hosts = new Set(allowed.map(({ host }) => host))
+  const mayReach = (host: string, port: number) =>
+    allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
-    mayReach: (host, port) =>
-      allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port),
-    mayConnect: (host, address) => {
+    mayReach,
+    mayConnect: (host, address, port) => {
       if (!isPrivateAddress(address)) return true
-      if (hosts.has(normalizeHost(address))) return true
+      if (mayReach(address, port)) return true
       // The name says where it leads.
       return normalizeHost(host) === 'localhost' && isLoopback(address)
     },

@@ -112,7 +112,7 @@ async function chooseAddress(
     throw new CofferError('forbidden', 'this host is not on the list of --allow-net')
   const family = isIP(host)
   const found = family === 0 ? await resolve(host) : [{ address: host, family }]
-  const address = found.find((each) => list.mayConnect(host, each.address))
+  const address = found.find((each) => list.mayConnect(host, each.address, portOf(url)))
   if (address !== undefined) return address
   if (found.length === 0) throw new CofferError('unavailable', 'the name of the host has no address')
   throw new CofferError('forbidden', 'the host is at a private address, which --allow-net does not name')
