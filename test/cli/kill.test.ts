@@ -1,0 +1,18 @@
+/** A share of the kills of the program that every run can afford; `npm run test:soak` does it at length. */
+import t from 'tap'
+import { killCommands } from './kill.js'
+
+const LIMIT_MS = 10_000
+
+t.test(
+  'servers and commands that are killed lose nothing that they acknowledged',
+  { timeout: 110_000 },
+  async (t) => {
+    const { kills, acknowledged, faults } = await killCommands(LIMIT_MS)
+    t.comment(JSON.stringify({ kills, acknowledged }))
+    t.strictSame(faults, [])
+    t.ok((kills.serve ?? 0) > 0, 'servers were killed')
+    t.ok((kills.rekey ?? 0) > 0, 'and those who rekeyed')
+    t.ok(acknowledged > 0, `${acknowledged} tokens were acknowledged`)
+  },
+)

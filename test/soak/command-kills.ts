@@ -1,0 +1,8 @@
+/** The kills of the program at length. Says what came of it, and fails when anything acknowledged was lost. */
+import { killCommands } from '../cli/kill.js'
+
+const LIMIT_MS = 20 * 60 * 1000
+
+const result = await killCommands(LIMIT_MS)
+console.log(JSON.stringify(result, undefined, 2))
+process.exitCode = result.faults.length === 0 ? 0 : 1
