@@ -1,20 +1,10 @@
 /** Formulas: the code that reactors run, and its contract. Official ones are the owner's, and seen by every tenant. */
-import { VALUE_TYPES } from '../domain/contract.js'
 import { formatDate } from '../domain/dates.js'
-import {
-  checkFormula,
-  FORMULA_TYPES,
-  type FormulaBody,
-  MAX_CODE_BYTES,
-  MAX_DESCRIPTION_LENGTH,
-  MAX_ELEMENTS,
-  MAX_ICON_LENGTH,
-  MAX_NAME_LENGTH,
-  matchesName,
-} from '../domain/formula.js'
+import { checkFormula, type FormulaBody, MAX_NAME_LENGTH, matchesName } from '../domain/formula.js'
 import type { FormulaRecord } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
 import type { StoreReader } from '../store/store.js'
+import { formulaBody, formulaId, readFormulaBody } from './formula-input.js'
 import { type Context, operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
 import { findRecords } from './scan.js'
@@ -22,54 +12,6 @@ import { findRecords } from './scan.js'
 const COLUMNS = ['id', 'name', 'type', 'status', 'created_at']
 /** Official formulas are nobody's. */
 const VAULT_TENANT = 0
-
-const id = { type: 'string', description: 'The id of the formula.' } as const
-
-const elementProperties = {
-  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH },
-  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
-  type: { type: 'string', enum: VALUE_TYPES },
-} as const
-
-const body = {
-  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'What people call it.' },
-  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
-  type: { type: 'string', enum: FORMULA_TYPES, description: 'private; official ones are made by the owner.' },
-  icon: {
-    type: 'string',
-    maxLength: MAX_ICON_LENGTH,
-    description: 'A data URL: PNG or JPEG in base64.',
-  },
-  code: {
-    type: 'string',
-    minLength: 1,
-    maxLength: MAX_CODE_BYTES,
-    description: 'CommonJS that exports an asynchronous function: @formula.js.',
-  },
-  configuration: {
-    type: 'array',
-    maxItems: MAX_ELEMENTS,
-    description: 'What every reactor sets once, as JSON: name, type, description.',
-    items: {
-      type: 'object',
-      properties: elementProperties,
-      required: ['name', 'type'],
-      additionalProperties: true,
-    },
-  },
-  request_parameters: {
-    type: 'array',
-    maxItems: MAX_ELEMENTS,
-    flag: 'request-parameter',
-    description: 'What every invocation is given, as JSON: name, type, optional, description.',
-    items: {
-      type: 'object',
-      properties: { ...elementProperties, optional: { type: 'boolean' } },
-      required: ['name', 'type'],
-      additionalProperties: true,
-    },
-  },
-} as const
 
 const log = { operation: 'read', message: 'Reactor formula retrieved' } as const
 
@@ -84,7 +26,7 @@ export const createFormula = operation({
   success: 201,
   input: {
     type: 'object',
-    properties: body,
+    properties: formulaBody,
     required: ['name', 'type', 'code'],
     additionalProperties: true,
   },
@@ -94,7 +36,7 @@ export const createFormula = operation({
   ],
   log: { operation: 'create', message: 'Reactor formula created' },
   async run(context, input) {
-    const given = readBody(input)
+    const given = readFormulaBody(input)
     if (given.type === 'official') requireOwner(context)
     checkFormula(given)
     const record: FormulaRecord = {
@@ -140,7 +82,7 @@ export const getFormula = operation({
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas/{id}',
   success: 200,
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
   columns: COLUMNS,
   examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
   log,
@@ -161,7 +103,7 @@ export const updateFormula = operation({
   success: 200,
   input: {
     type: 'object',
-    properties: { id, ...body },
+    properties: { id: formulaId, ...formulaBody },
     required: ['id', 'name', 'type', 'code'],
     additionalProperties: true,
   },
@@ -169,7 +111,7 @@ export const updateFormula = operation({
   examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
   log: { operation: 'update', message: 'Reactor formula updated' },
   async run(context, input) {
-    const given = readBody(input)
+    const given = readFormulaBody(input)
     if (given.type === 'official') requireOwner(context)
     checkFormula(given)
     const before = await requireFormula(context, input.id)
@@ -196,7 +138,7 @@ export const deleteFormula = operation({
   permissions: ['reactor:delete'],
   route: 'DELETE /reactor-formulas/{id}',
   success: 204,
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
   columns: [],
   examples: ['coffer formula delete 9a1f… --yes'],
   destroys: 'This deletes the code and contract of formula',
@@ -239,37 +181,6 @@ function requireOwner({ caller }: Context): void {
     'forbidden',
     'Official formulas are read-only here; the owner of the vault makes them.',
   )
-}
-
-interface FormulaInput {
-  name: string
-  description?: string
-  type: 'official' | 'private'
-  icon?: string
-  code: string
-  configuration?: FormulaBody['configuration']
-  request_parameters?: FormulaBody['request_parameters']
-}
-
-/** The attributes that a formula has, without whatever else was sent. */
-function readBody(input: FormulaInput): FormulaBody {
-  const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
-  return {
-    name,
-    ...(description === undefined ? {} : { description }),
-    type,
-    ...(icon === undefined ? {} : { icon }),
-    code,
-    configuration: configuration.map(readElement),
-    request_parameters: request_parameters.map((element) => ({
-      ...readElement(element),
-      optional: element.optional ?? false,
-    })),
-  }
-}
-
-function readElement({ name, description, type }: FormulaBody['configuration'][number]) {
-  return { name, ...(description === undefined ? {} : { description }), type }
 }
 
 /** An official formula may be used by any tenant's reactors. */

@@ -10,29 +10,47 @@ export interface MemoryMeter {
 }
 
 export function createMemoryMeter(platform: string): MemoryMeter {
-  if (platform === 'linux') return { intervalMs: 20, read: readStatus }
+  if (platform === 'linux') return { intervalMs: 20, read: createStatmReader() }
   if (platform === 'win32') return { intervalMs: 10_000, read: () => undefined }
   return { intervalMs: 250, read: askPs }
 }
 
-function readStatus(pid: number): number | undefined {
-  try {
-    return findKiB(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')))
-  } catch {
-    // The process ended between two looks.
-    return undefined
+/** `statm` costs a third of `status`, but counts pages. */
+function createStatmReader(): (pid: number) => number | undefined {
+  const pageKiB = findPageKiB()
+  return (pid) => {
+    try {
+      return (readPages(pid) * pageKiB) / 1024
+    } catch {
+      // The process ended between two looks.
+      return undefined
+    }
   }
+}
+
+/** How large a page is: a power of two, which the two files tell together of a process that is surely there. */
+function findPageKiB(): number {
+  const status = readFileSync('/proc/self/status', 'latin1')
+  const residentKiB = findKiB(/^VmRSS:\s+(\d+) kB$/m.exec(status))
+  return 2 ** Math.round(Math.log2(residentKiB / readPages('self')))
+}
+
+function readPages(pid: number | 'self'): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1])
 }
 
 function askPs(pid: number): number | undefined {
   try {
     const options = { encoding: 'latin1' as const, timeout: 1_000, stdio: 'pipe' as const }
-    return findKiB(/(\d+)/.exec(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], options)))
+    const text = execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], options)
+    return findKiB(/(\d+)/.exec(text)) / 1024
   } catch {
     return undefined
   }
 }
 
-function findKiB(match: RegExpExecArray | null): number | undefined {
-  return match === null ? undefined : Number(match[1]) / 1024
+/** @throws Error where the system counts otherwise: without a meter nothing may run. */
+function findKiB(match: RegExpExecArray | null): number {
+  if (match === null) throw new Error('The memory of a process cannot be read')
+  return Number(match[1])
 }

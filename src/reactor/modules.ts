@@ -2,7 +2,6 @@
  * What `require` gives reactor code: an allow-list of facades, the error classes, and bundles from the owner's
  * directory. Everything that is source text is evaluated inside the realm, never here.
  */
-import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import * as util from 'node:util'
@@ -22,7 +21,7 @@ export type EvaluateModule = (text: string, fileName: string) => unknown
 export function createBuiltins(crypto: Record<string, unknown>): Record<string, unknown> {
   return {
     crypto,
-    buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },
+    buffer: { Buffer: globalThis.Buffer, atob: shield(atob), btoa: shield(btoa), kMaxLength: 2 ** 31 - 1 },
     querystring: {
       parse: shield((text: string, separator?: string, equals?: string) => ({
         ...querystring.parse(text, separator, equals),

@@ -1,16 +1,36 @@
 /** What a guest or the host's own watching said of an invocation, as the outcome that operations know. Pure. */
 import { parseJson } from '../domain/json.js'
 import { CofferError } from '../errors.js'
-import type { ReactorOutcome } from '../operations/reactor-runtime.js'
+import type { ReactorOutcome, ReactorRun } from '../operations/reactor-runtime.js'
 import type { Ending } from './child.js'
+import type { Watched } from './invocation.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure } from './messages.js'
 
 /** Why the host ended an invocation. */
 export type Breach = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | Ending
 
+/** All that is known of a watched invocation, in the words of operations. */
+export function describeRun(
+  { last, console, durationMs, memoryMiB }: Watched,
+  limits: ReactorLimits,
+): ReactorRun {
+  const run = { console, durationMs, memoryMiB }
+  if (typeof last === 'string')
+    return { ...run, outcome: { kind: 'failure', error: toBreachError(last, limits) } }
+  if (last.kind === 'done') return { ...run, outcome: toResult(last) }
+  if (last.kind === 'report') return { ...run, outcome: toResult({}) }
+  const { failure } = last
+  const stack = failure.kind === 'thrown' ? failure.stack : undefined
+  return {
+    ...run,
+    outcome: { kind: 'failure', error: toError(failure) },
+    ...(stack === undefined ? {} : { stack }),
+  }
+}
+
 /** @throws nothing: a value that no JSON of ours may hold is a failure of the code that made it. */
-export function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): ReactorOutcome {
+function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): ReactorOutcome {
   try {
     return {
       kind: 'result',

@@ -17,42 +17,13 @@ import { createHostFetch } from './fetch.js'
 import { findGuestFile } from './guest-file.js'
 import { Invocation, type Powers, type Watched } from './invocation.js'
 import type { NodeProgram } from './launch.js'
-import { DEFAULT_LIMITS, type ReactorLimits } from './limits.js'
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
-import { toBreachError, toError, toResult } from './outcome.js'
+import { describeRun, toBreachError, toError } from './outcome.js'
+import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 
 const MOST_WAITING = 1_000
 const START_MS = 10_000
-
-export interface PoolSettings {
-  /** The name under which the code finds its client, and which the header of the API has. */
-  prefix: string
-  limits: ReactorLimits
-  /** `process`: a child of its own for every invocation. */
-  isolation: 'pooled' | 'process'
-  /** Children at a time. */
-  mostChildren: number
-  /** Children at a time that one reactor may have, so that one that hangs leaves room for others. */
-  mostPerReactor: number
-  /** Blank children started ahead of need. */
-  spares: number
-  /** ms that an idle child stays warm. */
-  warmMs: number
-  /** Runs of one child. */
-  mostRuns: number
-}
-
-export const DEFAULT_SETTINGS: PoolSettings = {
-  prefix: 'svc',
-  limits: DEFAULT_LIMITS,
-  isolation: 'pooled',
-  mostChildren: 8,
-  mostPerReactor: 6,
-  spares: 0,
-  warmMs: 60_000,
-  mostRuns: 500,
-}
 
 export interface PoolPowers extends Powers {
   startGuest: StartGuest
@@ -93,6 +64,8 @@ interface Member {
   busyMs: number
   invocation: Invocation | undefined
   isBusy: boolean
+  /** It answered and will soon be idle or gone: worth waiting for. */
+  isResting: boolean
   stopWaiting: () => void
 }
 
@@ -197,6 +170,7 @@ export class ReactorPool implements ReactorRuntime {
     if (own !== undefined) return own
     if (members.filter((member) => member.key === key).length >= this.#settings.mostPerReactor)
       return undefined
+    if (members.some((member) => member.key === key && member.isResting)) return undefined
     const blank = idle.find((member) => member.key === undefined)
     if (blank !== undefined) return blank
     if (members.length < this.#settings.mostChildren) return this.#start()
@@ -215,6 +189,7 @@ export class ReactorPool implements ReactorRuntime {
       busyMs: 0,
       invocation: undefined,
       isBusy: false,
+      isResting: false,
       stopWaiting: () => undefined,
     }
     this.#members.add(member)
@@ -236,7 +211,9 @@ export class ReactorPool implements ReactorRuntime {
     member.invocation = invocation
     const watched = await invocation.answered
     job.resolve(watched)
+    member.isResting = true
     const isFit = await invocation.rested
+    member.isResting = false
     member.invocation = undefined
     member.runs += 1
     member.busyMs += watched.durationMs
@@ -288,21 +265,6 @@ export class ReactorPool implements ReactorRuntime {
     member.stopWaiting()
     this.#members.delete(member)
     if (!this.#isClosed) this.#dispatch()
-  }
-}
-
-function describeRun({ last, console, durationMs, memoryMiB }: Watched, limits: ReactorLimits): ReactorRun {
-  const run = { console, durationMs, memoryMiB }
-  if (typeof last === 'string')
-    return { ...run, outcome: { kind: 'failure', error: toBreachError(last, limits) } }
-  if (last.kind === 'done') return { ...run, outcome: toResult(last) }
-  if (last.kind === 'report') return { ...run, outcome: toResult({}) }
-  const { failure } = last
-  const stack = failure.kind === 'thrown' ? failure.stack : undefined
-  return {
-    ...run,
-    outcome: { kind: 'failure', error: toError(failure) },
-    ...(stack === undefined ? {} : { stack }),
   }
 }
 

@@ -10,6 +10,7 @@ import { createCryptoFacade, createWebCrypto } from './crypto-facade.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events-facade.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
 import { type Epoch, shield } from './shield.js'
+import { shieldClass, shieldMembers } from './shield-class.js'
 import { type createFetch, Headers, Request, Response } from './web-facade.js'
 
 /** Stands on the first line before the code, so that lines stay what they are. */
@@ -48,6 +49,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined):
   })
   const readStack = getStackString
   const shared = createSharedGlobals(epoch)
+  for (const prototype of findHiddenPrototypes()) harden(prototype)
   const builtins = harden(createBuiltins(createCryptoFacade(epoch)))
   const bundles = createBundles(modulesDirectory)
 
@@ -77,14 +79,25 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined):
 function removeSharedState(): void {
   // A pool is one buffer that strangers' bytes lie in.
   Buffer.poolSize = 0
-  const iterator = Object.getPrototypeOf(new URLSearchParams()[Symbol.iterator]())
-  const prototypes = [Buffer, URL, URLSearchParams, TextEncoder, TextDecoder].map(
-    ({ prototype }) => prototype,
-  )
+  const iterator = Object.getPrototypeOf(new URLSearchParams()[Symbol.iterator]()) as object
+  const classes = { Buffer, URL, URLSearchParams, TextEncoder, TextDecoder }
   // These call Node's own `inspect` with objects of the code's, and would hand it out.
-  for (const prototype of [...prototypes, iterator]) Reflect.deleteProperty(prototype, inspect.custom)
+  for (const prototype of [...Object.values(classes).map((each) => each.prototype), iterator])
+    Reflect.deleteProperty(prototype, inspect.custom)
   Reflect.deleteProperty(Buffer.prototype, 'inspect')
   for (const name of ['createObjectURL', 'revokeObjectURL']) Reflect.deleteProperty(URL, name)
+  shieldMembers(iterator)
+  for (const [name, each] of Object.entries(classes))
+    Object.defineProperty(globalThis, name, { value: shieldClass(each), writable: true, configurable: true })
+}
+
+/** Prototypes that no name leads to: objects that calls give have them, and every invocation's have the same. */
+function findHiddenPrototypes(): object[] {
+  const segments = new Intl.Segmenter('en').segment('a')
+  const made = [new URLSearchParams()[Symbol.iterator](), segments, segments[Symbol.iterator]()]
+  // What a Buffer's own methods make new ones with.
+  const species = (Buffer as unknown as Record<symbol, object>)[Symbol.species]!
+  return [species, ...made.map((each) => Object.getPrototypeOf(each) as object)]
 }
 
 function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
@@ -93,7 +106,7 @@ function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
     Date,
     Math,
     Intl,
-    Buffer,
+    Buffer: globalThis.Buffer,
     URL,
     URLSearchParams,
     TextEncoder,

@@ -2,7 +2,8 @@
 import { settingOf } from '../domain/settings.js'
 import type { ReactorOptions, ReactorRuntime } from '../operations/reactor-runtime.js'
 import { DEFAULT_LIMITS } from './limits.js'
-import { createReactorPool, type PoolSettings } from './pool.js'
+import { createReactorPool } from './pool.js'
+import type { PoolSettings } from './pool-settings.js'
 import { findThisNode } from './this-node.js'
 
 type Values = Readonly<Record<string, unknown>>

@@ -3,7 +3,8 @@ import type { Invocation, ReactorRun } from '../../src/operations/reactor-runtim
 import type { Guest, GuestListener } from '../../src/reactor/child.js'
 import type { PoolClock } from '../../src/reactor/clock.js'
 import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
-import { DEFAULT_SETTINGS, type PoolSettings, ReactorPool } from '../../src/reactor/pool.js'
+import { ReactorPool } from '../../src/reactor/pool.js'
+import { DEFAULT_SETTINGS, type PoolSettings } from '../../src/reactor/pool-settings.js'
 
 /** A clock that stands until it is turned. */
 class HandClock implements PoolClock {
@@ -292,6 +293,23 @@ t.test(
     t.match(await second, { outcome: { raw: 2 } })
   },
 )
+
+t.test('a run waits for a child that has answered, rather than for a new one', async (t) => {
+  const { guests, run } = setUp()
+  const first = run('a')
+  await settle()
+  guests[0]!.say({ kind: 'done', raw: '1' })
+  await first
+  const second = run('a')
+  await settle()
+  t.equal(guests.length, 1)
+  t.equal(guests[0]!.sent.length, 1)
+  guests[0]!.say({ kind: 'idle' })
+  await settle()
+  guests[0]!.answer(2)
+  t.match(await second, { outcome: { raw: 2 } })
+  t.equal(guests.length, 1)
+})
 
 t.test('calls are answered, at most eight at a time, and refused ones carry their problem', async (t) => {
   const { guests, run } = setUp()

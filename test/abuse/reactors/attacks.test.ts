@@ -107,12 +107,20 @@ t.test('every attack ends as documented, in time, and the next honest invocation
 
 t.test('nothing that one invocation leaves behind is found by the next, in the same child', async (t) => {
   const pool = createPool()
-  await inTurns(LEAKS, async ({ name, first, second }) => {
-    const left = await run(pool, name, first)
-    t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)
-    const found = await run(pool, name, second)
-    t.same(found.outcome, { kind: 'result', raw: [] }, `${name}: not found`)
-  })
+  const child = () => (isLinux ? findGuests(process.pid).join() : '')
+  for (const { name, first, second, endsChild = false } of LEAKS) {
+    let isSame = false
+    // A child that came to rest too late, on a busy machine, is not used again.
+    for (let turn = 0; turn < 5 && !isSame; turn++) {
+      const left = await run(pool, 'leaking', first)
+      t.match(left.outcome, { kind: 'result', raw: true }, `${name}: left`)
+      const before = child()
+      const found = await run(pool, 'leaking', second)
+      t.same(found.outcome, { kind: 'result', raw: [] }, `${name}: not found`)
+      isSame = endsChild || before === child()
+    }
+    t.ok(isSame, `${name}: in the same child`)
+  }
   await pool.close()
 })
 

@@ -18,6 +18,8 @@ export interface Leak {
   name: string
   first: string
   second: string
+  /** The first leaves the child unfit, so that the second is given another. */
+  endsChild?: true
 }
 
 const handler = (body: string) => `module.exports = async (req) => { ${body} }`
@@ -173,7 +175,7 @@ const flooding = [
       'a result that JSON has no text for': 'return { raw: 10n }',
       'one call of ten megabytes': 'await req.svc.tokenize("x".repeat(1e7))',
       'a stack that overflows': 'const f = () => f() + 1; return { raw: f() }',
-      'an error of a hundred megabytes': 'throw new Error("x".repeat(1e8))',
+      'an error of ten megabytes': 'throw new Error("x".repeat(1e7))',
       'null, thrown': 'throw null',
       'a proxy that throws, thrown':
         'throw new Proxy({}, { get() { throw new Error("no") }, getPrototypeOf() { throw new Error("no") } })',
@@ -370,8 +372,12 @@ export const ATTACKS: readonly Attack[] = [
 const WALK = `
 const seen = new Set()
 const roots = [globalThis, require, module.constructor, ...['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors'].map((name) => require(name))]
-const errors = [() => Buffer.alloc('x'), () => atob('%'), () => new URL('x'), () => require('crypto').createHash('x'), () => new TextDecoder('x'), () => decodeURI('%'), () => require('none')]
+const errors = [() => Buffer.alloc('x'), () => atob('%'), () => new URL('x'), () => require('crypto').createHash('x'), () => new TextDecoder('x'), () => decodeURI('%'), () => Buffer.from(5), () => Buffer.alloc(1).readInt8(9), () => new URLSearchParams([1]), () => URLSearchParams.prototype.get.call({}), () => new TextEncoder().encodeInto(1), () => new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255])), () => Buffer.from('a', 'zzz'), () => Buffer.concat(1), () => Buffer.allocUnsafe(1e20), () => new URL('http://a').searchParams.entries().next.call({}), () => new Compartment().evaluate('new TextDecoder(1)'), () => new Response(Symbol()), () => new Request('x'), () => new Headers([1]), () => setTimeout(1), () => require('util').inspect(new Proxy({}, { getPrototypeOf() { throw 1 } })), () => require('querystring').parse(1, 1), () => new Intl.NumberFormat('x-x-x'), () => crypto.getRandomValues(1), () => structuredClone(Symbol()), () => require('buffer').atob('%'), () => require('crypto').createHash('md5').update(1), () => require('none')]
 for (const cause of errors) try { cause() } catch (e) { roots.push(e, e.constructor) }
+const segments = new Intl.Segmenter('en').segment('a')
+roots.push(segments, segments[Symbol.iterator](), new Intl.DateTimeFormat(), new Intl.Locale('en'), new Intl.Collator(), new Intl.PluralRules())
+roots.push('a'.matchAll(/a/g), [].values(), new Map().entries(), new Set().values(), 'a'[Symbol.iterator](), Buffer.from('a').entries(), new Headers().entries(), new URLSearchParams('a=b').keys())
+roots.push((async function* () {})(), [].values().map?.((x) => x), globalThis.Iterator?.from?.({ next() {} }), new Proxy({}, {}), new Response('a'), new Request('http://a'), new AbortController(), new EventTarget(), new Event('a'), new TextDecoder(), require('crypto').createHash('md5'), require('crypto').createSecretKey(Buffer.from('k')), require('crypto').createSign('sha256'), structuredClone(new Map()), setTimeout(() => {}, 1))
 roots.push(new URL('http://a?b=c').searchParams[Symbol.iterator](), new Headers(), crypto.subtle, Buffer.from('x'), new Intl.NumberFormat(), require('crypto').createHmac('sha256', 'k'))
 try { await crypto.subtle.importKey('raw', new Uint8Array(1), 'x', false, []) } catch (e) { roots.push(e, e.constructor) }
 try { await fetch('http://localhost/') } catch (e) { roots.push(e, e.constructor) }
@@ -384,6 +390,7 @@ while (open.length > 0) {
   for (const key of Reflect.ownKeys(value)) {
     const { value: inner, get, set } = Object.getOwnPropertyDescriptor(value, key)
     open.push(inner, get, set)
+    if (get) try { open.push(value[key]) } catch (e) { open.push(e, e.constructor) }
   }
 }
 `
@@ -418,6 +425,7 @@ export const LEAKS: readonly Leak[] = [
   },
   {
     name: 'a chain of microtasks that never ends',
+    endsChild: true,
     first: handler('(async () => { for (;;) await null })(); return { raw: true }'),
     second: handler('return { raw: [] }'),
   },
