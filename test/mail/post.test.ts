@@ -214,7 +214,7 @@ t.test('trying ends when the link would have expired before the next try', async
   const { id } = await vault.invite('ada@example.com')
   await vault.post().settle()
   let waits = 0
-  for (; vault.timers.size > 0; waits++) await vault.tick()
+  for (; vault.timers.size > 0 && waits < 200; waits++) await vault.tick()
   const mail: OutboxLetter = await vault.mailOf(id)
   t.equal(mail.state, 'refused')
   t.ok(vault.clock.now < Date.parse(mail.link_expires_at))
