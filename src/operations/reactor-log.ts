@@ -5,9 +5,9 @@ import { CofferError } from '../errors.js'
 import type { Store, StoreWriter } from '../store/store.js'
 import type { ReactorRun } from './reactor-runtime.js'
 
-/** Runs of one reactor that are kept; older ones go, some at a time. */
+/** Runs of one reactor that are shown; older ones go many at a time, because removing is what costs most here. */
 export const KEPT_RUNS = 100
-const REMOVED_AT_ONCE = 20
+const REMOVED_AT_ONCE = 100
 /** Console text of one run that is kept; what comes after is left out. */
 const KEPT_CHARACTERS = 32 * 1024
 
@@ -56,10 +56,11 @@ function cutConsole(lines: ReactorRun['console']): ReactorLogRecord['console'] {
 }
 
 async function forgetOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
-  const page = KEPT_RUNS / REMOVED_AT_ONCE + 1
   const where = { field: 'reactor', value: reactorId }
-  const { records, total } = await store.find('reactor_log', tenant, { where, page, size: REMOVED_AT_ONCE })
-  if (total < KEPT_RUNS + REMOVED_AT_ONCE) return
+  // One that stands so far back is there only when it is time; looking for it opens nothing else.
+  const last = await store.find('reactor_log', tenant, { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 })
+  if (last.records.length === 0) return
+  const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 

@@ -522,10 +522,10 @@ t.test('runs are kept for the owner, bounded, and go with the reactor', async (t
     ['react', 'create'],
     'a failed run is no react record',
   )
-  for (let count = 0; count < 120; count++) await react(id, { n: 2 * count })
+  for (let count = 0; count < 220; count++) await react(id, { n: 2 * count })
   const kept = await runs()
   t.equal(kept.length, 100)
-  t.equal(kept[0]?.console[0]?.text, 'got 238')
+  t.equal(kept[0]?.console[0]?.text, 'got 438')
   await ask('reactor delete', { id })
   await t.rejects(runs(), { code: 'not_found' })
 })
