@@ -134,7 +134,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     const herd = new Herd(directory)
     while (herd.result.kills < kills && herd.result.faults.length === 0 && Date.now() < deadline) {
       // After some more steps of theirs, and a moment that may fall into the middle of the next.
-      await herd.hear(randomInt(1, 60))
+      await herd.hear(randomInt(1, 30))
       await wait(randomInt(0, 8))
       herd.kill()
     }
