@@ -192,20 +192,26 @@ class PostOffice implements LastingPost {
   /** Without somebody who listens there is nobody who stays. */
   async #planNext(tenant: number, { due, nextAt }: Waiting): Promise<void> {
     if (this.#listener === undefined) return
-    if (due.length > 0) this.#collectLater(tenant, 0)
-    if (due.length > 0 || nextAt === undefined) return
+    this.#cancelTimer(tenant)
+    // More came meanwhile, and the round goes on with it.
+    if (due.length > 0) return this.collect(tenant)
+    if (nextAt === undefined) return
     const now = await this.#store.read(async (reader) => reader.now)
     this.#collectLater(tenant, Math.max(0, nextAt - now))
   }
 
   #collectLater(tenant: number, ms: number): void {
-    this.#timers.get(tenant)?.()
-    this.#timers.delete(tenant)
+    this.#cancelTimer(tenant)
     if (this.#isClosed) return
     const cancel = this.#powers.later(ms, () => {
       this.#timers.delete(tenant)
       this.collect(tenant)
     })
     this.#timers.set(tenant, cancel)
+  }
+
+  #cancelTimer(tenant: number): void {
+    this.#timers.get(tenant)?.()
+    this.#timers.delete(tenant)
   }
 }

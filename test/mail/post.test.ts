@@ -207,6 +207,38 @@ t.test('a mail whose link has ended is not sent', async (t) => {
   )
 })
 
+t.test('what becomes of a mail under way is noted, though its link ended meanwhile', async (t) => {
+  for (const [delivery, state] of [
+    [{ outcome: 'refused', reason: 'it refuses this mail (550).' }, 'dropped'],
+    [{ outcome: 'sent' }, 'sent'],
+  ] as const) {
+    const vault = await open(t)
+    await vault.resume()
+    let underWay = () => {}
+    const started = new Promise<void>((resolve) => {
+      underWay = resolve
+    })
+    let answer = (_: Delivery) => {}
+    vault.state.answer = () => {
+      underWay()
+      return new Promise<Delivery>((resolve) => {
+        answer = resolve
+      })
+    }
+    const { id } = await vault.invite('ada@example.com')
+    await started
+    await vault.ask('invite resend', { id })
+    vault.state.answer = () => ({ outcome: 'sent' })
+    answer(delivery)
+    await vault.post().settle()
+    const [second, first] = await vault.mails()
+    t.equal(first?.state, state)
+    t.equal(first?.link, undefined)
+    t.equal(second?.state, 'sent')
+    t.equal(vault.timers.size, 0, 'nothing is left to be tried')
+  }
+})
+
 t.test('trying ends when the link would have expired before the next try', async (t) => {
   const vault = await open(t)
   vault.state.answer = () => DOWN
