@@ -26,8 +26,11 @@ const SHELL_SCRIPT = [
   'ulimit -c 0',
   'ulimit -t "$1"',
   'shift',
-  'setpriv --pdeathsig KILL true 2>/dev/null && exec setpriv --pdeathsig KILL "$@"',
-  'exec "$@"',
+  // Empty, whatever a wrapper around spawn (a coverage tool, a tracer) put into the environment that was given.
+  'empty=$(command -v env)',
+  'privileges=$(command -v setpriv)',
+  '"$privileges" --pdeathsig KILL true 2>/dev/null && exec "$empty" -i "$privileges" --pdeathsig KILL "$@"',
+  'exec "$empty" -i "$@"',
 ].join('\n')
 
 /**
