@@ -152,7 +152,7 @@ function renderPager({ pagination }: List<unknown>, { id }: Place): string {
 }
 
 const STYLE = `
-main { max-width: 44rem; margin: 0 auto } h2 { font-size: 1.125rem; margin: 0; overflow-wrap: anywhere; text-transform: none }
+main { max-width: 44rem; margin: 0 auto; overflow-wrap: anywhere } h2 { font-size: 1.125rem; margin: 0; overflow-wrap: anywhere; text-transform: none }
 nav { text-transform: none } [aria-current] { color: inherit; font-weight: 600; text-decoration: none }
 article { border: 1px solid var(--line); border-radius: 6px; margin: 1.5rem 0; padding: 1rem }
 article details { margin: 1rem 0 0 } article pre { white-space: pre-wrap; overflow-wrap: anywhere }
