@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeFrame, FrameReader } from './frames.js'
-import { describeLaunch, type Launch } from './launch.js'
+import { describeLaunch, type Launch, TIME_ZONE } from './launch.js'
 import { mostFrameBytes } from './limits.js'
 import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
 
@@ -43,7 +43,7 @@ export function startGuest(launch: Launch): Guest {
   const directory = mkdtempSync(join(tmpdir(), 'coffer-reactor-'))
   const child = spawn(command, args, {
     cwd: directory,
-    env: { TZ: 'UTC' },
+    env: { TZ: TIME_ZONE },
     stdio: ['pipe', 'pipe', 'ignore'],
     windowsHide: true,
   })

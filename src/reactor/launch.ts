@@ -18,19 +18,21 @@ export interface Launch {
   limits: ReactorLimits
 }
 
+/** All that a guest's environment says: without it the code would see the time zone of this machine. */
+export const TIME_ZONE = 'UTC'
+
 /**
  * No core dumps, and an end to the processor time of a child that spins on after its host was killed. Linux also kills
- * it at once, where its `setpriv` can say so. `exec` keeps the process id.
+ * it at once, where its `setpriv` can say so. `env` takes away what a tool that watches our children put into their
+ * environment, such as options for Node. `exec` keeps the process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
   'ulimit -t "$1"',
   'shift',
-  // Empty, whatever a wrapper around spawn (a coverage tool, a tracer) put into the environment that was given.
-  'empty=$(command -v env)',
-  'privileges=$(command -v setpriv)',
-  '"$privileges" --pdeathsig KILL true 2>/dev/null && exec "$empty" -i "$privileges" --pdeathsig KILL "$@"',
-  'exec "$empty" -i "$@"',
+  `set -- /usr/bin/env -i TZ=${TIME_ZONE} "$@"`,
+  'setpriv --pdeathsig KILL true 2>/dev/null && exec setpriv --pdeathsig KILL "$@"',
+  'exec "$@"',
 ].join('\n')
 
 /**

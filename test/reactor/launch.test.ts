@@ -46,5 +46,6 @@ t.test('the guest may read its own file, and the bundles when there are some', a
 t.test('a shell limits the child where there is one', async (t) => {
   t.equal(launch('20.19.0').command, '/bin/sh')
   t.match(launch('20.19.0').args[1], /ulimit -c 0\nulimit -t "\$1"/)
+  t.match(launch('20.19.0').args[1], 'env -i TZ=UTC')
   t.equal(launch('20.19.0', 'win32').command, '/usr/bin/node')
 })
