@@ -290,5 +290,7 @@ function cleanMessage(text: string): string {
     .replaceAll(/\s*\n\s*/g, ' ')
     // What was given to the option may be secret.
     .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
-  return `${line.charAt(0).toUpperCase()}${line.slice(1)}${/[.?)]$/.test(line) ? '' : '.'}`
+  const isAtALoss = /^unknown (command|option)/.test(line) && !line.endsWith(')')
+  const end = isAtALoss ? '. See: coffer --help' : /[.?)]$/.test(line) ? '' : '.'
+  return `${line.charAt(0).toUpperCase()}${line.slice(1)}${end}`
 }

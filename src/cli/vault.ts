@@ -130,9 +130,13 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
     if (isThere)
       throw new CofferError(
         'conflict',
-        `There is a file ${path} already; it may be the key of another vault.`,
+        `There is a file ${path} already; it may be the key of another vault. Name another file.`,
       )
-    throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause: error })
+    throw new CofferError(
+      'storage_failed',
+      `The key file could not be written to ${path}. Check its directory, or name another file.`,
+      { cause: error },
+    )
   }
 }
 

@@ -55,11 +55,16 @@ export class BackupWriter {
   #frames = 0
   #count = 0
 
-  /** @throws CofferError `storage_failed` when `path` exists or cannot be made. */
+  /** @throws CofferError `conflict` when there is something at `path`, `storage_failed` when it cannot be made. */
   constructor(place: BackupPlace, path: string, header: Header) {
+    if (place.files.facts(path) !== undefined)
+      throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
     const file = place.files.open(path, 'create')
     if (file === undefined)
-      throw new CofferError('storage_failed', `Cannot create ${path}: its directory is missing.`)
+      throw new CofferError(
+        'storage_failed',
+        `Cannot create ${path}: its directory is missing. Create it first.`,
+      )
     this.#place = place
     this.#path = path
     this.#file = file

@@ -227,7 +227,7 @@ class Writer extends Reader implements StoreWriter {
   /** Purges an expired record that still has the id, so that it may be given again. */
   private async makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
     if ((await this.rows.get(KINDS[kind], tenant, id)) !== undefined) {
-      throw new CofferError('conflict', `There is a ${kind} with this id already.`)
+      throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
     }
     const isExpired = (await this.rows.get(KINDS[kind], tenant, id, { expired: true })) !== undefined
     if (isExpired) await this.rows.remove(KINDS[kind], tenant, id)

@@ -92,7 +92,7 @@ t.test('a backup becomes the same vault again, and opens with what opened it the
   t.match(await bench.ask(['vault', 'backup', 'b']), { file: backup, bytes: statSync(backup).size })
   t.equal(statSync(backup).mode & 0o777, 0o600)
   t.notOk(readFileSync(backup).includes('Name 1'))
-  t.match(await bench.run(['vault', 'backup', 'b']), { code: 1 }, 'no file is overwritten')
+  t.match(await bench.run(['vault', 'backup', 'b']), { code: 5 }, 'no file is overwritten')
   await bench.ask(['token', 'delete', 'token-0', '--yes'])
   t.match(await bench.run(['vault', 'restore', 'b']), { code: 5 }, 'nor is a vault')
   await bench.ask(['vault', 'restore', 'b', '--vault', join(bench.place, 'again')])

@@ -69,7 +69,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
   await t.rejects(restoreBackup(target, '/backup', '/copy'), { code: 'conflict' })
   await t.rejects(
     engine.backup('/backup'),
-    { code: 'storage_failed', message: /exists already/ },
+    { code: 'conflict', message: /is a file .* already/ },
     'never over a file',
   )
   t.equal(files.facts('/backup')?.size, length, 'which stays as it is')
