@@ -406,27 +406,3 @@ t.test('what cannot be said in our JSON is a failure of the code, not of the hos
     'and what just fits, fits',
   )
 })
-
-t.test(
-  'whoever watches the children of this process cannot reach into a guest by its environment',
-  async (t) => {
-    const { NODE_OPTIONS } = process.env
-    process.env.NODE_V8_COVERAGE ??= modulesDirectory
-    process.env.NODE_OPTIONS = '--no-such-option'
-    t.teardown(() => {
-      if (NODE_OPTIONS === undefined) delete process.env.NODE_OPTIONS
-      else process.env.NODE_OPTIONS = NODE_OPTIONS
-    })
-    const own = createReactorPool({ node })
-    const { outcome } = await own.run({
-      tenant: 1,
-      reactor: 'r',
-      code: 'module.exports = async () => ({ raw: 1 })',
-      args: {},
-      configuration: {},
-      client: null,
-    })
-    await own.close()
-    t.same(outcome, { kind: 'result', raw: 1 })
-  },
-)
