@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
+import { createMachine, ECHO_LINE, type Machine, waitFor } from './binary.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
@@ -149,7 +149,8 @@ t.test('a command loads what it needs and nothing else', async (t) => {
     child.stdin?.end()
     t.equal((await waitFor(child)).code, 0, words.join(' '))
     const files = JSON.parse(readFileSync(found, 'utf8')) as string[]
-    return files.filter((file) => file !== probe && file !== PROGRAM).map((file) => file.split('/').at(-1)!)
+    // What a test runner slips into every child is not ours.
+    return files.filter((file) => file.includes('/dist/late/')).map((file) => file.split('/').at(-1)!)
   }
   for (const words of [['--version'], ['--help'], ['token', 'create', '--help'], ['help', 'exit-codes']])
     t.same(await loadedBy(...words), [], words.join(' '))
