@@ -43,6 +43,8 @@ export interface FileEngineOptions {
   role: 'command' | 'server'
   /** The journal is folded when it has more than this; by default what suits the role. */
   foldAt?: Size
+  /** In a server, what was replaced is overwritten after at most this, whatever the size of the journal. */
+  eraseAfterMs?: number
 }
 
 interface Role {
@@ -55,6 +57,7 @@ interface Role {
 }
 
 const MEBIBYTE = 1024 * 1024
+const ANYTHING: Size = { bytes: JOURNAL_HEADER, rows: 0 }
 const FOLD_AT: Size = { bytes: 8 * MEBIBYTE, rows: 16_384 }
 const ROLES: Record<FileEngineOptions['role'], Role> = {
   command: {
@@ -66,12 +69,13 @@ const ROLES: Record<FileEngineOptions['role'], Role> = {
   server: {
     cacheBytes: 32 * MEBIBYTE,
     foldAt: FOLD_AT,
-    closing: { bytes: JOURNAL_HEADER, rows: 0 },
+    closing: ANYTHING,
     closingMerge: 0,
   },
 }
 /** A change answered `soon` is synced after at most this. */
 const SOON_MS = 25
+const ERASE_AFTER_MS = 60_000
 
 export class FileEngine implements Engine {
   readonly #options: FileEngineOptions
@@ -83,6 +87,7 @@ export class FileEngine implements Engine {
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
+  #eraser: NodeJS.Timeout | undefined
 
   constructor(options: FileEngineOptions, ledger: Ledger) {
     this.#options = options
@@ -130,6 +135,7 @@ export class FileEngine implements Engine {
     await this.#running
     await this.#upkeep.close()
     clearTimeout(this.#timer)
+    clearTimeout(this.#eraser)
     const { closing, closingMerge } = ROLES[this.#options.role]
     try {
       this.#ledger.sync()
@@ -232,6 +238,7 @@ export class FileEngine implements Engine {
       await this.#commits.commit()
       await this.#upkeep.foldWhere(this.#foldAt)
       this.#syncSoon()
+      this.#eraseLater()
     }
     this.#running = undefined
   }
@@ -249,6 +256,18 @@ export class FileEngine implements Engine {
       if (this.#closing !== undefined || !this.#commits.isUnsynced) return
       void attempt(this.#options.notice, 'synced', () => this.#inTurn(async () => undefined))
     }, SOON_MS)
+  }
+
+  /** Older versions are overwritten once the newer ones are in a segment; a small journal would wait for long. */
+  #eraseLater(): void {
+    const { role, notice, eraseAfterMs = ERASE_AFTER_MS } = this.#options
+    if (role === 'command' || this.#eraser !== undefined || this.#ledger.overlay.covered.length === 0) return
+    this.#eraser = setTimeout(() => {
+      this.#eraser = undefined
+      if (this.#closing !== undefined) return
+      void attempt(notice, 'folded', () => this.#inTurn(() => this.#upkeep.foldWhere(ANYTHING)))
+    }, eraseAfterMs)
+    this.#eraser.unref()
   }
 }
 

@@ -85,6 +85,23 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   await engine.close()
 })
 
+t.test('a server overwrites an older version before long, however little was written', async (t) => {
+  const options = { ...optionsFor(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+  const { files } = options
+  const engine = await createFileEngine(options)
+  await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
+  await engine.fold()
+  t.equal(holds(files, secretOf('a')).length, 1)
+  await replaceRow(engine, 'a', secretOf('new'))
+  const deadline = Date.now() + 5_000
+  while (holds(files, secretOf('a')).length > 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  t.strictSame(holds(files, secretOf('a')), [])
+  t.equal(holds(files, secretOf('new')).length, 1)
+  t.match(await engine.status(), { rows: { records: 1 }, journalBytes: 64 })
+  await engine.close()
+})
+
 t.test('erasing that a crash interrupted is done when the vault is opened again', async (t) => {
   const prepare = async () => {
     const options = optionsFor(new FakeFiles())
