@@ -66,6 +66,7 @@ t.test('what would be wrong later is refused at load', async (t) => {
       /input.a has no maxItems/,
     ],
     ['a required property that is not there', object({}, { required: ['id', 'ghost'] }), /requires ghost/],
+    ['one of what is not there', object({}, { needsOneOf: ['ghost'] }), /requires ghost/],
     [
       'a nested fault',
       object({ a: { type: 'array', maxItems: 1, items: { type: 'object' } } }),
