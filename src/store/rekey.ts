@@ -69,12 +69,13 @@ export async function readRekey(
 }
 
 /**
- * Changes the keys. Contract: the caller owns the vault and no engine is open on it. Killed at any moment, the vault
- * opens with its present header, or with the new one once that is in place; calling again goes on.
+ * Changes the keys; nothing sealed under the present ones is left when it resolves. Contract: the caller owns the vault
+ * and no engine is open on it. Killed at any moment, the vault opens with its present header, or with the new one once
+ * that is in place; calling again goes on.
  * @throws CofferError `conflict` when another change is under way, `vault_damaged`, `storage_failed`.
  */
 export async function rekeyVault(options: RekeyOptions): Promise<void> {
-  const { present } = options
+  const { present, header, keys } = options
   const ledger = await openLedger(present)
   try {
     await ledger.fold()
@@ -82,6 +83,9 @@ export async function rekeyVault(options: RekeyOptions): Promise<void> {
   } finally {
     ledger.close()
   }
+  // Opening removes what is not named any more: everything that the old keys would still open.
+  const changed = await openLedger({ ...present, header, keys })
+  changed.close()
 }
 
 class Rekeying {

@@ -99,16 +99,16 @@ t.test('every row is there under new seals, and the old keys open nothing', asyn
   const old = new Set([...files.contents().keys()])
   const steps: string[] = []
   await rekeyVault({ ...rekeyOptions(files), progress: (done, total) => steps.push(`${done}/${total}`) })
-  const { told, isChanged } = await openEither(files)
-  t.equal(isChanged, true)
-  t.equal(told, anew(before))
-  t.equal(steps.at(-1), '8/8')
   const left = [...files.contents().keys()].filter((path) => old.has(path)).sort()
   t.strictSame(
     left,
     ['/vault/head', '/vault/state', '/vault/vault.json'],
     'no journal or segment of before is left',
   )
+  const { told, isChanged } = await openEither(files)
+  t.equal(isChanged, true)
+  t.equal(told, anew(before))
+  t.equal(steps.at(-1), '8/8')
   await t.rejects(openFileEngine(optionsFor(files)), { code: 'vault_damaged' })
   t.equal(await readRekey(optionsFor(files, true)), undefined)
 })
