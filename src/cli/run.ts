@@ -4,6 +4,7 @@ import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { OutboxMail } from '../operations/outbox.js'
 import { type List, listOf } from '../operations/page.js'
+import type { NumberSchema } from '../operations/schema.js'
 import type { Vault } from '../vault.js'
 import type { Desk } from './desk.js'
 import { findDelivery, noteDelivery, writesMail } from './invite.js'
@@ -13,7 +14,7 @@ import { gatherInput } from './request.js'
 import { findTenantChoice } from './tenant-choice.js'
 import { requireVault } from './unlock.js'
 
-const LARGEST_PAGE = 100
+const LARGEST_PAGE = 1000
 
 /** @throws CofferError whatever the operation refuses. */
 export async function runOperation(
@@ -45,7 +46,7 @@ export async function runOperation(
       if (key === undefined && writesMail(definition)) mail = await findDelivery(desk, vault, result)
       return result
     }
-    const pages = walkPages(call, input, desk.signal)
+    const pages = walkPages(call, { ...input, size: input.size ?? pageSizeOf(definition) }, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
     if (format !== 'ndjson' && format !== 'id') return collectPages(pages)
     await printResult(terminal, itemsOf(pages), {
@@ -106,14 +107,19 @@ function createCall(
   return async (input) => (await vault.ask({ operation: name, input, as })).result
 }
 
+/** As many at once as the operation allows, within reason. */
+function pageSizeOf({ input }: AnyOperation): number {
+  const size: NumberSchema | undefined = input.properties?.size
+  return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
+}
+
 async function* walkPages(
   call: Call,
   input: Record<string, unknown>,
   signal: AbortSignal,
 ): AsyncGenerator<List<unknown>> {
-  const size = input.size ?? LARGEST_PAGE
   for (let page = 1; !signal.aborted; page++) {
-    const list = (await call({ ...input, page, size })) as List<unknown>
+    const list = (await call({ ...input, page })) as List<unknown>
     yield list
     if (page >= list.pagination.total_pages) return
   }

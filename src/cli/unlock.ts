@@ -55,16 +55,26 @@ export function reachThisVault(desk: Desk): Promise<Vault> {
   return noticing(desk, (place) => reachVault(place, (vault) => chooseOpener(desk, vault)))
 }
 
-/** Where the vault of this run is, with the effects of this run. What opening has to say is said on standard error. */
-export function placeOf(desk: Desk, directory = findVaultDirectory(desk), notices: string[] = []): Place {
-  return { directory, pid: desk.pid, clock: desk.clock, notice: (text: string) => notices.push(text) }
+/** Where the vault of this run is, with the effects of this run. */
+export function placeOf(
+  desk: Desk,
+  directory = findVaultDirectory(desk),
+  notice: (text: string) => void = () => {},
+): Place {
+  return { directory, pid: desk.pid, clock: desk.clock, notice }
 }
 
-/** Opening may have something to say; it is said once it succeeded. */
+/** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
 async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
-  const notices: string[] = []
-  const vault = await open(placeOf(desk, findVaultDirectory(desk), notices))
-  for (const text of notices) await printNotice(desk.terminal, text)
+  const early: string[] = []
+  let isOpen = false
+  const notice = (text: string) => {
+    if (isOpen) void printNotice(desk.terminal, text)
+    else early.push(text)
+  }
+  const vault = await open(placeOf(desk, findVaultDirectory(desk), notice))
+  isOpen = true
+  for (const text of early) await printNotice(desk.terminal, text)
   return vault
 }
 

@@ -129,9 +129,17 @@ class NodeFiles implements Files {
 
   open(path: string, opening: Opening): number | undefined {
     const file = attemptUnless('ENOENT', undefined, opening === 'create' ? 'create' : 'open', path, () =>
-      openSync(path, FLAGS[opening] | constants.O_NOFOLLOW, 0o600),
+      // Without blocking, so that a pipe in the place of a file is refused instead of waited for.
+      openSync(path, FLAGS[opening] | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600),
     )
     if (file === undefined) return undefined
+    if (!fstatSync(file).isFile()) {
+      closeSync(file)
+      throw new CofferError(
+        'storage_failed',
+        `Cannot open ${path}: it is no file. Remove what stands in its place.`,
+      )
+    }
     this.#paths.set(file, path)
     // A wider umask cannot add bits to 0600, a narrower one may have taken some away.
     if (opening === 'create') attempt('set the mode of', path, () => fchmodSync(file, 0o600))

@@ -3,8 +3,9 @@
  * instead of waiting. Both sides first prove that they hold the vault's key. It knows messages, not what they say.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { chmodSync } from 'node:fs'
+import { chmodSync, realpathSync, rmSync } from 'node:fs'
 import { createServer, connect as openSocket, type Server, type Socket } from 'node:net'
+import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 import { fromBase64, toBase64 } from './bytes.js'
 import { type Files, readWhole } from './files.js'
@@ -72,6 +73,7 @@ export async function listenForCommands(
       for (const socket of sockets) socket.pause()
       await Promise.all(answering)
       for (const socket of sockets) socket.destroy()
+      if (!isShort) rmSync(dirname(address), { recursive: true, force: true })
     },
   }
 }
@@ -98,7 +100,8 @@ function findAddress({ files, directory }: HandoverOptions): string | undefined 
   if (facts === undefined) return undefined
   if (facts.kind !== 'file') return path
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
-  return bytes === undefined ? undefined : new TextDecoder().decode(bytes)
+  // Empty where an owner died while it wrote it.
+  return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
 }
 
 function writePointer(files: Files, path: string, address: string): void {
@@ -148,44 +151,45 @@ async function serve(
 }
 
 /** The owner's part: asks for a proof and gives its own only to who gave one. */
-async function challenge(
-  socket: Socket,
-  messages: Messages,
-  { random, proof }: HandoverOptions,
-): Promise<boolean> {
-  const mine = random.bytes(NONCE_BYTES)
+async function challenge(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
+  const mine = options.random.bytes(NONCE_BYTES)
   await writeMessage(socket, { nonce: toBase64(mine) })
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
   const given = readBytes(hello, 'proof', PROOF_BYTES)
   if (theirs === undefined || given === undefined) return false
-  if (!timingSafeEqual(given, prove(proof, 'command', mine, theirs))) return false
-  await writeMessage(socket, { proof: toBase64(prove(proof, 'owner', mine, theirs)) })
+  if (!timingSafeEqual(given, prove(options, 'command', mine, theirs))) return false
+  await writeMessage(socket, { proof: toBase64(prove(options, 'owner', mine, theirs)) })
   return true
 }
 
 /** The command's part. */
-async function introduce(
-  socket: Socket,
-  messages: Messages,
-  { random, proof }: HandoverOptions,
-): Promise<boolean> {
+async function introduce(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
   if (theirs === undefined) return false
-  const mine = random.bytes(NONCE_BYTES)
+  const mine = options.random.bytes(NONCE_BYTES)
   await writeMessage(socket, {
     nonce: toBase64(mine),
-    proof: toBase64(prove(proof, 'command', theirs, mine)),
+    proof: toBase64(prove(options, 'command', theirs, mine)),
   })
   const answer = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const given = readBytes(answer, 'proof', PROOF_BYTES)
-  return given !== undefined && timingSafeEqual(given, prove(proof, 'owner', theirs, mine))
+  return given !== undefined && timingSafeEqual(given, prove(options, 'owner', theirs, mine))
 }
 
-/** Both nonces and the role: neither side's proof can be played back to it. */
-function prove(proof: Mac, role: 'owner' | 'command', owner: Uint8Array, command: Uint8Array): Uint8Array {
-  return proof(Buffer.concat([Buffer.from(`coffer/1/${role}/`), owner, command]), PROOF_BYTES)
+/**
+ * Both nonces and the role: neither side's proof can be played back to it. And the directory, for a copy of a vault has
+ * the same key, and may have a pointer to the original's socket.
+ */
+function prove(
+  { proof, directory }: HandoverOptions,
+  role: 'owner' | 'command',
+  owner: Uint8Array,
+  command: Uint8Array,
+): Uint8Array {
+  const words = Buffer.from(`coffer/1/${role}/${realpathSync(directory)}/`)
+  return proof(Buffer.concat([words, owner, command]), PROOF_BYTES)
 }
 
 function readBytes(message: unknown, field: string, length: number): Uint8Array | undefined {

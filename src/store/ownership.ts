@@ -74,8 +74,8 @@ export async function takeOwnership(options: OwnershipOptions): Promise<Ownershi
   }
   const owner = describeSelf(options)
   const own = `${directory}/${PRIVATE}${owner.pid}-${owner.nonce}`
-  writeOwner(files, own, owner)
   try {
+    writeOwner(files, own, owner)
     let waitedMs = 0
     let yields = 0
     for (let pauseMs = FIRST_WAIT_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)) {

@@ -84,6 +84,7 @@ export function checkExposure(files: Files, directory: string): void {
   checkDirectory(files, directory)
   checkPath(files, `${directory}/${HEADER_FILE}`, 'file')
   checkPath(files, `${directory}/${STATE_FILE}`, 'file')
+  checkPath(files, `${directory}/segments`, 'directory')
 }
 
 /** Refuses a directory that others may enter. @throws CofferError `vault_exposed`. */

@@ -1,4 +1,15 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -234,3 +245,28 @@ t.test(
     t.match(await bench.ask(['vault', 'status', '--vault', join(bench.place, 'copy')]), { tokens: 6 })
   },
 )
+
+t.test(
+  'what stands in the place of a file or a directory of the vault is refused, never waited for',
+  async (t) => {
+    const bench = await createBench(t)
+    await fill(bench)
+    await bench.ask(['vault', 'compact'])
+    const head = join(bench.vault, 'head')
+    rmSync(head)
+    execFileSync('mkfifo', ['-m', '600', head])
+    t.match(await bench.run(['token', 'list']), { code: 1, stderr: /head: it is no file/ })
+    rmSync(head)
+    t.equal((await bench.run(['token', 'list'])).code, 0)
+    const segments = join(bench.vault, 'segments')
+    renameSync(segments, join(bench.place, 'elsewhere'))
+    symlinkSync(join(bench.place, 'elsewhere'), segments)
+    t.match(await bench.run(['token', 'list']), { code: 6, stderr: /segments is not a plain directory/ })
+  },
+)
+
+t.test('all pages of a list are walked whatever the largest page of it is', async (t) => {
+  const bench = await createBench(t)
+  t.match(await bench.ask(['member', 'list', '--all']), { pagination: { total_items: 1 } })
+  t.match(await bench.ask(['log', 'list', '--all']), { pagination: { total_items: 1 } })
+})

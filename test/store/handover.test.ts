@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createMac } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
@@ -92,6 +92,21 @@ t.test('the socket of an owner that died leads nowhere and is taken over', async
   t.same(await peer?.ask(1), { echo: 1 })
   peer?.close()
   await listener.close()
+})
+
+t.test('a copy of a vault does not reach the owner of the original', async (t) => {
+  const options = place(t, { name: 'x'.repeat(120) })
+  const asked: unknown[] = []
+  const listener = await listenForCommands(options, async (message) => asked.push(message))
+  const copy = place(t, { name: 'y'.repeat(120) })
+  cpSync(join(options.directory, 'socket'), join(copy.directory, 'socket'))
+  t.equal(await findOwner(copy), undefined)
+  writeFileSync(join(copy.directory, 'socket'), '')
+  t.equal(await findOwner(copy), undefined, 'nor does a pointer that was never written')
+  const home = dirname(readFileSync(join(options.directory, 'socket'), 'utf8'))
+  await listener.close()
+  t.notOk(existsSync(home), 'and the place of the socket goes with its owner')
+  t.same(asked, [])
 })
 
 t.test('where the path is too long for a socket, a file says where it is', async (t) => {
