@@ -7,11 +7,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { App } from '../app.js'
+import { isApiKey } from '../domain/application.js'
 import { CofferError } from '../errors.js'
 import { createVault, openVault, type Place } from '../opening.js'
 import { createToken } from '../operations/token.js'
 import type { Desk } from './desk.js'
-import { ensureStarters, performAsOwner, type Starters } from './starters.js'
+import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './starters.js'
 
 const DIRECTORY = '.coffer-demo'
 
@@ -36,7 +37,10 @@ export async function openDemoVault(
       kind: 'key-file',
       text: await readFile(keyFile, 'utf8'),
     }))
-    return { app, directory, starters: JSON.parse(await readFile(startersFile, 'utf8')) as Starters }
+    const starters = parseStarters(await readFile(startersFile, 'utf8'))
+    if (starters !== undefined) return { app, directory, starters }
+    await app.close()
+    throw new CofferError('vault_damaged', `${startersFile} is not what it was. Remove ${directory}.`)
   }
   if (existsSync(keyFile))
     throw new CofferError('vault_damaged', `${directory} was left half made. Remove it and start again.`)
@@ -51,6 +55,21 @@ export async function openDemoVault(
   } catch (error) {
     await app.close()
     throw error
+  }
+}
+
+/** They are printed into commands to be pasted, so whoever changed the file must not say what stands there. */
+function parseStarters(text: string): Starters | undefined {
+  const isStarter = (value: unknown) => {
+    const { id, key } = (value ?? {}) as Record<string, unknown>
+    return /^[0-9a-f-]{36}$/.test(String(id)) && isApiKey(String(key))
+  }
+  try {
+    const starters = JSON.parse(text) as Record<string, unknown>
+    const known = STARTER_TYPES.filter((type) => isStarter(starters[type]))
+    return known.length === Object.keys(starters).length ? (starters as Starters) : undefined
+  } catch {
+    return undefined
   }
 }
 

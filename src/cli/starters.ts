@@ -13,12 +13,12 @@ export interface Starter {
 
 export type Starters = Partial<Record<ApplicationType, Starter>>
 
-const TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
+export const STARTER_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
 
 /** The newest application of each type in the vault's first tenant. */
 export async function findStarters(app: App): Promise<Starters> {
   const found: Starters = {}
-  for (const type of TYPES) {
+  for (const type of STARTER_TYPES) {
     const list = (await performAsOwner(app, listApplications, { type: [type], size: 1 })) as {
       data: { id: string }[]
     }
@@ -31,7 +31,7 @@ export async function findStarters(app: App): Promise<Starters> {
 /** Those that are there, and a new one of each type that is not. */
 export async function ensureStarters(app: App): Promise<Starters> {
   const starters = await findStarters(app)
-  for (const type of TYPES.filter((each) => starters[each] === undefined)) {
+  for (const type of STARTER_TYPES.filter((each) => starters[each] === undefined)) {
     const input = { name: `starter ${type}`, type, ...grantsOf(type) }
     const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<Starter>
     starters[type] = { id, key }

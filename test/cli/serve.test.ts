@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { request as requestTls } from 'node:https'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -181,6 +181,20 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
   for (const name of ['vault.key', 'applications.json'])
     t.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name)
   t.notOk(existsSync(join(place.directory, 'config')), 'its key is beside it')
+  const starters = join(directory, 'applications.json')
+  const known = JSON.parse(readFileSync(starters, 'utf8'))
+  for (const planted of [
+    { ...known, private: { ...known.private, key: "'; touch planted; echo '" } },
+    { ...known, public: { ...known.public, id: '\u001b]0;planted\u0007' } },
+    { ...known, planted: known.public },
+    null,
+  ]) {
+    writeFileSync(starters, JSON.stringify(planted))
+    const { code, stdout, stderr } = await runCommand(place, ['serve', '--demo', '--port', '0'])
+    t.strictSame([code, stdout], [7, ''], 'what somebody planted there is not printed to be pasted')
+    t.match(stderr, /applications\.json is not what it was\. Remove/)
+    t.notMatch(stderr, 'touch')
+  }
 })
 
 t.test('TLS is spoken with the certificate given', async (t) => {
