@@ -2,7 +2,7 @@
  * The user's own file of settings, `config.json` beside the key files: profiles, and what was chosen. It is nobody
  * else's, for a profile may hold an API key. It knows no command.
  */
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CofferError } from '../errors.js'
 import { isObject } from './fields.js'
@@ -81,8 +81,11 @@ export async function writeUserSettings(
     await mkdir(directory, { recursive: true, mode: 0o700 })
     // Two commands at once: the later one wins whole, and nobody ever reads half a file.
     const draft = `${path}.${pid}.tmp`
+    // One that a killed command left, or a link, would lend the file its mode or its place.
+    await rm(draft, { force: true })
     await writeFile(draft, `${JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)}\n`, {
       mode: 0o600,
+      flag: 'wx',
     })
     await rename(draft, path)
   } catch (cause) {
