@@ -16,6 +16,8 @@ export interface Run {
   closesInput?: boolean
   /** Sends an interrupt once this text is printed. */
   interruptAt?: string
+  /** Told all that is printed, as it comes. */
+  watch?(text: string): void
   /** The code that every write to standard output fails with. */
   stdoutFailure?: string
 }
@@ -40,6 +42,7 @@ export async function runProcess(
   const type = answerInTurn(input, answers, run.closesInput === true)
   const watch = (text: string) => {
     type(text)
+    run.watch?.(text)
     if (run.interruptAt === undefined || !text.includes(run.interruptAt)) return
     for (const listener of listeners) listener()
   }

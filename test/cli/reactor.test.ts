@@ -165,13 +165,16 @@ t.test('a file that is watched runs again when it is saved, until it is interrup
     'watched.js',
     'module.exports = async () => { console.log("first"); throw new Error("not yet") }',
   )
-  const running = home.run(['reactor', 'dev', 'watched.js', '--watch'], { interruptAt: 'log: second' })
-  // Saved again and again, because nothing says when the watching begins.
-  const saving = setInterval(
-    () =>
-      home.write('watched.js', 'module.exports = async () => { console.log("second"); return { raw: 2 } }'),
-    100,
-  )
+  const save = () =>
+    home.write('watched.js', 'module.exports = async () => { console.log("second"); return { raw: 2 } }')
+  let saving: NodeJS.Timeout | undefined
+  const running = home.run(['reactor', 'dev', 'watched.js', '--watch'], {
+    interruptAt: 'log: second',
+    // Saved again and again once it waits, because it says so a moment before it does.
+    watch: (text) => {
+      if (text.includes('Waiting for')) saving ??= setInterval(save, 100)
+    },
+  })
   const { stdout, stderr } = await running.finally(() => clearInterval(saving))
   t.match(stderr, /log: first\n.*not yet.*Waiting for watched.js to be saved.*log: second\n/s)
   t.match(stdout, /"raw":2|^$/)
