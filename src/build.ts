@@ -83,6 +83,8 @@ const commandLineOptions: BuildOptions = {
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'none',
+  // ASCII alone, so that it can be read without being decoded.
+  charset: 'ascii',
   // Otherwise Node would look through each late package for its export names, which takes longer than running it.
   supported: { 'dynamic-import': false },
   // Packages that look for their own files find them from here.
@@ -143,39 +145,51 @@ async function bundleGuest(): Promise<void> {
   })
 }
 
+interface Bundle {
+  main(process: object): Promise<number>
+}
+
 /**
- * Runs the main commands once and keeps what V8 compiled for them beside the bundle, where `bin/coffer.js` looks for
- * it. It is of use to this version of Node only.
+ * Runs the usual commands once and keeps what V8 compiled for them beside the bundle, where `bin/coffer.js` looks for
+ * it. What is compiled for others would only have to be read. It is of use to this version of Node alone.
  */
 async function keepCompiled(): Promise<void> {
   const filename = `${distribution}coffer.cjs`
-  const script = new Script(Module.wrap(readFileSync(filename, 'utf8')), { filename })
-  const loaded = { exports: {} as { main(process: object): Promise<number> } }
-  script.runInThisContext()(loaded.exports, createRequire(filename), loaded, filename, distribution)
+  const script = new Script(Module.wrap(readFileSync(filename, 'latin1')), { filename })
+  const watched = { exports: {} as Bundle }
+  script.runInThisContext()(watched.exports, createRequire(filename), watched, filename, distribution)
+  const other = createRequire(filename)(filename) as Bundle
   const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
-  const run = (words: readonly string[], stdin = '') =>
-    loaded.exports.main({
-      argv: ['node', 'coffer', ...words],
-      env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
-      stdin: Readable.from([stdin]),
-      stdout: new PassThrough().resume(),
-      stderr: new PassThrough().resume(),
-      pid: process.pid,
-      cwd: () => place,
-      on: () => undefined,
-      off: () => undefined,
-    })
   try {
-    await run(['init'])
-    await run(['token', 'create'], '{"id":"build","type":"card","data":{"number":"4242424242424242"}}')
-    for (const words of [['token', 'get', 'build'], ['token', 'list'], ['--help']]) {
-      if ((await run(words)) !== 0)
-        throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
-    }
+    await runCommand(other, place, ['init'])
+    const card = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
+    await runCommand(other, place, ['token', 'create'], card)
+    await runCommand(watched.exports, place, ['token', 'get', 'build'])
+    await runCommand(watched.exports, place, ['--help'])
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
   writeFileSync(`${filename}.cache`, script.createCachedData())
+}
+
+async function runCommand(
+  { main }: Bundle,
+  place: string,
+  words: readonly string[],
+  stdin = '',
+): Promise<void> {
+  const code = await main({
+    argv: ['node', 'coffer', ...words],
+    env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
+    stdin: Readable.from([stdin]),
+    stdout: new PassThrough().resume(),
+    stderr: new PassThrough().resume(),
+    pid: process.pid,
+    cwd: () => place,
+    on: () => undefined,
+    off: () => undefined,
+  })
+  if (code !== 0) throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
 }
 
 await writeValidators()

@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
-import { createServer, connect as openSocket, type Server, type Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 import { fromBase64, toBase64 } from './bytes.js'
@@ -58,6 +58,7 @@ export async function listenForCommands(
   files.remove(path)
   const sockets = new Set<Socket>()
   const answering = new Set<Promise<void>>()
+  const { createServer } = await import('node:net')
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
@@ -121,9 +122,10 @@ function listen(server: Server, address: string): Promise<void> {
 }
 
 /** undefined when nobody answers: the socket of an owner that died. */
-function open(address: string): Promise<Socket | undefined> {
+async function open(address: string): Promise<Socket | undefined> {
+  const { connect } = await import('node:net')
   return new Promise((resolve) => {
-    const socket = openSocket(address)
+    const socket = connect(address)
     socket.once('connect', () => resolve(socket))
     socket.once('error', () => resolve(undefined))
   })
