@@ -1,23 +1,15 @@
 /** Applications: who may call, with which permissions and rules, and their keys. */
-import {
-  API_KEY_BYTES,
-  APPLICATION_TYPES,
-  checkApplication,
-  formatApiKey,
-  MAX_RULES,
-} from '../domain/application.js'
-import { formatDate, parseExpiry } from '../domain/dates.js'
-import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../domain/permissions.js'
-import { about, refuseErrors } from '../domain/property-errors.js'
+import { APPLICATION_TYPES, MAX_RULES } from '../domain/application.js'
+import { formatDate } from '../domain/dates.js'
+import { PERMISSIONS, TRANSFORMS } from '../domain/permissions.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import { type Context, operation } from './operation.js'
+import { drawKey, keepKey, readGrants, requireApplication, viewApplication } from './application-record.js'
+import { operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
 
 const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
 const MOST_PERMISSIONS = 50
-
-export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
 
 const id = { type: 'string', description: 'The id of the application.' } as const
 
@@ -52,19 +44,6 @@ const body = {
   },
   expires_at: { type: 'string', description: 'When its key stops working.' },
 } as const
-
-interface ApplicationInput {
-  name: string
-  permissions?: string[]
-  rules?: {
-    description?: string
-    priority: number
-    container: string
-    transform: 'redact' | 'mask' | 'reveal'
-    permissions: string[]
-  }[]
-  expires_at?: string
-}
 
 export const createApplication = operation({
   name: 'app create',
@@ -295,47 +274,3 @@ export const listPermissions = operation({
       )
   },
 })
-
-export function viewApplication({ key_hash: _, ...view }: ApplicationRecord): ApplicationView {
-  return view
-}
-
-/** @throws CofferError `not_found` */
-export async function requireApplication(
-  context: Context,
-  applicationId: string,
-): Promise<ApplicationRecord> {
-  const record = await context.store.get('application', context.caller.tenant, applicationId)
-  if (record === undefined) throw new CofferError('not_found', 'There is no application with this id.')
-  return record
-}
-
-function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
-  const rules = (input.rules ?? []).map((rule) => ({
-    ...(rule.description === undefined ? {} : { description: rule.description }),
-    priority: rule.priority,
-    container: rule.container,
-    transform: rule.transform,
-    permissions: [...new Set(rule.permissions)] as Permission[],
-  }))
-  const permissions = [...new Set(input.permissions ?? [])] as Permission[]
-  refuseErrors(checkApplication(type, { permissions, rules }))
-  const { expires_at: text } = input
-  const expires = text === undefined ? undefined : about('expires_at', () => parseExpiry(text, context.now))
-  return {
-    name: input.name,
-    permissions,
-    rules,
-    ...(expires === undefined ? {} : { expires_at: formatDate(expires) }),
-  }
-}
-
-async function drawKey(context: Context): Promise<{ key: string; hash: string }> {
-  const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
-  return { key, hash: await context.hashSecret(key) }
-}
-
-async function keepKey(context: Context, { key_hash, id: application_id }: ApplicationRecord): Promise<void> {
-  const entry = { id: key_hash, tenant: context.caller.tenant, application_id }
-  await context.store.insert('api_key', 0, entry, { fresh: true })
-}

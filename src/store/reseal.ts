@@ -4,7 +4,6 @@
  */
 import { KINDS, type RecordOf, type TenantKeyBytes } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import { fromBase64 } from './bytes.js'
 import type { StoredRow } from './change.js'
 import type { Resealed } from './rekey.js'
 import {
@@ -14,6 +13,7 @@ import {
   keysOfRecord,
   kindOf,
   openRecord,
+  openTenantKeys,
   sealRecord,
   unseal,
 } from './sealing.js'
@@ -37,7 +37,10 @@ export function createReseal(options: ResealOptions): (row: StoredRow) => Promis
   const opened = new Map<number, { present: RecordKeys; next: RecordKeys }>()
   opened.set(0, { present: present.vault, next: next.vault })
   for (const [number, keys] of options.tenants) {
-    opened.set(number, { present: openTenant(present, keys.present), next: openTenant(next, keys.next) })
+    opened.set(number, {
+      present: openTenantKeys(present, keys.present),
+      next: openTenantKeys(next, keys.next),
+    })
   }
   return async (row) => {
     const kind = kindOf(row.kind)
@@ -71,7 +74,7 @@ export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: Check
       if (row.kind !== KINDS.tenant || row.tenant !== 0 || unseal(keys.vault, row) === undefined)
         return undefined
       const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
-      tenants.set(tenant.number, openTenant(keys, tenant.keys))
+      tenants.set(tenant.number, openTenantKeys(keys, tenant.keys))
       return undefined
     },
     check(row) {
@@ -86,12 +89,4 @@ function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {
   const keys = tenants.get(number)
   if (keys !== undefined) return keys
   throw new CofferError('vault_damaged', 'The record of a tenant is missing. Run: coffer vault verify')
-}
-
-function openTenant(keys: VaultKeys, { data, index, fingerprint }: TenantKeyBytes): RecordKeys {
-  return keys.openTenant({
-    data: fromBase64(data),
-    index: fromBase64(index),
-    fingerprint: fromBase64(fingerprint),
-  })
 }

@@ -6,7 +6,6 @@ import { containerSet, containerSetId } from '../domain/container.js'
 import { base58 } from '../domain/fingerprint.js'
 import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import { fromBase64 } from './bytes.js'
 import { RecordCache } from './record-cache.js'
 import {
   digestAll,
@@ -17,6 +16,7 @@ import {
   keysOfRecord,
   kindOf,
   openRecord,
+  openTenantKeys,
   sealRecord,
   unseal,
 } from './sealing.js'
@@ -82,11 +82,7 @@ function createTenantCache(keys: VaultKeys): TenantCache {
       const known = opened.get(tenant)
       if (known?.rev === row.rev) return known.keys
       const record = openRecord(keys.vault, row) as TenantRecord
-      const fresh = keys.openTenant({
-        data: fromBase64(record.keys.data),
-        index: fromBase64(record.keys.index),
-        fingerprint: fromBase64(record.keys.fingerprint),
-      })
+      const fresh = openTenantKeys(keys, record.keys)
       opened.set(tenant, { rev: row.rev, keys: fresh })
       return fresh
     },

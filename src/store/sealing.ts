@@ -3,11 +3,11 @@
  * place that knows how the two belong together; it knows nothing of engines or units of work.
  */
 import { lookupsOf } from '../domain/lookups.js'
-import { KINDS, type Kind, type RecordOf } from '../domain/records.js'
+import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../domain/records.js'
 import { type Lookup, searchLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
-import { asBuffer } from './bytes.js'
-import type { RecordKeys, Row } from './store.js'
+import { asBuffer, fromBase64 } from './bytes.js'
+import type { RecordKeys, Row, VaultKeys } from './store.js'
 
 const ID_BYTES = 16
 const KEY_BYTES = 8
@@ -121,4 +121,13 @@ function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uin
     offset += KEY_BYTES
   }
   return packed
+}
+
+/** The keys that a tenant's record holds, ready for use. */
+export function openTenantKeys(keys: VaultKeys, { data, index, fingerprint }: TenantKeyBytes): RecordKeys {
+  return keys.openTenant({
+    data: fromBase64(data),
+    index: fromBase64(index),
+    fingerprint: fromBase64(fingerprint),
+  })
 }
