@@ -2,7 +2,7 @@
  * The user's own file of settings, `config.json` beside the key files: profiles, and what was chosen. It is nobody
  * else's, for a profile may hold an API key. It knows no command.
  */
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CofferError } from '../errors.js'
 import { isObject } from './fields.js'
@@ -30,20 +30,29 @@ export function userSettingsPath(directory: string): string {
 /** @throws CofferError `usage` for a file that cannot be read, `vault_exposed` for one that others can read */
 export async function readUserSettings(directory: string): Promise<UserSettings> {
   const path = userSettingsPath(directory)
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-    if (isAbsent) return NOTHING
-    throw new CofferError('usage', `${path} cannot be read. Mend or remove it.`, { cause })
-  }
-  const settings = parseSettings(text, path)
-  const mayOthers = ((await stat(path)).mode & OTHERS_MAY) !== 0
+  const file = readFile(path)
+  if (file === undefined) return NOTHING
+  const settings = parseSettings(file.text, path)
+  const mayOthers = (file.mode & OTHERS_MAY) !== 0
   if (mayOthers && Object.keys(settings.profiles).length > 0) {
     throw new CofferError('vault_exposed', `Others may read or change ${path}. Run: chmod 600 ${path}`)
   }
   return settings
+}
+
+/** At once, for every command reads it; without blocking, for a pipe in its place would keep all of them waiting. */
+function readFile(path: string): { text: string; mode: number } | undefined {
+  let file: number | undefined
+  try {
+    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    return { mode: fstatSync(file).mode, text: readFileSync(file, 'utf8') }
+  } catch (cause) {
+    const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+    if (isAbsent) return undefined
+    throw new CofferError('usage', `${path} cannot be read. Mend or remove it.`, { cause })
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
 }
 
 function parseSettings(text: string, path: string): UserSettings {
@@ -75,6 +84,7 @@ export async function writeUserSettings(
   { directory, pid }: { directory: string; pid: number },
   { others, ...known }: UserSettings,
 ): Promise<void> {
+  const { mkdir, rename, rm, writeFile } = await import('node:fs/promises')
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
   try {
