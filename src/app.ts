@@ -11,7 +11,7 @@ import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/reco
 import { CofferError } from './errors.js'
 import { createPost, type LastingPost } from './mail/post.js'
 import { registry } from './operations/all.js'
-import { authenticate } from './operations/authenticate.js'
+import { authenticate, KnownCallers } from './operations/authenticate.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
 import { type Host, type Outcome, perform } from './operations/perform.js'
@@ -78,6 +78,7 @@ export function createApp(parts: {
     header,
     random,
     tenant,
+    callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
     upkeep: () => requireUpkeep(upkeep),
     createUuid: () => createUuid(random),
     sweep: () => sweepExpired({ store, createUuid: () => createUuid(random) }, SWEPT_AT_ONCE),

@@ -3,6 +3,7 @@ import type { Mac, TextMac } from '../store/store.js'
 import type { Primitives } from './primitives.js'
 
 const DERIVED_KEY_BYTES = 32
+const TEXT_DIGEST_BYTES = 16
 const utf8 = new TextEncoder()
 
 /** Binds `key` (16 to 64 bytes); the digest's length is 16 to 64 bytes. */
@@ -10,19 +11,24 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
 
-/** The same over text, some of it remembered, of which the least recently drawn goes when `most` are. */
+/** The same over text. It remembers at most so many digests; when they are more, it begins anew. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
-  const known = new Map<string, Uint8Array>()
-  const digest = (text: string, length: number) => primitives.digest(length, Buffer.from(text, 'utf8'), key)
+  const spaces = new Map<string, Map<string, Uint8Array>>()
+  let count = 0
+  const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)
   return {
     digest,
-    recall(text, length) {
-      const name = `${length}:${text}`
-      const found = known.get(name)
+    recall(space, name, spell) {
+      const found = spaces.get(space)?.get(name)
       if (found !== undefined) return found
-      const fresh = digest(text, length)
-      if (known.size >= most) known.delete(known.keys().next().value!)
-      known.set(name, fresh)
+      const fresh = digest(spell(space, name))
+      if (++count > most) {
+        spaces.clear()
+        count = 1
+      }
+      const names = spaces.get(space)
+      if (names === undefined) spaces.set(space, new Map([[name, fresh]]))
+      else names.set(name, fresh)
       return fresh
     },
   }

@@ -1,11 +1,46 @@
-/** From an API key to a caller. Nothing is remembered between requests, so a key dies with what it stands for. */
+/** From an API key to a caller. What is remembered between requests dies with the key, and with all that it stands on. */
 import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
 import { isApiKey } from '../domain/application.js'
-import type { ApplicationRecord } from '../domain/records.js'
+import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import type { StoreReader } from '../store/store.js'
+import type { Mac, StoreReader } from '../store/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './perform.js'
+
+/** What a key leads through to a caller. */
+const STANDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
+const MOST_CALLERS = 1024
+const NAME_BYTES = 32
+
+/**
+ * Callers whose key was checked, for as long as nothing has changed that they stand on. They are called by a digest of
+ * the key under a secret of this process, so that how long a search takes tells nothing of any key.
+ */
+export class KnownCallers {
+  readonly #mac: Mac
+  readonly #callers = new Map<string, Caller>()
+  #stamp: number | undefined
+
+  constructor(mac: Mac) {
+    this.#mac = mac
+  }
+
+  /** The caller that {@link keep} was given for `key` under this stamp. */
+  find(key: string, stamp: number): Caller | undefined {
+    return this.#stamp === stamp ? this.#callers.get(this.#nameOf(key)) : undefined
+  }
+
+  /** Contract: `key` was found to be that of `caller`, for ever, under this stamp. */
+  keep(key: string, stamp: number, caller: Caller): void {
+    if (this.#stamp !== stamp || this.#callers.size >= MOST_CALLERS) this.#callers.clear()
+    this.#stamp = stamp
+    this.#callers.set(this.#nameOf(key), caller)
+  }
+
+  #nameOf(key: string): string {
+    return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
+  }
+}
 
 /**
  * The application that `key` belongs to, as a caller.
@@ -13,6 +48,11 @@ import type { Host } from './perform.js'
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
   if (!isApiKey(key)) throw unauthenticated()
+  const stamp = host.store.stamp(STANDS_ON)
+  return host.callers.find(key, stamp) ?? readCaller(host, key, stamp)
+}
+
+function readCaller(host: Host, key: string, stamp: number): Promise<Caller> {
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
@@ -20,7 +60,9 @@ export async function authenticate(host: Host, key: string): Promise<Caller> {
     const application = await findApplication(reader, entry.tenant, entry.application_id)
     if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
     if (isExpiredApplication(application, reader.now)) throw unauthenticated()
-    return applicationCaller(entry.tenant, application)
+    const caller = applicationCaller(entry.tenant, application)
+    if (application.expires_at === undefined) host.callers.keep(key, stamp, caller)
+    return caller
   })
 }
 

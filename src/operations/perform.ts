@@ -8,6 +8,7 @@ import type { Expressions } from '../domain/expression.js'
 import type { LogRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { Random, Store, StoreReader, StoreWriter } from '../store/store.js'
+import type { KnownCallers } from './authenticate.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
 import {
@@ -34,6 +35,8 @@ export interface Host {
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */
   isEqualSecret(a: string, b: string): boolean
+  /** Whose key was checked already. */
+  readonly callers: KnownCallers
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

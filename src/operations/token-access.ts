@@ -19,6 +19,8 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): string {
 /** Notes for log and usage report that the operation reached this token. */
 export async function reachToken(context: Context, record: TokenRecord, as?: LogEntry): Promise<void> {
   context.reached(entityTypeOf(record), record.id, as)
+  // A token of this month was noted when it was created.
+  if (record.created_at.startsWith(monthOf(context.now))) return
   const id = activityId(context, record)
   if ((await context.store.get('activity', context.caller.tenant, id)) !== undefined) return
   await insertActivity(context, { id })

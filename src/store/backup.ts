@@ -94,15 +94,22 @@ export class BackupWriter {
     this.#frame(DATA, bytes)
   }
 
-  /** Copies an open file in pieces; yields the length of each. */
-  *copy(name: string, file: number): Generator<number, void> {
-    this.begin(name)
-    const size = this.#place.files.size(file)
-    for (let at = 0; at < size; at += PIECE) {
-      const piece = Buffer.allocUnsafe(Math.min(PIECE, size - at))
-      this.#place.files.read(file, piece, at)
-      this.add(piece)
-      yield piece.length
+  /** Copies the file `name` of `directory` in pieces; yields the length of each. One that is gone by now is left out. */
+  *copy(directory: string, name: string): Generator<number, void> {
+    const { files } = this.#place
+    const file = files.open(`${directory}/${name}`, 'read')
+    if (file === undefined) return
+    try {
+      this.begin(name)
+      const size = files.size(file)
+      for (let at = 0; at < size; at += PIECE) {
+        const piece = Buffer.allocUnsafe(Math.min(PIECE, size - at))
+        files.read(file, piece, at)
+        this.add(piece)
+        yield piece.length
+      }
+    } finally {
+      files.close(file)
     }
   }
 

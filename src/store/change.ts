@@ -17,8 +17,8 @@ export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof
 
 /** A row as the engine keeps it: log rows carry the chain value that was made of them. */
 export interface StoredRow extends Row {
-  /** 16 bytes: keyed BLAKE2b over the tenant's previous value and `sealed`. */
-  chain?: Uint8Array
+  /** Of a log row, 16 bytes: keyed BLAKE2b over the tenant's previous value and `sealed`. */
+  chain: Uint8Array | undefined
 }
 
 /** Of a removed row only kind, tenant, id and rev count; of a dropped tenant only tenant and rev. */
@@ -63,6 +63,7 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
     expires: 0,
     keys: NOTHING,
     sealed: NOTHING,
+    chain: undefined,
   }
 }
 
@@ -145,11 +146,9 @@ function readChange(bytes: Buffer, start: number, rev: number): Change {
     expires: bytes.readUIntLE(start + 38, 6),
     keys: bytes.subarray(keysAt, bodyAt),
     sealed: bytes.subarray(sealedAt, end),
+    chain: kind === LOG ? bytes.subarray(bodyAt, sealedAt) : undefined,
   }
-  return {
-    kind: kind as ChangeKind,
-    row: kind === LOG ? { ...row, chain: bytes.subarray(bodyAt, sealedAt) } : row,
-  }
+  return { kind: kind as ChangeKind, row }
 }
 
 function malformed(): CofferError {

@@ -59,7 +59,7 @@ export class Commits {
   /** What a writer sees. */
   view(): View {
     const view = this.#ledger.view()
-    return { ...view, overlays: [this.#unsynced, ...view.overlays] }
+    return { ...view, overlays: [this.#unsynced, ...view.overlays], unsettled: 1 }
   }
 
   /** A work that changed nothing may have been shown, or refused for, what is not safe yet: it is answered with that. */

@@ -164,6 +164,10 @@ export class FileEngine implements Engine {
     })
   }
 
+  stamp(kind: number): number {
+    return this.#ledger.stamps.of(kind)
+  }
+
   /** Moves the journal into segments, whatever its size. */
   fold(): Promise<void> {
     return this.#inTurn(() => this.#ledger.fold())

@@ -2,7 +2,6 @@
  * Everything of the vault that is on disk, under one owner: the journal, and the segments that it is folded into. Knows
  * how changes become safe; not who asked for them or who may see them.
  */
-import type { BackupWriter } from './backup.js'
 import { toText } from './bytes.js'
 import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
 import type { Contents } from './contents.js'
@@ -17,6 +16,7 @@ import { finish } from './segment-rows.js'
 import type { LiveSegment } from './segment-search.js'
 import { Shelf } from './shelf.js'
 import { type Counters, copyCounters } from './stage.js'
+import { Stamps } from './stamps.js'
 import { describeContents, type LedgerStatus } from './status.js'
 import type { EngineKeys, Random } from './store.js'
 import type { Header, StateDocument } from './vault-file.js'
@@ -61,6 +61,8 @@ export class Ledger {
   overlay = new Overlay()
   /** Changes that were written but not synced. */
   pending: Change[] = []
+  /** Of what is safe. */
+  readonly stamps = new Stamps()
   /** As of the last change that was written. */
   counters: Counters
   readonly cache: BlockCache
@@ -90,7 +92,8 @@ export class Ledger {
 
   /** What is safe, and so may be shown. */
   view(): View {
-    return { overlays: this.#overlays(), records: this.shelf.records, logs: this.shelf.logs }
+    const { records, logs } = this.shelf
+    return { overlays: this.#overlays(), unsettled: 0, records, logs, stamps: this.stamps }
   }
 
   #overlays(): Overlay[] {
@@ -134,7 +137,10 @@ export class Ledger {
       this.shelf.break(error)
       throw error
     }
-    for (const change of this.pending) this.overlay.apply(change)
+    for (const change of this.pending) {
+      this.stamps.note(change)
+      this.overlay.apply(change)
+    }
     this.pending = []
     this.#acknowledge()
   }
@@ -162,6 +168,7 @@ export class Ledger {
   /** Stores changes that are too many for a frame: all of them become safe by the `state` that names their segments. */
   async store(overlay: Overlay, counters: Counters): Promise<void> {
     await this.fold()
+    this.stamps.noteAll()
     await this.#foldOverlay(overlay, counters)
   }
 
@@ -301,23 +308,9 @@ export class Ledger {
 
   /** The files that make up the vault now, apart from its header; relative to the directory. */
   fileNames(): { segments: string[]; others: string[] } {
-    const segments = this.contents.segments.map(({ segment }) =>
-      segment.path.slice(this.options.directory.length + 1),
-    )
-    const journal = journalPath('', this.#journal.id).slice(1)
-    return { segments, others: [journal, 'state'] }
-  }
-
-  /** Copies one of {@link fileNames}, giving the length of each piece. One that is gone by now is left out. */
-  *copyFile(writer: BackupWriter, name: string): Generator<number, void> {
-    const { files, directory } = this.options
-    const file = files.open(`${directory}/${name}`, 'read')
-    if (file === undefined) return
-    try {
-      yield* writer.copy(name, file)
-    } finally {
-      files.close(file)
-    }
+    const { directory } = this.options
+    const segments = this.contents.segments.map(({ segment }) => segment.path.slice(directory.length + 1))
+    return { segments, others: [journalPath('', this.#journal.id).slice(1), 'state'] }
   }
 
   status(): LedgerStatus {

@@ -7,14 +7,18 @@ import type { StoredRow } from './change.js'
 import type { Overlay } from './overlay.js'
 import { lowerBound } from './segment.js'
 import { type LiveSegment, search, searchExpired } from './segment-search.js'
+import type { Stamps } from './stamps.js'
 import type { Found, Query, Row, RowId } from './store.js'
 
 /** What a unit of work sees. */
 export interface View {
   /** Youngest first: each hides what it replaced in those after it, and in the segments. */
   overlays: readonly Overlay[]
+  /** How many of the overlays, from the first, hold what may still be taken back. */
+  unsettled: number
   records: readonly LiveSegment[]
   logs: readonly LiveSegment[]
+  stamps: Stamps
 }
 
 const NO_KEYS = new Uint8Array(0)
@@ -53,6 +57,12 @@ function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undef
     if (row !== undefined) return live.segment.row(row)
   }
   return undefined
+}
+
+/** The kind's stamp, or undefined while a change of it may still be taken back. */
+export function stampOf({ overlays, unsettled, stamps }: View, kind: number): number | undefined {
+  for (let depth = 0; depth < unsettled; depth++) if (overlays[depth]!.changes(kind)) return undefined
+  return stamps.of(kind)
 }
 
 /** One place's matching rows, ascending by `seq`. */

@@ -6,6 +6,7 @@ import { checkChain } from './log-chain.js'
 import { type View, walkMatches } from './lookup.js'
 import { Overlay } from './overlay.js'
 import { createCounters, createReader, nextTime, Stage } from './stage.js'
+import { Stamps } from './stamps.js'
 import type {
   Clock,
   Engine,
@@ -21,6 +22,7 @@ class MemoryEngine implements Engine {
   readonly #keys: EngineKeys
   readonly #clock: Clock
   readonly #rows = new Overlay()
+  readonly #stamps = new Stamps()
   readonly #counters = createCounters()
   #last: Promise<unknown> = Promise.resolve()
   #isClosed = false
@@ -40,7 +42,10 @@ class MemoryEngine implements Engine {
       const stage = new Stage(this.#view(), this.#counters, this.#keys.chain)
       try {
         const result = await work(stage)
-        for (const change of stage.changes) this.#rows.apply(change)
+        for (const change of stage.changes) {
+          this.#stamps.note(change)
+          this.#rows.apply(change)
+        }
         stage.advance(this.#counters)
         return result
       } finally {
@@ -56,13 +61,17 @@ class MemoryEngine implements Engine {
     })
   }
 
+  stamp(kind: number): number {
+    return this.#stamps.of(kind)
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#last
   }
 
   #view(): View {
-    return { overlays: [this.#rows], records: [], logs: [] }
+    return { overlays: [this.#rows], unsettled: 0, records: [], logs: [], stamps: this.#stamps }
   }
 
   /** Works run one after another, in the order they came. */

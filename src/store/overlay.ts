@@ -23,6 +23,7 @@ type Family = 'records' | 'logs'
 
 /** Stale items are thrown out when there are more than this and more than live ones. */
 const STALE_LIMIT = 1024
+const NOBODY: ReadonlySet<number> = new Set()
 
 /** Rows of one family in the order they came, and (once asked for) by key. */
 class Rows {
@@ -67,12 +68,15 @@ export class Overlay {
   /** Ids that a replaced or removed row below may have, in the order they came; only ever grows. */
   readonly covered: RowId[] = []
   /** Tenants of which every row below is gone. */
-  readonly dropped = new Set<number>()
+  dropped: ReadonlySet<number> = NOBODY
   readonly #records = new Rows()
   readonly #logs = new Rows()
   readonly #entries = new Map<string, Entry>()
+  /** The few kinds of the rows that came. */
+  readonly #kinds: number[] = []
 
   apply({ kind, row }: Change): void {
+    if (!this.#kinds.includes(row.kind)) this.#kinds.push(row.kind)
     if (kind === DROP) this.#drop(row.tenant)
     else if (kind === LOG) this.#logs.add({ row, isLive: true })
     else if (kind === REMOVE) this.#remove(row)
@@ -109,11 +113,16 @@ export class Overlay {
   }
 
   #drop(tenant: number): void {
-    this.dropped.add(tenant)
+    this.dropped = new Set([...this.dropped, tenant])
     for (const rows of [this.#records, this.#logs]) {
       for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
     }
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
+  }
+
+  /** Whether rows of this kind are here, or below but gone. */
+  changes(kind: number): boolean {
+    return this.#kinds.includes(kind) || this.dropped.size > 0
   }
 
   /** What is known here of the id, given as text; undefined means: look below. */

@@ -50,6 +50,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   return {
     read: (work) => engine.read((rows) => work(new Reader(rows, tenants, cache))),
     write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants, cache)), durability),
+    stamp: (kinds) => kinds.reduce((sum, kind) => sum + engine.stamp(KINDS[kind]), 0),
     verifyLogs: async (tenant) => {
       const opened = await engine.read((rows) => tenants.keysOf(rows, tenant))
       const query = { kind: KINDS.log, tenant, all: digestAll(opened, 'log') }
@@ -62,38 +63,41 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   }
 }
 
-/** The opened keys of tenants, remembered for as long as the tenant's row is the one they came from. */
+/** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
 interface TenantCache {
   vault: RecordKeys
   keysOf(rows: EngineReader, tenant: number): Promise<RecordKeys>
 }
 
 function createTenantCache(keys: VaultKeys): TenantCache {
-  const opened = new Map<number, { rev: number; keys: RecordKeys }>()
+  const opened = new Map<number, { stamp: number | undefined; rev: number; keys: RecordKeys }>()
   return {
     vault: keys.vault,
     async keysOf(rows, tenant) {
       if (tenant === 0) return keys.vault
+      const stamp = rows.stamp(KINDS.tenant)
+      const known = opened.get(tenant)
+      if (known !== undefined && stamp !== undefined && known.stamp === stamp) return known.keys
       const row = await rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
       if (row === undefined) {
         opened.delete(tenant)
         throw new CofferError('not_found', 'The tenant does not exist any more.')
       }
-      const known = opened.get(tenant)
-      if (known?.rev === row.rev) return known.keys
-      const record = openRecord(keys.vault, row) as TenantRecord
-      const fresh = openTenantKeys(keys, record.keys)
-      opened.set(tenant, { rev: row.rev, keys: fresh })
+      const isSame = known?.rev === row.rev
+      const fresh = isSame ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
+      opened.set(tenant, { stamp, rev: row.rev, keys: fresh })
       return fresh
     },
   }
 }
 
+function tenantKeysIn(keys: VaultKeys, row: Row) {
+  return (openRecord(keys.vault, row) as TenantRecord).keys
+}
+
 class Reader implements StoreReader {
   protected readonly rows: EngineReader
   protected readonly cache: RecordCache
-  /** Of this unit of work, in which no tenant's keys change but by its end. */
-  protected readonly opened = new Map<number, RecordKeys>()
   readonly #tenants: TenantCache
 
   constructor(rows: EngineReader, tenants: TenantCache, cache: RecordCache) {
@@ -103,12 +107,8 @@ class Reader implements StoreReader {
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
-  protected async keysOf(tenant: number): Promise<RecordKeys> {
-    const known = this.opened.get(tenant)
-    if (known !== undefined) return known
-    const keys = await this.#tenants.keysOf(this.rows, tenant)
-    this.opened.set(tenant, keys)
-    return keys
+  protected keysOf(tenant: number): Promise<RecordKeys> {
+    return this.#tenants.keysOf(this.rows, tenant)
   }
 
   protected open<K extends Kind>(kind: K, keys: RecordKeys, row: Row): RecordOf[K] {
@@ -120,9 +120,15 @@ class Reader implements StoreReader {
   }
 
   async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const stamp = this.cache.keeps(kind) ? this.rows.stamp(KINDS[kind]) : undefined
+    const kept = stamp === undefined ? undefined : this.cache.find(kind, tenant, id, stamp)
+    if (kept !== undefined) return kept as RecordOf[K]
     const keys = await this.keysOf(tenant)
     const row = await this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
-    return row === undefined ? undefined : this.open(kind, keys, row)
+    if (row === undefined) return undefined
+    const record = this.open(kind, keys, row)
+    if (stamp !== undefined && row.expires === 0) this.cache.keep(kind, tenant, id, stamp, record)
+    return record
   }
 
   async find<K extends Kind>(
@@ -206,7 +212,6 @@ class Writer extends Reader implements StoreWriter {
   async removeTenant(tenant: number): Promise<void> {
     await this.remove('tenant', 0, String(tenant))
     await this.rows.dropTenant(tenant)
-    this.opened.delete(tenant)
   }
 
   async log(tenant: number, record: RecordOf['log']): Promise<void> {

@@ -28,7 +28,7 @@ export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordO
 
 /** The row id of a log record: of its tenant and the revision that wrote it. */
 export function digestLogId(keys: RecordKeys, tenant: number, rev: number): Uint8Array {
-  return digest(keys, ['log', tenant, rev], ID_BYTES)
+  return digest(keys, ['log', tenant, rev])
 }
 
 /** Every key of a record's row; `search` are its rendered search index values. */
@@ -38,7 +38,9 @@ export function keysOfRecord<K extends Kind>(
   record: RecordOf[K],
   search: readonly string[] = [],
 ): Uint8Array {
-  return packKeys(keys, kind, [...lookupsOf(kind, record), ...search.map(searchLookup)])
+  const lookups = lookupsOf(kind, record)
+  for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchLookup(value))
+  return packKeys(keys, kind, lookups)
 }
 
 /** What a record is called among those of its kind. */
@@ -85,42 +87,79 @@ function associate(id: Uint8Array, revision: number): Uint8Array {
 }
 
 /** JSON keeps the parts apart, whatever they hold. */
-function digest(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
-  return keys.index.digest(JSON.stringify(parts), length)
-}
-
-function recall(keys: RecordKeys, parts: readonly unknown[], length: number): Uint8Array {
-  return keys.index.recall(JSON.stringify(parts), length)
+function digest(keys: RecordKeys, parts: readonly unknown[]): Uint8Array {
+  return keys.index.digest(JSON.stringify(parts))
 }
 
 /** The row id of a record. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
-  return recall(keys, ['id', KINDS[kind], tenant, id], ID_BYTES)
+  return digest(keys, ['id', KINDS[kind], tenant, id])
 }
 
 /** The key of one thing that records of a kind are found by. */
-export function digestKey(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
-  const isValue = field === 'search' || field.startsWith('metadata.')
-  const make = isValue ? digest : recall
-  return make(keys, ['key', KINDS[kind], field, value], ID_BYTES).subarray(0, KEY_BYTES)
+export function digestKey(keys: RecordKeys, kind: Kind, lookup: Lookup): Uint8Array {
+  return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
 }
 
 /** The key that every record of a kind carries. */
 export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
-  return recall(keys, ['all', KINDS[kind]], ID_BYTES).subarray(0, KEY_BYTES)
+  return recallAll(keys, kind).subarray(0, KEY_BYTES)
 }
 
-/** "All of this kind" first, then each pair once. */
+/** Of what has few values that many records share, the digests are remembered. */
+const SHARED = [
+  'type',
+  'class',
+  'actor',
+  'container',
+  'ancestor',
+  'containers',
+  'month',
+  'created',
+  'created_by',
+  'modified_by',
+] as const
+
+/** By kind and shared field: the text of a key up to its value. */
+const SPACES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map(
+  Object.entries(KINDS).map(([kind, number]) => [
+    kind,
+    new Map(SHARED.map((field) => [field, `["key",${number},"${field}",`])),
+  ]),
+)
+
+/** Key first, as its digest begins. */
+function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
+  const space = SPACES.get(kind)?.get(field)
+  if (space !== undefined) return keys.index.recall(space, value, spellKey)
+  return digest(keys, ['key', KINDS[kind], field, value])
+}
+
+function recallAll(keys: RecordKeys, kind: Kind): Uint8Array {
+  return keys.index.recall('all', kind, spellAll)
+}
+
+/** The same text as that of the parts together. */
+function spellKey(space: string, value: string): string {
+  return `${space}${JSON.stringify(value)}]`
+}
+
+function spellAll(_: string, kind: string): string {
+  return JSON.stringify(['all', KINDS[kind as Kind]])
+}
+
+/** "All of this kind" first, then each look-up. Contract: they are distinct. */
 function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
-  const distinct = new Map(lookups.map((lookup) => [`${lookup.field}\0${lookup.value}`, lookup]))
-  const packed = new Uint8Array(KEY_BYTES * (1 + distinct.size))
-  packed.set(digestAll(keys, kind), 0)
-  let offset = KEY_BYTES
-  for (const lookup of distinct.values()) {
-    packed.set(digestKey(keys, kind, lookup), offset)
-    offset += KEY_BYTES
-  }
+  const packed = new Uint8Array(KEY_BYTES * (1 + lookups.length))
+  copyKey(recallAll(keys, kind), packed, 0)
+  lookups.forEach((lookup, index) => {
+    copyKey(digestLookup(keys, kind, lookup), packed, KEY_BYTES * (index + 1))
+  })
   return packed
+}
+
+function copyKey(digest: Uint8Array, target: Uint8Array, at: number): void {
+  for (let index = 0; index < KEY_BYTES; index++) target[at + index] = digest[index]!
 }
 
 /** The keys that a tenant's record holds, ready for use. */

@@ -205,12 +205,13 @@ export class Segment {
 
   /** The row as it was written; its keys stay in the index and are not given back. */
   row(number: number): StoredRow {
-    const { offset, length, ...entry } = this.entry(number)
+    const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
     const read = () => this.#readExactly(offset, length)
     const bytes = length > KEPT_RECORD ? read() : this.#place.cache.get(this.#serial, RECORD, number, read)
-    const row = { ...entry, keys: NOTHING }
-    if (this.name.family === 'records') return { ...row, sealed: bytes }
-    return { ...row, chain: bytes.subarray(0, CHAIN), sealed: bytes.subarray(CHAIN) }
+    const isLog = this.name.family === 'logs'
+    const sealed = isLog ? bytes.subarray(CHAIN) : bytes
+    const chain = isLog ? bytes.subarray(0, CHAIN) : undefined
+    return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed, chain }
   }
 
   /** Sealed bytes of records, for those who copy them. */

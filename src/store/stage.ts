@@ -4,8 +4,20 @@
  */
 import { CofferError } from '../errors.js'
 import { toText } from './bytes.js'
-import { type Change, changeLength, checkRow, DROP, INSERT, LOG, nameRow, REMOVE, REPLACE } from './change.js'
-import { findExpired, findRows, getRow, type View } from './lookup.js'
+import {
+  type Change,
+  type ChangeKind,
+  changeLength,
+  checkRow,
+  DROP,
+  INSERT,
+  LOG,
+  nameRow,
+  REMOVE,
+  REPLACE,
+  type StoredRow,
+} from './change.js'
+import { findExpired, findRows, getRow, stampOf, type View } from './lookup.js'
 import { Overlay } from './overlay.js'
 import type { Draft, EngineReader, EngineWriter, Found, Mac, Query, Row, RowId } from './store.js'
 
@@ -58,6 +70,7 @@ export function createReader(view: () => View, now: number): EngineReader {
       getRow(view(), { kind, tenant, id, expired }, now),
     find: async (query) => findRows(view(), query, now),
     findExpired: async (limit) => findExpired(view(), limit, now),
+    stamp: (kind) => stampOf(view(), kind),
   }
 }
 
@@ -78,7 +91,7 @@ export class Stage implements EngineWriter {
 
   /** @param below what the work sees; nothing of it changes while the work runs. */
   constructor(below: View, counters: Counters, chain: Mac) {
-    this.#view = { ...below, overlays: [this.overlay, ...below.overlays] }
+    this.#view = { ...below, overlays: [this.overlay, ...below.overlays], unsettled: below.unsettled + 1 }
     this.#counters = counters
     this.#chain = chain
     this.now = counters.time
@@ -107,39 +120,43 @@ export class Stage implements EngineWriter {
     return findExpired(this.#view, limit, this.now)
   }
 
+  stamp(kind: number): number | undefined {
+    return stampOf(this.#view, kind)
+  }
+
   async put(draft: Draft): Promise<void> {
     if (draft.seq !== undefined) return this.#replace(draft, draft.seq)
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
       throw new CofferError('internal', 'A row was put as new though there is one of its id.')
     }
-    this.#take({ kind: INSERT, row: { ...draft, seq: this.#seq, rev: this.revision, created: this.now } })
-    this.#seq++
+    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now, undefined))
   }
 
   #replace(draft: Draft, seq: number): void {
     if (draft.created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    this.#take({ kind: REPLACE, row: { ...draft, seq, rev: this.revision, created: draft.created } })
+    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created, undefined))
+  }
+
+  /** Spelled out, for all rows to have one shape: there are many of them. */
+  #rowOf(draft: Draft, seq: number, created: number, chain: Uint8Array | undefined): StoredRow {
+    const { kind, tenant, id, modified, expires, keys, sealed } = draft
+    return { kind, tenant, id, seq, rev: this.revision, created, modified, expires, keys, sealed, chain }
   }
 
   async remove(kind: number, tenant: number, id: RowId): Promise<void> {
-    this.#take({ kind: REMOVE, row: nameRow(kind, tenant, id, this.revision) })
+    this.#take(REMOVE, nameRow(kind, tenant, id, this.revision))
   }
 
   async append(draft: Draft): Promise<void> {
     const last = this.#lastOf(draft.tenant)
     const chain = chainNext(this.#chain, last.value, draft.sealed)
-    const { seq: _, ...row } = draft
-    this.#take({
-      kind: LOG,
-      row: { ...row, seq: this.#logSeq, rev: this.revision, created: this.now, chain },
-    })
-    this.#logSeq++
+    this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
     this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
   }
 
   async dropTenant(tenant: number): Promise<void> {
-    this.#take({ kind: DROP, row: nameRow(0, tenant, new Uint8Array(16), this.revision) })
+    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.revision))
     this.#chains.set(tenant, undefined)
   }
 
@@ -159,9 +176,10 @@ export class Stage implements EngineWriter {
     }
   }
 
-  #take(change: Change): void {
+  #take(kind: ChangeKind, row: StoredRow): void {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
-    checkRow(change.row)
+    checkRow(row)
+    const change = { kind, row }
     this.overlay.apply(change)
     this.changes.push(change)
     this.bytes += changeLength(change)

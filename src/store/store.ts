@@ -73,6 +73,8 @@ export interface Store {
   read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
   /** All or nothing; resolves when the outcome is as durable as `durability` asks. */
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
+  /** A number that is another one once records of any of these kinds have changed; costs nothing. */
+  stamp(kinds: readonly Kind[]): number
   /** Proves a tenant's log; see {@link Engine.verifyLogs}. */
   verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>
@@ -154,6 +156,8 @@ export interface EngineReader {
   find(query: Query): Promise<Found>
   /** Records whose time is over but which were not purged yet, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Row[]>
+  /** {@link Engine.stamp} as this unit sees it; undefined while a change of the kind may still be taken back. */
+  stamp(kind: number): number | undefined
 }
 
 export interface EngineWriter extends EngineReader {
@@ -192,6 +196,8 @@ export interface Engine {
    * at the end. `isAuthentic` is asked of each. Nothing else runs meanwhile.
    */
   verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck>
+  /** A number that is another one once rows of this kind have changed: what was read of them may be kept under it. */
+  stamp(kind: number): number
   close(): Promise<void>
 }
 
@@ -217,11 +223,14 @@ export interface EngineKeys {
   chain: Mac
 }
 
-/** Keyed BLAKE2b over text (UTF-8) under one bound key; `length` 16 to 64 bytes. */
+/** Keyed BLAKE2b over text (UTF-8) under one bound key: 16 bytes, which nobody may change. */
 export interface TextMac {
-  digest(text: string, length: number): Uint8Array
-  /** The same, remembered: for names that are asked for again and again, never for values. */
-  recall(text: string, length: number): Uint8Array
+  digest(text: string): Uint8Array
+  /**
+   * The digest of what `spell` makes of the two, remembered: for names that are asked for again and again, never for
+   * values. Contract: one space is always spelled by one function.
+   */
+  recall(space: string, name: string, spell: (space: string, name: string) => string): Uint8Array
 }
 
 /** What the records of one tenant are sealed, found and fingerprinted with. */

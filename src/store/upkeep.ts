@@ -154,7 +154,7 @@ export class Upkeep {
     const copied = new Set<string>()
     let bytes = 0
     for (const name of await this.#options.inTurn(async () => ledger.fileNames().segments)) {
-      for (const length of ledger.copyFile(writer, name)) {
+      for (const length of writer.copy(ledger.options.directory, name)) {
         bytes += length
         progress(bytes)
         await new Promise(setImmediate)
@@ -165,7 +165,7 @@ export class Upkeep {
       await ledger.fold()
       const { segments, others } = ledger.fileNames()
       for (const name of [...segments.filter((segment) => !copied.has(segment)), ...others]) {
-        for (const length of ledger.copyFile(writer, name)) bytes += length
+        for (const length of writer.copy(ledger.options.directory, name)) bytes += length
       }
       progress(bytes)
       return writer.finish()

@@ -38,6 +38,7 @@ const row = {
   expires: 8,
   keys: fill(0xbb, 16),
   sealed: fill(0xcc, 5),
+  chain: undefined,
 }
 
 t.test('a frame', (t) => {

@@ -25,6 +25,7 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
     get: async (...args) => change(await writer.get(...args)),
     find: (query) => writer.find(query),
     findExpired: (...args) => writer.findExpired(...args),
+    stamp: (kind) => writer.stamp(kind),
     put: (draft) => {
       drafts.push(draft)
       return writer.put(draft)

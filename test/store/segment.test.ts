@@ -37,6 +37,7 @@ function rowOf(number: number): StoredRow {
     expires,
     keys: Buffer.concat(keys),
     sealed: Buffer.from(`row ${number}`),
+    chain: undefined,
   }
 }
 
