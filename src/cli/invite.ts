@@ -1,5 +1,6 @@
 /** `coffer invite outbox|accept`, and what is said after somebody was invited: where the mail went. */
 
+import { present } from '../domain/present.js'
 import { CofferError } from '../errors.js'
 import type { AnyOperation } from '../operations/operation.js'
 import type { OutboxLetter, OutboxMail } from '../operations/outbox.js'
@@ -23,7 +24,7 @@ export async function showOutbox(
   const page = readCount(flags.page, '--page', Number.MAX_SAFE_INTEGER)
   const size = readCount(flags.size, '--size', LARGEST_PAGE)
   const tenant = await findTenantChoice(desk)
-  const input = withoutUndefined({ tenant, id, page, size })
+  const input = present({ tenant, id, page, size })
   const result = await desk.reachVault((vault) => vault.command('invite outbox', input))
   const format = chooseFormat(terminal, config.output)
   if (id !== undefined && format === 'table' && config.fields === undefined)
@@ -50,7 +51,7 @@ export async function acceptInvitation(
 ): Promise<void> {
   const { terminal, config } = desk
   const link = await readLinkText(desk, given)
-  const names = withoutUndefined({ first_name: flags.firstName, last_name: flags.lastName })
+  const names = present({ first_name: flags.firstName, last_name: flags.lastName })
   const member = await desk.reachVault((vault) => vault.command('invite accept', { link, ...names }))
   await printResult(terminal, member, {
     format: chooseFormat(terminal, config.output),
@@ -74,7 +75,7 @@ export function writesMail({ name }: AnyOperation): boolean {
 /** What became of the mail of an invitation, once it was tried. */
 export async function findDelivery(desk: Desk, vault: Vault, invitation: unknown): Promise<OutboxMail> {
   const { id } = invitation as { id: string }
-  const input = withoutUndefined({ tenant: await findTenantChoice(desk), id })
+  const input = present({ tenant: await findTenantChoice(desk), id })
   return (await vault.command('invite delivery', input)) as OutboxMail
 }
 
@@ -122,8 +123,4 @@ function readCount(text: unknown, flag: string, most: number): number | undefine
     'usage',
     `${flag} takes a number from 1${most === LARGEST_PAGE ? ` to ${most}` : ''}.`,
   )
-}
-
-function withoutUndefined(record: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
 }

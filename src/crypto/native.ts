@@ -5,10 +5,9 @@
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import { hchacha } from '@noble/ciphers/chacha.js'
 import { blake2b } from '@noble/hashes/blake2.js'
-import type { Primitives } from './primitives.js'
+import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 const ALGORITHM = 'chacha20-poly1305'
-const TAG_BYTES = 16
 const HCHACHA_NONCE_BYTES = 16
 /** "expand 32-byte k", the constant of the ChaCha family (RFC 8439, 2.3). */
 const SIGMA = Uint32Array.of(0x61707865, 0x3320646e, 0x79622d32, 0x6b206574)
@@ -18,17 +17,18 @@ export const nativePrimitives: Primitives = {
     const inner = deriveInner(nonce, key)
     const cipher = createCipheriv(ALGORITHM, inner.key, inner.nonce, { authTagLength: TAG_BYTES })
     cipher.setAAD(associated, { plaintextLength: plain.length })
-    const body = new Uint8Array(plain.length + TAG_BYTES)
+    const sealed = new Uint8Array(SEAL_BYTES + plain.length)
+    sealed.set(nonce)
     // A stream cipher gives all of its output at once.
-    body.set(cipher.update(plain), 0)
+    sealed.set(cipher.update(plain), NONCE_BYTES)
     cipher.final()
-    body.set(cipher.getAuthTag(), plain.length)
+    sealed.set(cipher.getAuthTag(), NONCE_BYTES + plain.length)
     inner.key.fill(0)
-    return body
+    return sealed
   },
-  open(body, associated, nonce, key) {
-    if (body.length < TAG_BYTES) return undefined
-    const inner = deriveInner(nonce, key)
+  open(sealed, associated, key) {
+    const inner = deriveInner(sealed.subarray(0, NONCE_BYTES), key)
+    const body = sealed.subarray(NONCE_BYTES)
     const length = body.length - TAG_BYTES
     const decipher = createDecipheriv(ALGORITHM, inner.key, inner.nonce, { authTagLength: TAG_BYTES })
     inner.key.fill(0)

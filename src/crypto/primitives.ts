@@ -2,11 +2,16 @@
  * The primitives everything here is made of. Two libraries bring them, byte for byte the same: `sodium` is fastest
  * when it is warm, `native` is ready at once. Which one runs is nobody's business but that of who opens the vault.
  */
+export const NONCE_BYTES = 24
+export const TAG_BYTES = 16
+/** What sealing adds. */
+export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
+
 export interface Primitives {
-  /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
+  /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array
-  /** undefined when it does not authenticate. */
-  open(body: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array | undefined
+  /** undefined when it does not authenticate. Contract: at least nonce and tag. */
+  open(sealed: Uint8Array, associated: Uint8Array, key: Uint8Array): Uint8Array | undefined
   /** Keyed BLAKE2b (RFC 7693): `length` and `key` 16 to 64 bytes. */
   digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /** In constant time; both have the same length. */

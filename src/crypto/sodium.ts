@@ -1,14 +1,48 @@
 /** The door to libsodium: the primitives for whoever stays long enough for WebAssembly to warm up. */
-import type { Primitives } from './primitives.js'
+import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
+
+/**
+ * libsodium itself, under the wrappers: numbers are addresses in its memory, lengths of 64 bits are two words. Called
+ * so, a small seal makes no garbage but its result; the wrappers allocate and copy each argument.
+ */
+interface Sodium {
+  /** Another one whenever the memory has grown. */
+  readonly HEAPU8: Uint8Array
+  _malloc(length: number): number
+  _crypto_generichash(
+    out: number,
+    length: number,
+    message: number,
+    low: number,
+    high: number,
+    key: number,
+    keyLength: number,
+  ): number
+  _crypto_aead_xchacha20poly1305_ietf_encrypt(...words: number[]): number
+  _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
+}
+
+/** Messages up to this many bytes pass through memory that is kept for them; larger ones through the wrappers. */
+const LARGEST_KEPT = 16_384
+const LARGEST_ASSOCIATED = 64
+const LARGEST_KEY = 64
+const LARGEST_DIGEST = 64
 
 /** Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. */
 export async function loadSodium(): Promise<Primitives> {
   const { default: sodium } = await import('libsodium-wrappers')
   await sodium.ready
-  return {
-    seal: (plain, associated, nonce, key) =>
-      sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key),
-    open(body, associated, nonce, key) {
+  const large: Pick<Primitives, 'seal' | 'open' | 'digest'> = {
+    seal(plain, associated, nonce, key) {
+      const body = sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key)
+      const sealed = new Uint8Array(NONCE_BYTES + body.length)
+      sealed.set(nonce)
+      sealed.set(body, NONCE_BYTES)
+      return sealed
+    },
+    open(sealed, associated, key) {
+      const nonce = sealed.subarray(0, NONCE_BYTES)
+      const body = sealed.subarray(NONCE_BYTES)
       try {
         return sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(null, body, associated, nonce, key)
       } catch {
@@ -17,7 +51,88 @@ export async function loadSodium(): Promise<Primitives> {
       }
     },
     digest: (length, message, key) => sodium.crypto_generichash(length, message, key),
+  }
+  const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium)
+  const isSmall = (message: Uint8Array, associated: Uint8Array) =>
+    message.length <= LARGEST_KEPT && associated.length <= LARGEST_ASSOCIATED
+  return {
+    seal: (plain, associated, nonce, key) =>
+      (isSmall(plain, associated) ? small : large).seal(plain, associated, nonce, key),
+    open: (sealed, associated, key) =>
+      (isSmall(sealed, associated) ? small : large).open(sealed, associated, key),
+    digest: (length, message, key) =>
+      (message.length <= LARGEST_KEPT ? small : large).digest(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
     wipe: (bytes) => sodium.memzero(bytes),
+  }
+}
+
+/** The same for small messages, through memory that is theirs for ever. Nothing secret stays in it between two calls. */
+function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest'> {
+  const keyAt = sodium._malloc(LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT)
+  const digestAt = keyAt + LARGEST_KEY
+  const associatedAt = digestAt + LARGEST_DIGEST
+  /** A sealed message: the nonce, and what is sealed in place. */
+  const nonceAt = associatedAt + LARGEST_ASSOCIATED
+  const messageAt = nonceAt + NONCE_BYTES
+  return {
+    seal(plain, associated, nonce, key) {
+      const heap = sodium.HEAPU8
+      heap.set(key, keyAt)
+      heap.set(associated, associatedAt)
+      heap.set(nonce, nonceAt)
+      heap.set(plain, messageAt)
+      sodium._crypto_aead_xchacha20poly1305_ietf_encrypt(
+        messageAt,
+        0,
+        messageAt,
+        plain.length,
+        0,
+        associatedAt,
+        associated.length,
+        0,
+        0,
+        nonceAt,
+        keyAt,
+      )
+      heap.fill(0, keyAt, keyAt + key.length)
+      return heap.slice(nonceAt, messageAt + plain.length + TAG_BYTES)
+    },
+    open(sealed, associated, key) {
+      const heap = sodium.HEAPU8
+      const bodyLength = sealed.length - NONCE_BYTES
+      heap.set(key, keyAt)
+      heap.set(associated, associatedAt)
+      heap.set(sealed, nonceAt)
+      const failure = sodium._crypto_aead_xchacha20poly1305_ietf_decrypt(
+        messageAt,
+        0,
+        0,
+        messageAt,
+        bodyLength,
+        0,
+        associatedAt,
+        associated.length,
+        0,
+        nonceAt,
+        keyAt,
+      )
+      heap.fill(0, keyAt, keyAt + key.length)
+      if (failure !== 0) return undefined
+      const plain = heap.slice(messageAt, messageAt + bodyLength - TAG_BYTES)
+      heap.fill(0, messageAt, messageAt + bodyLength)
+      return plain
+    },
+    digest(length, message, key) {
+      const heap = sodium.HEAPU8
+      heap.set(key, keyAt)
+      heap.set(message, messageAt)
+      sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length)
+      heap.fill(0, keyAt, keyAt + key.length)
+      heap.fill(0, messageAt, messageAt + message.length)
+      const digest = heap.slice(digestAt, digestAt + length)
+      heap.fill(0, digestAt, digestAt + length)
+      return digest
+    },
   }
 }

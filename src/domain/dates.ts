@@ -5,7 +5,7 @@ import { CofferError } from '../errors.js'
 
 /** `2030-08-27T02:23:57.000+00:00`: UTC, milliseconds, the offset spelled. */
 export function formatDate(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '+00:00')
+  return `${new Date(ms).toISOString().slice(0, -1)}+00:00`
 }
 
 /**

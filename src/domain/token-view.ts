@@ -1,5 +1,6 @@
 /** What of a token a caller gets to see. Who may see what is decided elsewhere. */
 import type { Transform } from './permissions.js'
+import { present } from './present.js'
 import type { TokenRecord } from './records.js'
 
 /** The API's token object. Attributes without a value are absent. */
@@ -10,7 +11,7 @@ export type TokenView = Omit<TokenRecord, 'data' | 'masked' | 'deduplicate_token
  * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Members in the order of the specification.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
-  const view = {
+  return present({
     id: record.id,
     tenant_id: record.tenant_id,
     type: record.type,
@@ -26,10 +27,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     search_indexes: record.search_indexes,
     fingerprint_expression: record.fingerprint_expression,
     expires_at: record.expires_at,
-  }
-  return Object.fromEntries(
-    Object.entries(view).filter(([, value]) => value !== undefined),
-  ) as unknown as TokenView
+  }) as TokenView
 }
 
 /** The token object without exactly what a caller who may not read the token must not see of it. */

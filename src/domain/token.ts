@@ -10,6 +10,7 @@ import type { Expressions } from './expression.js'
 import { fingerprintText } from './fingerprint.js'
 import { mergePatch } from './merge-patch.js'
 import { checkMetadata } from './metadata.js'
+import { present } from './present.js'
 import { addError, collect, refuseErrors } from './property-errors.js'
 import type { TokenRecord } from './records.js'
 import {
@@ -186,9 +187,4 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
     searchValues,
     ...(expires !== undefined && { expires }),
   }
-}
-
-/** The same without the members that are undefined. */
-function present(object: object): object {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined))
 }

@@ -11,14 +11,7 @@ import type { Random, Store, StoreReader, StoreWriter } from '../store/store.js'
 import type { KnownCallers } from './authenticate.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
-import {
-  type AnyOperation,
-  type Context,
-  Existing,
-  type LogEntry,
-  parseRoute,
-  type Session,
-} from './operation.js'
+import { type AnyOperation, type Context, Existing, type LogEntry, type Session } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
 import type { ObjectSchema } from './schema.js'
 
@@ -72,7 +65,7 @@ export async function perform(
 
 function createSession(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
-  const isRead = parseRoute(definition.route).method === 'GET' || definition.log?.operation === 'read'
+  const isRead = definition.route.startsWith('GET ') || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
   return {
     caller,
@@ -101,10 +94,12 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
 /** Defaults filled in; null for something optional taken for absent, unless the schema gives null a meaning. */
 function completeInput({ properties = {}, required = [] }: ObjectSchema, input: Record<string, unknown>) {
   const complete: Record<string, unknown> = { ...input }
-  for (const [name, schema] of Object.entries(properties)) {
+  for (const name in properties) {
+    const schema = properties[name]!
     const isNullAbsent = complete[name] === null && !schema.nullable && !required.includes(name)
-    if (isNullAbsent || complete[name] === undefined) delete complete[name]
-    if (complete[name] === undefined && 'default' in schema) complete[name] = schema.default
+    if (!isNullAbsent && complete[name] !== undefined) continue
+    if (name in complete) delete complete[name]
+    if ('default' in schema) complete[name] = schema.default
   }
   return complete
 }

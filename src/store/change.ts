@@ -40,10 +40,79 @@ const FRAME_VERSION = 1
 export const FRAME_HEAD = 15
 /** op u8 | kind u8 | tenant u16 | id 16 | seq, created, modified, expires u48 | keys u8 | length u32 */
 const ROW_HEAD = 49
+const CHAIN_BYTES = 16
 /** Changes that a frame can count. */
 export const MAX_CHANGES = 65_535
 
 const NOTHING = new Uint8Array(0)
+
+/**
+ * A row inside a frame's plain bytes, read when it is asked for. Tens of thousands wait in memory to be folded: one
+ * buffer for all of a frame's is a fraction of what their parts would take.
+ */
+class FrameRow implements StoredRow {
+  readonly rev: number
+  readonly #bytes: Buffer
+  readonly #at: number
+
+  /** Contract: a whole row lies in `bytes` from `at` on. */
+  constructor(bytes: Buffer, at: number, rev: number) {
+    this.rev = rev
+    this.#bytes = bytes
+    this.#at = at
+  }
+
+  get kind(): number {
+    return this.#bytes.readUInt8(this.#at + 1)
+  }
+
+  get tenant(): number {
+    return this.#bytes.readUInt16LE(this.#at + 2)
+  }
+
+  get id(): Uint8Array {
+    return this.#bytes.subarray(this.#at + 4, this.#at + 20)
+  }
+
+  get seq(): number {
+    return this.#bytes.readUIntLE(this.#at + 20, 6)
+  }
+
+  get created(): number {
+    return this.#bytes.readUIntLE(this.#at + 26, 6)
+  }
+
+  get modified(): number {
+    return this.#bytes.readUIntLE(this.#at + 32, 6)
+  }
+
+  get expires(): number {
+    return this.#bytes.readUIntLE(this.#at + 38, 6)
+  }
+
+  get keys(): Uint8Array {
+    return this.#bytes.subarray(this.#at + ROW_HEAD, this.#bodyAt)
+  }
+
+  get chain(): Uint8Array | undefined {
+    const at = this.#bodyAt
+    return this.#isLog ? this.#bytes.subarray(at, at + CHAIN_BYTES) : undefined
+  }
+
+  get sealed(): Uint8Array {
+    const at = this.#bodyAt
+    const end = at + this.#bytes.readUInt32LE(this.#at + 45)
+    return this.#bytes.subarray(this.#isLog ? at + CHAIN_BYTES : at, end)
+  }
+
+  get #isLog(): boolean {
+    return this.#bytes.readUInt8(this.#at) === LOG
+  }
+
+  get #bodyAt(): number {
+    return this.#at + ROW_HEAD + 8 * this.#bytes.readUInt8(this.#at + 44)
+  }
+}
 
 /** Bytes that the change takes in a frame. */
 export function changeLength({ row }: Change): number {
@@ -70,7 +139,8 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
 /** The frame's plain bytes. Contract: at least one and at most {@link MAX_CHANGES} changes of consecutive `rev`. */
 export function encodeFrame(changes: readonly Change[], time: number): Uint8Array {
   const length = changes.reduce((sum, change) => sum + changeLength(change), FRAME_HEAD)
-  const bytes = Buffer.allocUnsafe(length)
+  // Not out of a pool: rows read from a frame keep its bytes for long, and would keep the pool's.
+  const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUInt8(FRAME_VERSION, 0)
   bytes.writeUInt16LE(changes.length, 1)
   bytes.writeUIntLE(changes[0]?.row.rev ?? 0, 3, 6)
@@ -118,37 +188,24 @@ export function decodeFrame(plain: Uint8Array): Frame {
   const frame: Frame = { rev: bytes.readUIntLE(3, 6), time: bytes.readUIntLE(9, 6), changes: [] }
   let at = FRAME_HEAD
   for (let index = 0; index < count; index++) {
-    const change = readChange(bytes, at, frame.rev + index)
-    frame.changes.push(change)
-    at += changeLength(change)
+    const end = endOfChange(bytes, at)
+    const kind = bytes.readUInt8(at) as ChangeKind
+    frame.changes.push({ kind, row: new FrameRow(bytes, at, frame.rev + index) })
+    at = end
   }
   if (at !== bytes.length) throw malformed()
   return frame
 }
 
-function readChange(bytes: Buffer, start: number, rev: number): Change {
+/** Where the change that begins at `start` ends. @throws CofferError `vault_damaged` when it is none. */
+function endOfChange(bytes: Buffer, start: number): number {
   if (start + ROW_HEAD > bytes.length) throw malformed()
   const kind = bytes.readUInt8(start)
   if (kind < INSERT || kind > DROP) throw malformed()
-  const keysAt = start + ROW_HEAD
-  const bodyAt = keysAt + 8 * bytes.readUInt8(start + 44)
-  const end = bodyAt + bytes.readUInt32LE(start + 45)
-  const sealedAt = kind === LOG ? bodyAt + 16 : bodyAt
-  if (sealedAt > end || end > bytes.length) throw malformed()
-  const row: StoredRow = {
-    kind: bytes.readUInt8(start + 1),
-    tenant: bytes.readUInt16LE(start + 2),
-    id: bytes.subarray(start + 4, start + 20),
-    seq: bytes.readUIntLE(start + 20, 6),
-    rev,
-    created: bytes.readUIntLE(start + 26, 6),
-    modified: bytes.readUIntLE(start + 32, 6),
-    expires: bytes.readUIntLE(start + 38, 6),
-    keys: bytes.subarray(keysAt, bodyAt),
-    sealed: bytes.subarray(sealedAt, end),
-    chain: kind === LOG ? bytes.subarray(bodyAt, sealedAt) : undefined,
-  }
-  return { kind: kind as ChangeKind, row }
+  const bodyAt = start + ROW_HEAD + 8 * bytes.readUInt8(start + 44)
+  const length = bytes.readUInt32LE(start + 45)
+  if (bodyAt + length > bytes.length || (kind === LOG && length < CHAIN_BYTES)) throw malformed()
+  return bodyAt + length
 }
 
 function malformed(): CofferError {

@@ -98,7 +98,7 @@ export class FileEngine implements Engine {
     this.#upkeep = new Upkeep({ ledger, isBeside, inTurn: (work) => this.#inTurn(work) })
   }
 
-  read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T> {
+  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const now = nextTime(this.#commits.counters, this.#options.clock)
@@ -109,7 +109,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  write<T>(work: (writer: EngineWriter) => Promise<T>, durability: Durability = 'now'): Promise<T> {
+  write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const { counters } = this.#commits

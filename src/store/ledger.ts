@@ -3,7 +3,7 @@
  * how changes become safe; not who asked for them or who may see them.
  */
 import { toText } from './bytes.js'
-import { type Change, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
+import { type Change, decodeFrame, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
 import type { Contents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
 import { writeOverlay } from './fold.js'
@@ -111,8 +111,9 @@ export class Ledger {
     const waiting = this.pending.length
     const before = this.counters
     try {
-      this.#journal.append(encodeFrame(changes, counters.time))
-      for (const change of changes) this.pending.push(change)
+      const plain = encodeFrame(changes, counters.time)
+      this.#journal.append(plain)
+      for (const change of decodeFrame(plain).changes) this.pending.push(change)
       this.counters = copyCounters(counters)
       if (isUrgent) this.sync()
     } catch (error) {

@@ -32,11 +32,13 @@ class MemoryEngine implements Engine {
     this.#clock = clock
   }
 
-  read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T> {
-    return this.#inTurn(() => work(createReader(() => this.#view(), nextTime(this.#counters, this.#clock))))
+  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
+    return this.#inTurn(async () =>
+      work(createReader(() => this.#view(), nextTime(this.#counters, this.#clock))),
+    )
   }
 
-  write<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
+  write<T>(work: (writer: EngineWriter) => T | Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
       nextTime(this.#counters, this.#clock)
       const stage = new Stage(this.#view(), this.#counters, this.#keys.chain)

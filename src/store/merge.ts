@@ -88,7 +88,7 @@ function* mergeRows(writer: SegmentWriter, inputs: readonly LiveSegment[], maps:
   let count = 0
   for (const cursor of walkRows(inputs, maps)) {
     const entry: RowEntry = readRowEntry(cursor.block, cursor.at)
-    writer.addRow({ ...entry, offset })
+    writer.addRow(entry, { offset, length: entry.length })
     offset += entry.length
     if (++count % STRIDE === 0) yield
   }

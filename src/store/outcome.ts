@@ -3,7 +3,7 @@ import { CofferError } from '../errors.js'
 
 export type Outcome<T> = { ok: true; value: T } | { ok: false; error: unknown }
 
-export async function settle<T>(work: () => Promise<T>): Promise<Outcome<T>> {
+export async function settle<T>(work: () => T | Promise<T>): Promise<Outcome<T>> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {

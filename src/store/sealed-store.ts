@@ -66,19 +66,19 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
 /** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
 interface TenantCache {
   vault: RecordKeys
-  keysOf(rows: EngineReader, tenant: number): Promise<RecordKeys>
+  keysOf(rows: EngineReader, tenant: number): RecordKeys
 }
 
 function createTenantCache(keys: VaultKeys): TenantCache {
   const opened = new Map<number, { stamp: number | undefined; rev: number; keys: RecordKeys }>()
   return {
     vault: keys.vault,
-    async keysOf(rows, tenant) {
+    keysOf(rows, tenant) {
       if (tenant === 0) return keys.vault
       const stamp = rows.stamp(KINDS.tenant)
       const known = opened.get(tenant)
       if (known !== undefined && stamp !== undefined && known.stamp === stamp) return known.keys
-      const row = await rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
+      const row = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
       if (row === undefined) {
         opened.delete(tenant)
         throw new CofferError('not_found', 'The tenant does not exist any more.')
@@ -107,7 +107,7 @@ class Reader implements StoreReader {
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
-  protected keysOf(tenant: number): Promise<RecordKeys> {
+  protected keysOf(tenant: number): RecordKeys {
     return this.#tenants.keysOf(this.rows, tenant)
   }
 
@@ -123,8 +123,8 @@ class Reader implements StoreReader {
     const stamp = this.cache.keeps(kind) ? this.rows.stamp(KINDS[kind]) : undefined
     const kept = stamp === undefined ? undefined : this.cache.find(kind, tenant, id, stamp)
     if (kept !== undefined) return kept as RecordOf[K]
-    const keys = await this.keysOf(tenant)
-    const row = await this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
+    const keys = this.keysOf(tenant)
+    const row = this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
     if (row === undefined) return undefined
     const record = this.open(kind, keys, row)
     if (stamp !== undefined && row.expires === 0) this.cache.keep(kind, tenant, id, stamp, record)
@@ -136,8 +136,8 @@ class Reader implements StoreReader {
     tenant: number,
     { where, page, size }: { where?: Condition; page: number; size: number },
   ): Promise<{ records: RecordOf[K][]; total: number }> {
-    const keys = await this.keysOf(tenant)
-    const { rows, total } = await this.rows.find({
+    const keys = this.keysOf(tenant)
+    const { rows, total } = this.rows.find({
       family: kind === 'log' ? 'logs' : 'records',
       kind: KINDS[kind],
       tenant,
@@ -151,9 +151,9 @@ class Reader implements StoreReader {
 
   async findExpired(limit: number): Promise<Expired[]> {
     const found: Expired[] = []
-    for (const row of await this.rows.findExpired(limit)) {
+    for (const row of this.rows.findExpired(limit)) {
       const { kind, tenant } = row
-      const keys = await this.keysOf(tenant)
+      const keys = this.keysOf(tenant)
       found.push({ kind: kindOf(kind), tenant, record: openRecord(keys, row) } as Expired)
     }
     return found
@@ -170,10 +170,10 @@ class Writer extends Reader implements StoreWriter {
     options: PutOptions = {},
   ): Promise<void> {
     // A tenant's keys are in its own record, so that record is under the vault's.
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     const id = digestId(keys, kind, tenant, idOf(record))
     if (!options.fresh) await this.makeRoom(kind, tenant, id)
-    await this.rows.put(this.draft(keys, kind, tenant, id, record, options))
+    this.rows.put(this.draft(keys, kind, tenant, id, record, options))
     if (kind === 'token') await this.noteContainers(tenant, (record as RecordOf['token']).containers)
   }
 
@@ -183,55 +183,55 @@ class Writer extends Reader implements StoreWriter {
     record: RecordOf[K],
     options: PutOptions = {},
   ): Promise<void> {
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     const id = digestId(keys, kind, tenant, idOf(record))
-    const row = await this.rows.get(KINDS[kind], tenant, id)
+    const row = this.rows.get(KINDS[kind], tenant, id)
     if (row === undefined) throw unknownRecord(kind)
     const draft = this.draft(keys, kind, tenant, id, record, options)
-    await this.rows.put({ ...draft, seq: row.seq, created: row.created, modified: this.now })
+    this.rows.put({ ...draft, seq: row.seq, created: row.created, modified: this.now })
     if (kind === 'token') await this.noteContainers(tenant, (record as RecordOf['token']).containers)
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
-    if ((await this.rows.get(KINDS[kind], tenant, digest)) === undefined) throw unknownRecord(kind)
-    await this.rows.remove(KINDS[kind], tenant, digest)
+    if (this.rows.get(KINDS[kind], tenant, digest) === undefined) throw unknownRecord(kind)
+    this.rows.remove(KINDS[kind], tenant, digest)
     this.cache.forget(digest)
   }
 
   async purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
-    const row = await this.rows.get(KINDS[kind], tenant, digest, { expired: true })
+    const row = this.rows.get(KINDS[kind], tenant, digest, { expired: true })
     if (row === undefined || row.expires === 0 || row.expires > this.now) return undefined
-    await this.rows.remove(KINDS[kind], tenant, digest)
+    this.rows.remove(KINDS[kind], tenant, digest)
     return openRecord(keys, row) as RecordOf[K]
   }
 
   async removeTenant(tenant: number): Promise<void> {
     await this.remove('tenant', 0, String(tenant))
-    await this.rows.dropTenant(tenant)
+    this.rows.dropTenant(tenant)
   }
 
   async log(tenant: number, record: RecordOf['log']): Promise<void> {
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     const id = digestLogId(keys, tenant, this.rows.revision)
-    await this.rows.append(this.draft(keys, 'log', tenant, id, record, {}))
+    this.rows.append(this.draft(keys, 'log', tenant, id, record, {}))
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {
-    const keys = await this.keysOf(tenant)
+    const keys = this.keysOf(tenant)
     return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
   }
 
   /** Purges an expired record that still has the id, so that it may be given again. */
   private async makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
-    if ((await this.rows.get(KINDS[kind], tenant, id)) !== undefined) {
+    if (this.rows.get(KINDS[kind], tenant, id) !== undefined) {
       throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
     }
-    const isExpired = (await this.rows.get(KINDS[kind], tenant, id, { expired: true })) !== undefined
-    if (isExpired) await this.rows.remove(KINDS[kind], tenant, id)
+    const isExpired = this.rows.get(KINDS[kind], tenant, id, { expired: true }) !== undefined
+    if (isExpired) this.rows.remove(KINDS[kind], tenant, id)
   }
 
   private async noteContainers(tenant: number, containers: readonly string[]): Promise<void> {

@@ -67,19 +67,25 @@ export interface Footer {
   keyFences: Buffer
 }
 
-export interface RowEntry {
+/** What is known of a row without reading its record. */
+export interface RowFacts {
   id: Uint8Array
   seq: number
   rev: number
   created: number
   modified: number
   expires: number
-  /** Of the sealed bytes (of the chain value, in a log segment); `length` counts both. */
-  offset: number
-  length: number
   kind: number
   tenant: number
 }
+
+/** Where a row's record lies: `offset` of the sealed bytes (of the chain value, in a log segment); `length` counts both. */
+export interface RecordPlace {
+  offset: number
+  length: number
+}
+
+export type RowEntry = RowFacts & RecordPlace
 
 /** Path of a segment under the vault's directory. */
 export function segmentPath(directory: string, family: Family, id: Uint8Array): string {
@@ -178,15 +184,20 @@ export function decodeTail(tail: Uint8Array): { position: number; length: number
   return bytes.equals(encodeTail(place.position, place.length)) ? place : undefined
 }
 
-export function writeRowEntry(bytes: Buffer, at: number, row: RowEntry): void {
+export function writeRowEntry(
+  bytes: Buffer,
+  at: number,
+  row: RowFacts,
+  { offset, length }: RecordPlace,
+): void {
   bytes.set(row.id, at)
   bytes.writeUIntLE(row.seq, at + 16, 6)
   bytes.writeUIntLE(row.rev, at + 22, 6)
   bytes.writeUIntLE(row.created, at + 28, 6)
   bytes.writeUIntLE(row.modified, at + 34, 6)
   bytes.writeUIntLE(row.expires, at + 40, 6)
-  bytes.writeUIntLE(row.offset, at + 46, 6)
-  bytes.writeUInt32LE(row.length, at + 52)
+  bytes.writeUIntLE(offset, at + 46, 6)
+  bytes.writeUInt32LE(length, at + 52)
   bytes.writeUInt8(row.kind, at + 56)
   bytes.writeUInt8(0, at + 57)
   bytes.writeUInt16LE(row.tenant, at + 58)

@@ -97,7 +97,7 @@ function* writeRows(writer: SegmentWriter, rows: readonly StoredRow[]) {
   }
   writer.begin(ROWS)
   for (let number = 0; number < rows.length; number++) {
-    writer.addRow({ ...rows[number]!, ...places[number]! })
+    writer.addRow(rows[number]!, places[number]!)
     if (number % STRIDE === 0) yield
   }
 }

@@ -21,8 +21,9 @@ import {
   PER_BLOCK,
   POST,
   type Range,
+  type RecordPlace,
   ROWS,
-  type RowEntry,
+  type RowFacts,
   type Section,
   segmentPath,
   writeRowEntry,
@@ -116,7 +117,7 @@ export class SegmentWriter {
   }
 
   /** The next row's bytes (a log row's chain value comes first); gives their offset. */
-  addRecord(row: StoredRow): { offset: number; length: number } {
+  addRecord(row: StoredRow): RecordPlace {
     const offset = this.#output.position
     if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
     this.#output.add(row.sealed)
@@ -139,9 +140,9 @@ export class SegmentWriter {
   }
 
   /** Ascending by `seq`. */
-  addRow(row: RowEntry): void {
+  addRow(row: RowFacts, place: RecordPlace): void {
     const at = this.#slot(ROWS)
-    writeRowEntry(this.#block, at, row)
+    writeRowEntry(this.#block, at, row, place)
     if (this.#rows++ === 0) {
       this.#seq.low = row.seq
       this.#created.low = row.created

@@ -66,10 +66,9 @@ export function chainStart(): Uint8Array {
 export function createReader(view: () => View, now: number): EngineReader {
   return {
     now,
-    get: async (kind, tenant, id, { expired = false } = {}) =>
-      getRow(view(), { kind, tenant, id, expired }, now),
-    find: async (query) => findRows(view(), query, now),
-    findExpired: async (limit) => findExpired(view(), limit, now),
+    get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
+    find: (query) => findRows(view(), query, now),
+    findExpired: (limit) => findExpired(view(), limit, now),
     stamp: (kind) => stampOf(view(), kind),
   }
 }
@@ -103,20 +102,20 @@ export class Stage implements EngineWriter {
     return this.#counters.rev + this.changes.length
   }
 
-  async get(
+  get(
     kind: number,
     tenant: number,
     id: RowId,
-    options: { expired?: boolean } = {},
-  ): Promise<Row | undefined> {
-    return getRow(this.#view, { kind, tenant, id, expired: options.expired ?? false }, this.now)
+    { expired = false }: { expired?: boolean } = {},
+  ): Row | undefined {
+    return getRow(this.#view, { kind, tenant, id, expired }, this.now)
   }
 
-  async find(query: Query): Promise<Found> {
+  find(query: Query): Found {
     return findRows(this.#view, query, this.now)
   }
 
-  async findExpired(limit: number): Promise<Row[]> {
+  findExpired(limit: number): Row[] {
     return findExpired(this.#view, limit, this.now)
   }
 
@@ -124,8 +123,11 @@ export class Stage implements EngineWriter {
     return stampOf(this.#view, kind)
   }
 
-  async put(draft: Draft): Promise<void> {
-    if (draft.seq !== undefined) return this.#replace(draft, draft.seq)
+  put(draft: Draft): void {
+    if (draft.seq !== undefined) {
+      this.#replace(draft, draft.seq)
+      return
+    }
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
       throw new CofferError('internal', 'A row was put as new though there is one of its id.')
     }
@@ -144,18 +146,18 @@ export class Stage implements EngineWriter {
     return { kind, tenant, id, seq, rev: this.revision, created, modified, expires, keys, sealed, chain }
   }
 
-  async remove(kind: number, tenant: number, id: RowId): Promise<void> {
+  remove(kind: number, tenant: number, id: RowId): void {
     this.#take(REMOVE, nameRow(kind, tenant, id, this.revision))
   }
 
-  async append(draft: Draft): Promise<void> {
+  append(draft: Draft): void {
     const last = this.#lastOf(draft.tenant)
     const chain = chainNext(this.#chain, last.value, draft.sealed)
     this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
     this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
   }
 
-  async dropTenant(tenant: number): Promise<void> {
+  dropTenant(tenant: number): void {
     this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.revision))
     this.#chains.set(tenant, undefined)
   }

@@ -152,10 +152,10 @@ export interface EngineReader {
   /** Monotone time of this unit of work. */
   readonly now: number
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
-  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Promise<Row | undefined>
-  find(query: Query): Promise<Found>
+  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Row | undefined
+  find(query: Query): Found
   /** Records whose time is over but which were not purged yet, of every tenant and kind: at most `limit`, in no order. */
-  findExpired(limit: number): Promise<Row[]>
+  findExpired(limit: number): Row[]
   /** {@link Engine.stamp} as this unit sees it; undefined while a change of the kind may still be taken back. */
   stamp(kind: number): number | undefined
 }
@@ -164,12 +164,12 @@ export interface EngineWriter extends EngineReader {
   /** The `rev` that the next put, remove or append gets: what its seal must name. */
   readonly revision: number
   /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
-  put(draft: Draft): Promise<void>
-  remove(kind: number, tenant: number, id: RowId): Promise<void>
+  put(draft: Draft): void
+  remove(kind: number, tenant: number, id: RowId): void
   /** A log row; its family is never replaced. */
-  append(draft: Draft): Promise<void>
+  append(draft: Draft): void
   /** Every row of the tenant, logs included, is dead from here on. */
-  dropTenant(tenant: number): Promise<void>
+  dropTenant(tenant: number): void
 }
 
 /** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
@@ -188,9 +188,9 @@ export interface LogCheck {
 
 export interface Engine {
   /** Works run one after another, never interleaved with a write that may still fail. */
-  read<T>(work: (reader: EngineReader) => Promise<T>): Promise<T>
+  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T>
   /** A work that throws leaves no trace, not even in the counters. */
-  write<T>(work: (writer: EngineWriter) => Promise<T>, durability?: Durability): Promise<T>
+  write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability?: Durability): Promise<T>
   /**
    * Walks a tenant's log rows, oldest first, and checks that each is chained to the one before and that none is missing
    * at the end. `isAuthentic` is asked of each. Nothing else runs meanwhile.

@@ -3,8 +3,9 @@ import t from 'tap'
 import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Primitives } from '../../src/crypto/primitives.js'
+import { SEAL_BYTES } from '../../src/crypto/primitives.js'
 import { createRandom, createUuid } from '../../src/crypto/random.js'
-import { createCipher, SEAL_OVERHEAD_BYTES } from '../../src/crypto/seal.js'
+import { createCipher } from '../../src/crypto/seal.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
 
 const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
@@ -45,7 +46,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
             const changed = sealed.slice()
             changed[at % changed.length]! ^= 1
             return (
-              sealed.length === plain.length + SEAL_OVERHEAD_BYTES &&
+              sealed.length === plain.length + SEAL_BYTES &&
               Buffer.compare(cipher.open(sealed, associated)!, plain) === 0 &&
               cipher.open(changed, associated) === undefined &&
               cipher.open(sealed, Uint8Array.of(...associated, 0)) === undefined &&
@@ -55,7 +56,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
         ),
       )
       t.equal(
-        cipher.open(new Uint8Array(SEAL_OVERHEAD_BYTES - 1), new Uint8Array()),
+        cipher.open(new Uint8Array(SEAL_BYTES - 1), new Uint8Array()),
         undefined,
         'too short to be anything',
       )
@@ -108,17 +109,24 @@ t.test('both libraries give the same bytes and open what the other sealed', asyn
       (plain, associated, nonce, key, length) => {
         const body = libsodium.seal(plain, associated, nonce, key)
         const isSame = Buffer.compare(native.seal(plain, associated, nonce, key), body) === 0
-        const isOpen = Buffer.compare(native.open(body, associated, nonce, key)!, plain) === 0
+        const isOpen = [libsodium, native].every(
+          (each) => Buffer.compare(each.open(body, associated, key)!, plain) === 0,
+        )
         const digests = [libsodium, native].map((each) => toHex(each.digest(length, plain, key)))
         return isSame && isOpen && digests[0] === digests[1]
       },
     ),
   )
-  for (const length of [0, 1, 63, 64, 65, 8192, 300_000]) {
+  const kept = 16_384
+  for (const length of [0, 1, 63, 64, 65, 8192, kept - 40, kept - 39, kept, kept + 1, 300_000]) {
     const plain = count(length, length)
     const [nonce, key] = [count(1, 24), count(2, 32)]
-    const body = native.seal(plain, new Uint8Array(), nonce, key)
-    t.same(libsodium.open(body, new Uint8Array(), nonce, key), plain, `${length} bytes`)
+    const sealed = native.seal(plain, new Uint8Array(), nonce, key)
+    t.equal(Buffer.compare(libsodium.seal(plain, new Uint8Array(), nonce, key), sealed), 0, `${length} bytes`)
+    t.equal(Buffer.compare(libsodium.open(sealed, new Uint8Array(), key)!, plain), 0)
+    t.same(libsodium.digest(32, plain, key), native.digest(32, plain, key))
+    sealed[sealed.length - 1]! ^= 1
+    t.equal(libsodium.open(sealed, new Uint8Array(), key), undefined)
   }
 })
 

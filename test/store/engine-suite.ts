@@ -251,7 +251,7 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test('a writer refuses when its work has ended, and an engine when it is closed', async (t) => {
     const { engine } = await open()
     const writer = await engine.write(async (held) => ({ held }))
-    await t.rejects(writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
+    t.throws(() => writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
     await engine.close()
     await t.rejects(insert(engine, { name: 'later' }), { code: 'internal' })
     await t.rejects(find(engine, queryOf()), { code: 'internal' })

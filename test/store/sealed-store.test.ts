@@ -22,7 +22,7 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
     get revision() {
       return writer.revision
     },
-    get: async (...args) => change(await writer.get(...args)),
+    get: (...args) => change(writer.get(...args)),
     find: (query) => writer.find(query),
     findExpired: (...args) => writer.findExpired(...args),
     stamp: (kind) => writer.stamp(kind),
