@@ -6,17 +6,15 @@ import type { StoredRow } from './change.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
 export class KeyOrder {
-  readonly #high: Uint32Array
-  readonly #low: Uint32Array
-  readonly #rows: Uint32Array
-  #order: Uint32Array
+  #high: Uint32Array
+  #low: Uint32Array
+  #rows: Uint32Array
   #count = 0
 
   constructor(capacity: number) {
     this.#high = new Uint32Array(capacity)
     this.#low = new Uint32Array(capacity)
     this.#rows = new Uint32Array(capacity)
-    this.#order = new Uint32Array(0)
   }
 
   get count(): number {
@@ -47,31 +45,45 @@ export class KeyOrder {
       from = to
       to = swapped
     }
-    this.#order = from
+    // Passing over them in order is then passing over memory in order.
+    this.#high = gather(this.#high, from)
+    this.#low = gather(this.#low, from)
+    this.#rows = gather(this.#rows, from)
   }
 
   /** Row at a place of the order. */
   row(place: number): number {
-    return this.#rows[this.#order[place]!]!
+    return this.#rows[place]!
   }
 
-  /** Writes the key at a place of the order into `target`. */
-  key(place: number, target: Buffer): void {
-    target.writeUInt32BE(this.#high[this.#order[place]!]!, 0)
-    target.writeUInt32BE(this.#low[this.#order[place]!]!, 4)
+  /** The first word of the key at a place of the order, big-endian. */
+  high(place: number): number {
+    return this.#high[place]!
+  }
+
+  /** The second word. */
+  low(place: number): number {
+    return this.#low[place]!
   }
 
   /** The place after the last one that has the same key as `place`. */
   endOf(place: number): number {
-    const first = this.#order[place]!
     let end = place + 1
-    while (end < this.#count && this.#isSame(first, this.#order[end]!)) end++
+    while (
+      end < this.#count &&
+      this.#low[end] === this.#low[place] &&
+      this.#high[end] === this.#high[place]
+    ) {
+      end++
+    }
     return end
   }
+}
 
-  #isSame(left: number, right: number): boolean {
-    return this.#high[left] === this.#high[right] && this.#low[left] === this.#low[right]
-  }
+function gather(words: Uint32Array, order: Uint32Array): Uint32Array {
+  const gathered = new Uint32Array(order.length)
+  for (let place = 0; place < order.length; place++) gathered[place] = words[order[place]!]!
+  return gathered
 }
 
 function readWord(bytes: Uint8Array, at: number): number {

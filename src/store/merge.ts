@@ -3,15 +3,16 @@
  * block by block, dead rows are left out. Works in small steps, so that others may go on between them.
  */
 import { asBuffer } from './bytes.js'
-import { Segment, type SegmentName, type SegmentPlace } from './segment.js'
+import { type Posting, Segment, type SegmentName, type SegmentPlace } from './segment.js'
 import { Cursor, least, walkRows } from './segment-cursor.js'
-import { DICT, EXPIRY, IDS, POST, ROWS, type RowEntry, readRowEntry } from './segment-layout.js'
+import { DICT, EXPIRY, IDS, POST, ROWS, readRecordPlace } from './segment-layout.js'
 import { LiveSegment } from './segment-search.js'
 import { SegmentWriter, type WriterPlace } from './segment-writer.js'
 
 /** Entries handled between two yields: well under a millisecond. */
 const STRIDE = 128
-const WINDOW = 1024 * 1024
+/** Records are copied in pieces of this length, and one record more. */
+const PIECE = 256 * 1024
 /** In a row map: this row was dead and has no place in the new segment. */
 const GONE = 0xffffffff
 
@@ -22,23 +23,31 @@ export interface Merged {
   maps: Uint32Array[]
 }
 
-/** Bytes of one file from front to back, read in large pieces. */
-class Window {
-  readonly #segment: Segment
-  #bytes: Buffer = Buffer.alloc(0)
-  #start = 0
+/** Copies records that lie one behind the other in large pieces. */
+class RecordCopier {
+  readonly #writer: SegmentWriter
+  #segment: Segment | undefined
+  #from = 0
+  #to = 0
 
-  constructor(segment: Segment) {
-    this.#segment = segment
+  constructor(writer: SegmentWriter) {
+    this.#writer = writer
   }
 
-  take(offset: number, length: number): Buffer {
-    if (offset < this.#start || offset + length > this.#start + this.#bytes.length) {
-      const wanted = Math.max(length, Math.min(WINDOW, this.#segment.footer.recordBytes - offset))
-      this.#bytes = this.#segment.readRecords(offset, wanted)
-      this.#start = offset
+  add(segment: Segment, offset: number, length: number): void {
+    const isNext = segment === this.#segment && offset === this.#to && this.#to - this.#from < PIECE
+    if (!isNext) {
+      this.flush()
+      this.#segment = segment
+      this.#from = offset
     }
-    return this.#bytes.subarray(offset - this.#start, offset - this.#start + length)
+    this.#to = offset + length
+  }
+
+  flush(): void {
+    if (this.#segment === undefined || this.#to === this.#from) return
+    this.#writer.addBytes(this.#segment.readRecords(this.#from, this.#to - this.#from))
+    this.#from = this.#to
   }
 }
 
@@ -70,15 +79,15 @@ export function* mergeSegments(
 }
 
 function* copyRecords(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
-  const windows = new Map(inputs.map(({ segment }) => [segment, new Window(segment)]))
+  const copier = new RecordCopier(writer)
   let number = 0
   for (const cursor of walkRows(inputs, maps)) {
-    const offset = cursor.block.readUIntLE(cursor.at + 46, 6)
-    const length = cursor.block.readUInt32LE(cursor.at + 52)
-    writer.addBytes(windows.get(cursor.segment)!.take(offset, length))
+    const { offset, length } = readRecordPlace(cursor.block, cursor.at)
+    copier.add(cursor.segment, offset, length)
     cursor.map[cursor.index] = number++
     if (number % STRIDE === 0) yield
   }
+  copier.flush()
   return number
 }
 
@@ -87,23 +96,19 @@ function* mergeRows(writer: SegmentWriter, inputs: readonly LiveSegment[], maps:
   let offset = 0
   let count = 0
   for (const cursor of walkRows(inputs, maps)) {
-    const entry: RowEntry = readRowEntry(cursor.block, cursor.at)
-    writer.addRow(entry, { offset, length: entry.length })
-    offset += entry.length
+    writer.copyRow(cursor.block, cursor.at, offset)
+    offset += readRecordPlace(cursor.block, cursor.at).length
     if (++count % STRIDE === 0) yield
   }
 }
-
-const byFirstHalf = (left: Cursor, right: Cursor) =>
-  left.block.compare(right.block, right.at, right.at + 8, left.at, left.at + 8) < 0
 
 function* mergeIds(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
   writer.begin(IDS)
   const cursors = inputs.map((live, index) => new Cursor(live, IDS, maps[index]!))
   let count = 0
-  for (let cursor = least(cursors, byFirstHalf); cursor !== undefined; cursor = least(cursors, byFirstHalf)) {
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 8)]!
-    if (row !== GONE) writer.addId(cursor.block.subarray(cursor.at, cursor.at + 8), row)
+    if (row !== GONE) writer.addId(cursor.high, cursor.low, row)
     cursor.next()
     if (++count % STRIDE === 0) yield
   }
@@ -116,31 +121,44 @@ function* mergeKeys(writer: SegmentWriter, inputs: readonly LiveSegment[], maps:
   writer.begin(POST)
   let start = 0
   let count = 0
-  for (let cursor = least(cursors, byFirstHalf); cursor !== undefined; cursor = least(cursors, byFirstHalf)) {
-    const key = Buffer.from(cursor.block.subarray(cursor.at, cursor.at + 8))
-    const rows = yield* collectPosted(cursors, key)
-    if (rows.length > 1) for (const row of rows) writer.addPosted(row)
-    if (rows.length > 0) dictionary.add(key, rows.length === 1 ? rows[0]! : start, rows.length)
-    if (rows.length > 1) start += rows.length
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     if (++count % STRIDE === 0) yield
+    const { high, low } = cursor
+    // Most keys are of one row: neither an array nor a generator for each of them.
+    if (postingAt(cursor).count === 1 && isAlone(cursor, cursors)) {
+      const row = cursor.map[postingAt(cursor).start]!
+      if (row !== GONE) dictionary.add(high, low, row, 1)
+      cursor.next()
+      continue
+    }
+    const rows = yield* collectPosted(cursors.filter((each) => !each.isDone && each.isLevel(cursor!)))
+    if (rows.length > 1) for (const row of rows) writer.addPosted(row)
+    if (rows.length > 0) dictionary.add(high, low, rows.length === 1 ? rows[0]! : start, rows.length)
+    if (rows.length > 1) start += rows.length
   }
   writer.begin(DICT)
-  for (const [key, first, length] of dictionary.entries()) {
-    writer.addKey(key, first, length)
+  for (const entry of dictionary.entries()) {
+    writer.addKey(...entry)
     if (++count % STRIDE === 0) yield
   }
 }
 
-/** New numbers of all rows that carry the key, ascending; moves the cursors that stand at it on. */
-function* collectPosted(cursors: readonly Cursor[], key: Buffer): Generator<undefined, number[]> {
+/** Whether no other cursor stands at the same key. */
+function isAlone(cursor: Cursor, cursors: readonly Cursor[]): boolean {
+  for (const each of cursors) if (each !== cursor && !each.isDone && each.isLevel(cursor)) return false
+  return true
+}
+
+function postingAt({ block, at }: Cursor): Posting {
+  return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
+}
+
+/** New numbers of all rows that carry the key at which these cursors stand, ascending; moves them on. */
+function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number[]> {
   const rows: number[] = []
   let isSorted = true
   for (const cursor of cursors) {
-    if (cursor.isDone || cursor.block.compare(key, 0, 8, cursor.at, cursor.at + 8) !== 0) continue
-    const posting = {
-      start: cursor.block.readUInt32LE(cursor.at + 8),
-      count: cursor.block.readUInt32LE(cursor.at + 12),
-    }
+    const posting = postingAt(cursor)
     for (let index = 0; index < posting.count; index++) {
       const row = cursor.map[cursor.segment.postedRow(posting, index)]!
       if (row !== GONE) {
@@ -159,22 +177,25 @@ class Dictionary {
   #bytes = Buffer.alloc(16 * 1024)
   #length = 0
 
-  add(key: Buffer, start: number, count: number): void {
+  /** The key in two words. */
+  add(high: number, low: number, start: number, count: number): void {
     if (this.#length === this.#bytes.length) {
       const wider = Buffer.alloc(2 * this.#bytes.length)
       wider.set(this.#bytes)
       this.#bytes = wider
     }
-    this.#bytes.set(key, this.#length)
+    this.#bytes.writeUInt32BE(high, this.#length)
+    this.#bytes.writeUInt32BE(low, this.#length + 4)
     this.#bytes.writeUInt32LE(start, this.#length + 8)
     this.#bytes.writeUInt32LE(count, this.#length + 12)
     this.#length += 16
   }
 
-  *entries(): Generator<[Buffer, number, number]> {
+  *entries(): Generator<[high: number, low: number, start: number, count: number]> {
     for (let at = 0; at < this.#length; at += 16) {
       yield [
-        this.#bytes.subarray(at, at + 8),
+        this.#bytes.readUInt32BE(at),
+        this.#bytes.readUInt32BE(at + 4),
         this.#bytes.readUInt32LE(at + 8),
         this.#bytes.readUInt32LE(at + 12),
       ]
@@ -182,14 +203,11 @@ class Dictionary {
   }
 }
 
-const byExpiry = (left: Cursor, right: Cursor) =>
-  left.block.readUIntLE(left.at, 6) < right.block.readUIntLE(right.at, 6)
-
 function* mergeExpiry(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
   writer.begin(EXPIRY)
   const cursors = inputs.map((live, index) => new Cursor(live, EXPIRY, maps[index]!))
   let count = 0
-  for (let cursor = least(cursors, byExpiry); cursor !== undefined; cursor = least(cursors, byExpiry)) {
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 6)]!
     if (row !== GONE) writer.addExpiry(cursor.block.readUIntLE(cursor.at, 6), row)
     cursor.next()

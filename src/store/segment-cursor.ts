@@ -1,12 +1,17 @@
 /** Passes over the entries of segments in order, block by block and past the cache, for those who look at all of them. */
 import type { Segment } from './segment.js'
-import { ENTRY, PER_BLOCK, ROWS, type Section } from './segment-layout.js'
+import { DICT, ENTRY, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './segment-layout.js'
 import type { LiveSegment } from './segment-search.js'
 
 /** One segment being passed over, block by block, past the cache. */
 export class Cursor {
   readonly map: Uint32Array
   readonly segment: Segment
+  /** What the section is sorted by, in two numbers: of `ids` and `dict` the words of the first 8 bytes. */
+  high = 0
+  low = 0
+  /** Offset of the entry in the block. */
+  at = 0
   readonly #live: LiveSegment
   readonly #section: Section
   readonly #count: number
@@ -35,15 +40,33 @@ export class Cursor {
     return this.#index
   }
 
-  /** Offset of the entry in the block. */
-  get at(): number {
-    return (this.#index % PER_BLOCK[this.#section]) * ENTRY[this.#section]
-  }
-
   next(): void {
     this.#index++
-    if (this.isDone || this.#index % PER_BLOCK[this.#section] !== 0) return
-    this.#block = this.segment.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
+    if (this.isDone) return
+    const held = this.#index % PER_BLOCK[this.#section]
+    if (held === 0) {
+      this.#block = this.segment.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
+    }
+    this.at = held * ENTRY[this.#section]
+    this.#readOrder()
+  }
+
+  #readOrder(): void {
+    if (this.#section === IDS || this.#section === DICT) {
+      this.high = this.#block.readUInt32BE(this.at)
+      this.low = this.#block.readUInt32BE(this.at + 4)
+    } else if (this.#section === ROWS) this.high = this.#block.readUIntLE(this.at + 16, 6)
+    else if (this.#section === EXPIRY) this.high = this.#block.readUIntLE(this.at, 6)
+  }
+
+  /** Whether it stands before the other, in a section of the same kind. */
+  isBefore(other: Cursor): boolean {
+    return this.high < other.high || (this.high === other.high && this.low < other.low)
+  }
+
+  /** Whether it stands at an entry of the same order as the other's. */
+  isLevel(other: Cursor): boolean {
+    return this.high === other.high && this.low === other.low
   }
 
   /** For `rows`: goes on to the next row that is alive. */
@@ -59,20 +82,14 @@ export class Cursor {
 }
 
 /** The cursor that comes first; few enough to look at each. */
-export function least(
-  cursors: readonly Cursor[],
-  isBefore: (left: Cursor, right: Cursor) => boolean,
-): Cursor | undefined {
+export function least(cursors: readonly Cursor[]): Cursor | undefined {
   let first: Cursor | undefined
   for (const cursor of cursors) {
     if (cursor.isDone) continue
-    if (first === undefined || isBefore(cursor, first)) first = cursor
+    if (first === undefined || cursor.isBefore(first)) first = cursor
   }
   return first
 }
-
-const bySeq = (left: Cursor, right: Cursor) =>
-  left.block.readUIntLE(left.at + 16, 6) < right.block.readUIntLE(right.at + 16, 6)
 
 /** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
 export function* walkRows(
@@ -81,7 +98,7 @@ export function* walkRows(
 ): Generator<Cursor, undefined> {
   const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))
   for (const cursor of cursors) cursor.skipDead()
-  for (let cursor = least(cursors, bySeq); cursor !== undefined; cursor = least(cursors, bySeq)) {
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     yield cursor
     cursor.next()
     cursor.skipDead()

@@ -204,6 +204,28 @@ export function writeRowEntry(
   bytes.writeUInt32LE(0, at + 60)
 }
 
+/** Where the record of the row entry at `at` lies. */
+export function readRecordPlace(bytes: Buffer, at: number): RecordPlace {
+  return { offset: bytes.readUIntLE(at + 46, 6), length: bytes.readUInt32LE(at + 52) }
+}
+
+/** Copies a row entry, giving its record another offset; tells what a segment has to know of it. */
+export function copyRowEntry(
+  from: Buffer,
+  at: number,
+  to: Buffer,
+  place: number,
+  offset: number,
+): Pick<RowFacts, 'seq' | 'created' | 'tenant'> {
+  from.copy(to, place, at, at + ENTRY[ROWS])
+  to.writeUIntLE(offset, place + 46, 6)
+  return {
+    seq: from.readUIntLE(at + 16, 6),
+    created: from.readUIntLE(at + 28, 6),
+    tenant: from.readUInt16LE(at + 58),
+  }
+}
+
 export function readRowEntry(bytes: Buffer, at: number): RowEntry {
   return {
     id: bytes.subarray(at, at + 16),

@@ -106,8 +106,7 @@ function* writeIds(writer: SegmentWriter, rows: readonly StoredRow[]) {
   writer.begin(IDS)
   const order = orderIds(rows)
   for (let place = 0; place < order.count; place++) {
-    const row = order.row(place)
-    writer.addId(rows[row]!.id, row)
+    writer.addId(order.high(place), order.low(place), order.row(place))
     if (place % STRIDE === 0) yield
   }
 }
@@ -124,13 +123,11 @@ function* writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]) {
     if (++written % STRIDE === 0) yield
   }
   writer.begin(DICT)
-  const key = Buffer.alloc(8)
   let start = 0
   for (let place = 0; place < order.count; ) {
     const end = order.endOf(place)
     const count = end - place
-    order.key(place, key)
-    writer.addKey(key, count === 1 ? order.row(place) : start, count)
+    writer.addKey(order.high(place), order.low(place), count === 1 ? order.row(place) : start, count)
     if (count > 1) start += count
     place = end
     if (++written % STRIDE === 0) yield

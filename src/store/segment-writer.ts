@@ -9,6 +9,7 @@ import type { SegmentName } from './segment.js'
 import {
   associateBlock,
   CHAIN,
+  copyRowEntry,
   DICT,
   ENTRY,
   EXPIRY,
@@ -143,19 +144,29 @@ export class SegmentWriter {
   addRow(row: RowFacts, place: RecordPlace): void {
     const at = this.#slot(ROWS)
     writeRowEntry(this.#block, at, row, place)
-    if (this.#rows++ === 0) {
-      this.#seq.low = row.seq
-      this.#created.low = row.created
-    }
-    this.#seq.high = row.seq
-    this.#created.high = row.created
-    this.#tenants.set(row.tenant, (this.#tenants.get(row.tenant) ?? 0) + 1)
+    this.#noteRow(row.seq, row.created, row.tenant)
   }
 
-  /** Ascending by id. */
-  addId(id: Uint8Array, row: number): void {
+  /** The same as another segment had it at `at` in `block`, but for the offset of its record. */
+  copyRow(block: Buffer, at: number, offset: number): void {
+    const { seq, created, tenant } = copyRowEntry(block, at, this.#block, this.#slot(ROWS), offset)
+    this.#noteRow(seq, created, tenant)
+  }
+
+  #noteRow(seq: number, created: number, tenant: number): void {
+    if (this.#rows++ === 0) {
+      this.#seq.low = seq
+      this.#created.low = created
+    }
+    this.#seq.high = seq
+    this.#created.high = created
+    this.#tenants.set(tenant, (this.#tenants.get(tenant) ?? 0) + 1)
+  }
+
+  /** Ascending by the first 8 bytes of the id, given as two words. */
+  addId(high: number, low: number, row: number): void {
     const at = this.#slot(IDS)
-    this.#block.set(id.subarray(0, 8), at)
+    this.#writeKey(at, high, low)
     this.#block.writeUInt32LE(row, at + 8)
     this.#fence(IDS, at)
   }
@@ -165,10 +176,10 @@ export class SegmentWriter {
     this.#block.writeUInt32LE(row, this.#slot(POST))
   }
 
-  /** Ascending by key; `start` is the first number in `post`, or the row itself when `count` is 1. */
-  addKey(key: Uint8Array, start: number, count: number): void {
+  /** Ascending by key, which is given as two words; `start` is the first number in `post`, or the row itself when `count` is 1. */
+  addKey(high: number, low: number, start: number, count: number): void {
     const at = this.#slot(DICT)
-    this.#block.set(key, at)
+    this.#writeKey(at, high, low)
     this.#block.writeUInt32LE(start, at + 8)
     this.#block.writeUInt32LE(count, at + 12)
     this.#fence(DICT, at)
@@ -230,6 +241,11 @@ export class SegmentWriter {
     if (held === 0 && this.#entries > 0) this.#seal(section, PER_BLOCK[section])
     this.#entries++
     return held * ENTRY[section]
+  }
+
+  #writeKey(at: number, high: number, low: number): void {
+    this.#block.writeUInt32BE(high, at)
+    this.#block.writeUInt32BE(low, at + 4)
   }
 
   #fence(section: typeof IDS | typeof DICT, at: number): void {

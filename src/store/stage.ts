@@ -78,24 +78,38 @@ export class Stage implements EngineWriter {
   readonly changes: Change[] = []
   /** What the changes take in a frame. */
   bytes = 0
-  readonly #view: View
+  readonly #below: View
   readonly #counters: Counters
   readonly #chain: Mac
   readonly #chains = new Map<number, Chain | undefined>()
-  /** The changes, as rows. */
-  readonly overlay = new Overlay()
+  #overlay: Overlay | undefined
+  /** How many of the changes are in the overlay. */
+  #laid = 0
   #seq: number
   #logSeq: number
   #isOver = false
 
   /** @param below what the work sees; nothing of it changes while the work runs. */
   constructor(below: View, counters: Counters, chain: Mac) {
-    this.#view = { ...below, overlays: [this.overlay, ...below.overlays], unsettled: below.unsettled + 1 }
+    this.#below = below
     this.#counters = counters
     this.#chain = chain
     this.now = counters.time
     this.#seq = counters.seq
     this.#logSeq = counters.logSeq
+  }
+
+  /** The changes, as rows; laid when somebody looks, for most works only write at their end. */
+  get overlay(): Overlay {
+    this.#overlay ??= new Overlay()
+    while (this.#laid < this.changes.length) this.#overlay.apply(this.changes[this.#laid++]!)
+    return this.#overlay
+  }
+
+  get #view(): View {
+    const below = this.#below
+    if (this.changes.length === 0) return below
+    return { ...below, overlays: [this.overlay, ...below.overlays], unsettled: below.unsettled + 1 }
   }
 
   get revision(): number {
@@ -182,7 +196,6 @@ export class Stage implements EngineWriter {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
     checkRow(row)
     const change = { kind, row }
-    this.overlay.apply(change)
     this.changes.push(change)
     this.bytes += changeLength(change)
   }
