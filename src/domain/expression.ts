@@ -39,6 +39,8 @@ export interface Expressions {
    * or more than {@link MAX_EXPRESSION_LENGTH} characters.
    */
   compile(text: string, use: ExpressionUse): Promise<Expression>
+  /** The expression where it is kept from before. */
+  known(text: string, use: ExpressionUse): Expression | undefined
 }
 
 /** `random` feeds the alias filters. */
@@ -54,15 +56,21 @@ export function createExpressions(random: Random): Expressions {
     if (output.usesJsonPath) tools.jsonPath ??= await loadJsonPath()
     return output
   }
+  const keep = (text: string, use: ExpressionUse, expression: Expression) => {
+    const key = `${use}:${text}`
+    compiled.delete(key)
+    if (text.length <= MAX_EXPRESSION_LENGTH) compiled.set(key, expression)
+    if (compiled.size > CACHED_EXPRESSIONS) compiled.delete(compiled.keys().next().value!)
+    return expression
+  }
+  const known = (text: string, use: ExpressionUse) => {
+    const expression = compiled.get(`${use}:${text}`)
+    return expression === undefined ? undefined : keep(text, use, expression)
+  }
   return {
-    async compile(text, use) {
-      const key = `${use}:${text}`
-      const expression = compiled.get(key) ?? (await compileExpression(text, use, outputs))
-      compiled.delete(key)
-      if (text.length <= MAX_EXPRESSION_LENGTH) compiled.set(key, expression)
-      if (compiled.size > CACHED_EXPRESSIONS) compiled.delete(compiled.keys().next().value!)
-      return expression
-    },
+    known,
+    compile: async (text, use) =>
+      known(text, use) ?? keep(text, use, await compileExpression(text, use, outputs)),
   }
 }
 

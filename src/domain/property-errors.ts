@@ -19,20 +19,32 @@ export function refuseErrors(errors: PropertyErrors): void {
 }
 
 /** Runs `work`; a refusal becomes complaints (its own, or one at `path`) and the result undefined. */
-export async function collect<T>(
+export function collect<T>(errors: PropertyErrors, path: string, work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    return takeComplaints(errors, path, error)
+  }
+}
+
+/** The same for work that may have to wait. */
+export async function collectLater<T>(
   errors: PropertyErrors,
   path: string,
-  work: () => T | Promise<T>,
+  work: () => Promise<T>,
 ): Promise<T | undefined> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof CofferError) || error.code !== 'validation') throw error
-    const complaints = error.errors ?? { [path]: [error.message] }
-    for (const [at, messages] of Object.entries(complaints)) {
-      for (const message of messages) addError(errors, at, message)
-    }
-    return undefined
+    return takeComplaints(errors, path, error)
+  }
+}
+
+function takeComplaints(errors: PropertyErrors, path: string, error: unknown): undefined {
+  if (!(error instanceof CofferError) || error.code !== 'validation') throw error
+  const complaints = error.errors ?? { [path]: [error.message] }
+  for (const [at, messages] of Object.entries(complaints)) {
+    for (const message of messages) addError(errors, at, message)
   }
 }
 

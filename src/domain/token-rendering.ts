@@ -6,7 +6,7 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Budget } from './budget.js'
 import type { Expressions, ExpressionUse, Scope } from './expression.js'
 import { compileMask } from './mask.js'
-import { addError, collect } from './property-errors.js'
+import { addError, collectLater } from './property-errors.js'
 import { checkTokenId } from './token-id.js'
 
 export const MAX_SEARCH_INDEXES = 20
@@ -29,7 +29,7 @@ export async function readId(
   id: unknown,
 ): Promise<GivenId | undefined> {
   if (id === undefined) return undefined
-  return collect(errors, 'id', async () => {
+  return collectLater(errors, 'id', async () => {
     if (typeof id !== 'string') throw new CofferError('validation', 'must be a string')
     if (!id.includes('{{')) {
       checkTokenId(id)
@@ -60,7 +60,7 @@ export async function renderMask(
   mask: unknown,
 ): Promise<unknown> {
   if (mask === undefined) return undefined
-  return collect(errors, 'mask', async () => {
+  return collectLater(errors, 'mask', async () => {
     const compiled = await compileMask(mask, expressions)
     return scope.data === undefined ? undefined : compiled.render(scope.data, budget)
   })
@@ -68,7 +68,7 @@ export async function renderMask(
 
 /** What is fingerprinted. Null is refused: every token whose data lacks something would count as the same. */
 export async function renderFingerprint(rendering: Rendering, text: unknown): Promise<unknown> {
-  return collect(rendering.errors, 'fingerprint_expression', async () => {
+  return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
     if (rendered === null) throw new CofferError('validation', 'the expression must yield a value, not null')
     return rendered
@@ -85,7 +85,7 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
   }
   const values = new Set<string>()
   for (const [index, text] of texts.entries()) {
-    const value = await collect(errors, `search_indexes[${index}]`, async () => {
+    const value = await collectLater(errors, `search_indexes[${index}]`, async () => {
       const rendered = await renderText(rendering, text, 'search_index')
       return rendered === undefined ? undefined : requireSearchValue(rendered)
     })
@@ -109,6 +109,6 @@ async function renderText(
   use: ExpressionUse,
 ): Promise<unknown> {
   if (typeof text !== 'string') throw new CofferError('validation', 'must be a string')
-  const expression = await expressions.compile(text, use)
+  const expression = expressions.known(text, use) ?? (await expressions.compile(text, use))
   return scope.data === undefined ? undefined : expression.render(scope, budget)
 }

@@ -73,7 +73,7 @@ export async function prepareToken(
 ): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   // Of an unknown type the rest is checked all the same, by the rules of the freest one.
-  const type = (await collect(errors, 'type', () => requireType(input.type))) ?? findTokenType('token')
+  const type = collect(errors, 'type', () => requireType(input.type)) ?? findTokenType('token')
   const wish: Wish = {
     type,
     id: input.id ?? undefined,
@@ -84,7 +84,7 @@ export async function prepareToken(
     search_indexes: input.search_indexes ?? type.search_indexes,
     fingerprint_expression: input.fingerprint_expression ?? type.fingerprint_expression,
     deduplicate_token: input.deduplicate_token ?? undefined,
-    expires: await readExpiry(input.expires_at ?? undefined, rules.now, errors),
+    expires: readExpiry(input.expires_at ?? undefined, rules.now, errors),
   }
   return settle(wish, rules.expressions, errors)
 }
@@ -123,7 +123,7 @@ export async function patchToken(
     expires:
       patch.expires_at === undefined
         ? keptExpiry(record)
-        : await readExpiry(patch.expires_at ?? undefined, rules.now, errors),
+        : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
   }
   return settle(wish, rules.expressions, errors)
 }
@@ -140,7 +140,7 @@ function requireType(name: unknown): TokenType {
   )
 }
 
-async function readExpiry(text: unknown, now: number, errors: PropertyErrors): Promise<number | undefined> {
+function readExpiry(text: unknown, now: number, errors: PropertyErrors): number | undefined {
   if (text === undefined) return undefined
   return collect(errors, 'expires_at', () => {
     if (typeof text !== 'string') throw new CofferError('validation', 'must be a string')
@@ -151,7 +151,7 @@ async function readExpiry(text: unknown, now: number, errors: PropertyErrors): P
 /** Checks everything that is kept, renders what is rendered, and reports all complaints at once. */
 async function settle(wish: Wish, expressions: Expressions, errors: PropertyErrors): Promise<TokenDraft> {
   const { type, expires } = wish
-  const data = await collect(errors, 'data', () => readData(type, wish.data))
+  const data = collect(errors, 'data', () => readData(type, wish.data))
   const containers = checkContainers(wish.containers, 'containers', errors)
   const metadata = wish.metadata === undefined ? undefined : checkMetadata(wish.metadata, errors)
   if (wish.deduplicate_token !== undefined && typeof wish.deduplicate_token !== 'boolean') {

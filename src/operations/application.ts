@@ -1,6 +1,5 @@
 /** Applications: who may call, with which permissions and rules, and their keys. */
 import { APPLICATION_TYPES, MAX_RULES } from '../domain/application.js'
-import { formatDate } from '../domain/dates.js'
 import { PERMISSIONS, TRANSFORMS } from '../domain/permissions.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
@@ -81,7 +80,7 @@ export const createApplication = operation({
       ...readGrants(context, input.type, input),
       key_hash: hash,
       created_by: context.caller.actor.id,
-      created_at: formatDate(context.now),
+      created_at: context.date,
     }
     await context.store.insert('application', context.caller.tenant, record, { fresh: true })
     await keepKey(context, record)
@@ -189,7 +188,7 @@ export const updateApplication = operation({
       ...kept,
       ...readGrants(context, before.type, input),
       modified_by: context.caller.actor.id,
-      modified_at: formatDate(context.now),
+      modified_at: context.date,
     }
     await context.store.replace('application', context.caller.tenant, record)
     context.reached('application', record.id)
@@ -235,7 +234,7 @@ export const regenerateKey = operation({
       ...before,
       key_hash: hash,
       modified_by: context.caller.actor.id,
-      modified_at: formatDate(context.now),
+      modified_at: context.date,
     }
     await context.store.remove('api_key', 0, before.key_hash)
     await context.store.replace('application', context.caller.tenant, record)

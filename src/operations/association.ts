@@ -1,5 +1,4 @@
 /** Associations: parent and child links between any two tokens, and the children of one. */
-import { formatDate } from '../domain/dates.js'
 import { type AssociationRecord, associationId } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
 import { type Context, Existing, operation } from './operation.js'
@@ -143,7 +142,7 @@ async function associate(context: Context, parentId: string, childId: string): P
     parent_id: parentId,
     child_id: childId,
     created_by: context.caller.actor.id,
-    created_at: formatDate(context.now),
+    created_at: context.date,
   }
   await context.store.insert('association', context.caller.tenant, record)
 }

@@ -1,5 +1,4 @@
 /** Formulas: the code that reactors run, and its contract. Official ones are the owner's, and seen by every tenant. */
-import { formatDate } from '../domain/dates.js'
 import { checkFormula, type FormulaBody, MAX_NAME_LENGTH, matchesName } from '../domain/formula.js'
 import type { FormulaRecord } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
@@ -44,7 +43,7 @@ export const createFormula = operation({
       ...given,
       status: 'verified',
       created_by: context.caller.actor.id,
-      created_at: formatDate(context.now),
+      created_at: context.date,
     }
     await context.store.insert('formula', tenantOf(context, record), record, { fresh: true })
     context.reached('reactor_formula', record.id)
@@ -124,7 +123,7 @@ export const updateFormula = operation({
       created_by: before.created_by,
       created_at: before.created_at,
       modified_by: context.caller.actor.id,
-      modified_at: formatDate(context.now),
+      modified_at: context.date,
     }
     await context.store.replace('formula', tenantOf(context, record), record)
     context.reached('reactor_formula', record.id)

@@ -44,7 +44,7 @@ export const createInvitation = operation({
         email,
         expires_at: formatDate(firstExpiry(context.now)),
         created_by: context.caller.actor.id,
-        created_at: formatDate(context.now),
+        created_at: context.date,
       })
       await context.store.insert('invitation', context.caller.tenant, record, { fresh: true })
       context.reached('invitation', record.id)
@@ -113,7 +113,7 @@ export const resendInvitation = operation({
         ...before,
         expires_at: formatDate(extendExpiry(before, context.now)),
         modified_by: context.caller.actor.id,
-        modified_at: formatDate(context.now),
+        modified_at: context.date,
       })
       await context.store.replace('invitation', context.caller.tenant, record)
       context.reached('invitation', record.id)

@@ -17,6 +17,8 @@ export interface Context {
   readonly caller: Caller
   /** ms since the epoch, the same for all of the operation. */
   readonly now: number
+  /** The same as the interface writes it. */
+  readonly date: string
   readonly random: Random
   createUuid(): string
   /** The expression language; loaded when first asked for. */

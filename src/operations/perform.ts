@@ -76,8 +76,9 @@ function createSession(host: Host, caller: Caller, definition: AnyOperation, tra
     inUnit: (work, durability = usual) =>
       host.store.write(async (store) => {
         const reached: ReachedEntity[] = []
-        const out = await work(createContext(host, store, caller, reached))
-        await writeLog(store, caller, definition, reached, traceId)
+        const context = createContext(host, store, caller, reached)
+        const out = await work(context)
+        if (reached.length > 0) await writeLog(context, definition, reached, traceId)
         return out
       }, durability),
     perform: async (other, inner, input) => (await perform(host, other, inner, input, traceId)).result,
@@ -115,6 +116,7 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
     store,
     caller,
     now: store.now,
+    date: formatDate(store.now),
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
@@ -133,13 +135,11 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
 }
 
 async function writeLog(
-  store: StoreWriter,
-  caller: Caller,
+  { store, caller, date }: Context,
   definition: AnyOperation,
   reached: readonly ReachedEntity[],
   traceId: string,
 ): Promise<void> {
-  if (reached.length === 0) return
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   // A deleted tenant takes its log along, the record of its deletion included.
   if (tenant === undefined) return
@@ -153,7 +153,7 @@ async function writeLog(
       entity_id: id,
       operation: as.operation,
       message: as.message,
-      created_at: formatDate(store.now),
+      created_at: date,
       trace_id: traceId,
     }
     await store.log(caller.tenant, record)

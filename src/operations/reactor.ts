@@ -1,6 +1,5 @@
 /** Reactors: formulas set up with a configuration, and an application to act as. Invoking one stands in `react`. */
 import { castConfiguration, toTexts } from '../domain/contract.js'
-import { formatDate } from '../domain/dates.js'
 import { MAX_ELEMENTS, MAX_NAME_LENGTH, matchesName } from '../domain/formula.js'
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
@@ -66,7 +65,7 @@ export const createReactor = operation({
       formula_id: formula.id,
       ...(await readBody(context, formula, input)),
       created_by: context.caller.actor.id,
-      created_at: formatDate(context.now),
+      created_at: context.date,
     }
     await context.store.insert('reactor', context.caller.tenant, record, { fresh: true })
     context.reached('reactor', record.id)
@@ -149,7 +148,7 @@ export const updateReactor = operation({
       name: input.name,
       ...(await readBody(context, formula, input)),
       modified_by: context.caller.actor.id,
-      modified_at: formatDate(context.now),
+      modified_at: context.date,
     }
     await context.store.replace('reactor', context.caller.tenant, record)
     context.reached('reactor', record.id)

@@ -1,5 +1,4 @@
 /** The caller's own tenant: read, update, delete, and what is used of it. */
-import { formatDate } from '../domain/dates.js'
 import type { TenantRecord } from '../domain/records.js'
 import { TOKEN_TYPE_NAMES } from '../domain/token-types.js'
 import type { StoreReader, StoreWriter } from '../store/store.js'
@@ -69,7 +68,7 @@ export const updateTenant = operation({
       name,
       settings: settings ?? before.settings,
       modified_by: context.caller.actor.id,
-      modified_at: formatDate(context.now),
+      modified_at: context.date,
     }
     await context.store.replace('tenant', 0, record)
     context.reached('tenant', record.id)
@@ -112,7 +111,7 @@ export const reportUsage = operation({
       const metrics = await measureType(context, type)
       if (metrics !== undefined) metrics_by_type[type] = metrics
     }
-    const where = { field: 'month', value: monthOf(context.now) }
+    const where = { field: 'month', value: monthOf(context.date) }
     const active = await context.store.find('activity', context.caller.tenant, { where, page: 1, size: 1 })
     const settings = await context.store.get('settings', 0, 'vault')
     const included = settings?.values['tokens.included_monthly_active']

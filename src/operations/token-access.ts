@@ -1,5 +1,4 @@
 /** Reaching tokens on behalf of a caller: which there are, which may be seen, how much of each, and what is noted. */
-import { formatDate } from '../domain/dates.js'
 import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../domain/records.js'
 import { redactDuplicate, type TokenView, viewToken } from '../domain/token.js'
@@ -20,7 +19,7 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): string {
 export async function reachToken(context: Context, record: TokenRecord, as?: LogEntry): Promise<void> {
   context.reached(entityTypeOf(record), record.id, as)
   // A token of this month was noted when it was created.
-  if (record.created_at.startsWith(monthOf(context.now))) return
+  if (record.created_at.startsWith(monthOf(context.date))) return
   const id = activityId(context, record)
   if ((await context.store.get('activity', context.caller.tenant, id)) !== undefined) return
   await insertActivity(context, { id })
@@ -36,13 +35,13 @@ export async function reachNewToken(context: Context, record: TokenRecord, isFre
   await insertActivity(context, { ...activity, created: record.type })
 }
 
-function activityId({ now }: Context, { id }: TokenRecord): string {
-  return `${monthOf(now)}/${id}`
+function activityId({ date }: Context, { id }: TokenRecord): string {
+  return `${monthOf(date)}/${id}`
 }
 
-/** `2030-01`, in UTC. */
-export function monthOf(now: number): string {
-  return formatDate(now).slice(0, '2030-01'.length)
+/** `2030-01` of a date as the interface writes it. */
+export function monthOf(date: string): string {
+  return date.slice(0, '2030-01'.length)
 }
 
 /** The month is this one, unless it is given: an empty one counts in none. */
@@ -50,7 +49,7 @@ async function insertActivity(
   context: Context,
   activity: { id: string; month?: string; created?: string },
 ): Promise<void> {
-  const record = { month: monthOf(context.now), ...activity, at: formatDate(context.now) }
+  const record = { month: monthOf(context.date), ...activity, at: context.date }
   await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
 }
 

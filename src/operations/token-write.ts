@@ -1,5 +1,4 @@
 /** Writing tokens: the one way a token comes to be, whichever operation asked for it, and the one way it changes. */
-import { formatDate } from '../domain/dates.js'
 import { stricterTransform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import { patchToken, prepareToken, type TokenDraft, type TokenView } from '../domain/token.js'
@@ -49,7 +48,7 @@ export async function createToken(
     tenant_id: (await context.tenant()).id,
     fingerprint,
     created_by: context.caller.actor.id,
-    created_at: formatDate(context.now),
+    created_at: context.date,
   }
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
@@ -92,7 +91,7 @@ export async function updateFrom(
     created_by: before.created_by,
     created_at: before.created_at,
     modified_by: context.caller.actor.id,
-    modified_at: formatDate(context.now),
+    modified_at: context.date,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   // To change a token is no use of it, so the usage report does not hear of it.

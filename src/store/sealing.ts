@@ -28,7 +28,7 @@ export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordO
 
 /** The row id of a log record: of its tenant and the revision that wrote it. */
 export function digestLogId(keys: RecordKeys, tenant: number, rev: number): Uint8Array {
-  return digest(keys, ['log', tenant, rev])
+  return keys.index.digest(`["log",${tenant},${rev}]`)
 }
 
 /** Every key of a record's row; `search` are its rendered search index values. */
@@ -86,14 +86,9 @@ function associate(id: Uint8Array, revision: number): Uint8Array {
   return bytes
 }
 
-/** JSON keeps the parts apart, whatever they hold. */
-function digest(keys: RecordKeys, parts: readonly unknown[]): Uint8Array {
-  return keys.index.digest(JSON.stringify(parts))
-}
-
-/** The row id of a record. */
+/** The row id of a record. What is digested is JSON, here and below, which keeps the parts apart whatever they hold. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
-  return digest(keys, ['id', KINDS[kind], tenant, id])
+  return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
 }
 
 /** The key of one thing that records of a kind are found by. */
@@ -132,20 +127,19 @@ const SPACES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map(
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
   const space = SPACES.get(kind)?.get(field)
   if (space !== undefined) return keys.index.recall(space, value, spellKey)
-  return digest(keys, ['key', KINDS[kind], field, value])
+  return keys.index.digest(spellKey(`["key",${KINDS[kind]},${JSON.stringify(field)},`, value))
 }
 
 function recallAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall('all', kind, spellAll)
 }
 
-/** The same text as that of the parts together. */
 function spellKey(space: string, value: string): string {
   return `${space}${JSON.stringify(value)}]`
 }
 
 function spellAll(_: string, kind: string): string {
-  return JSON.stringify(['all', KINDS[kind as Kind]])
+  return `["all",${KINDS[kind as Kind]}]`
 }
 
 /** "All of this kind" first, then each look-up. Contract: they are distinct. */
