@@ -32,20 +32,20 @@ export function parseJson(text: string, options: JsonOptions = {}): unknown {
   )
 }
 
+const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 /**
  * Decodes UTF-8; a byte order mark stays in the text, where {@link parseJson} refuses it.
  * @throws CofferError `validation` when the bytes are not UTF-8.
  */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return STRICT_UTF8.decode(bytes)
   } catch (cause) {
     throw new CofferError(
       'validation',
       `${source} is not UTF-8; encode it as UTF-8 without a byte order mark`,
-      {
-        cause,
-      },
+      { cause },
     )
   }
 }

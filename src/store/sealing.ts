@@ -78,11 +78,10 @@ export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): 
 
 /** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
 function associate(id: Uint8Array, revision: number): Uint8Array {
-  const bytes = new Uint8Array(ID_BYTES + REVISION_BYTES)
-  bytes.set(id, 0)
-  const view = new DataView(bytes.buffer)
-  view.setUint32(ID_BYTES, revision % HALF, true)
-  view.setUint32(ID_BYTES + HALF_BYTES, Math.floor(revision / HALF), true)
+  const bytes = Buffer.allocUnsafe(ID_BYTES + REVISION_BYTES)
+  bytes.set(id)
+  bytes.writeUInt32LE(revision % HALF, ID_BYTES)
+  bytes.writeUInt32LE(Math.floor(revision / HALF), ID_BYTES + HALF_BYTES)
   return bytes
 }
 
