@@ -2,6 +2,8 @@
  * Everything of the vault that is on disk, under one owner: the journal, and the segments that it is folded into. Knows
  * how changes become safe; not who asked for them or who may see them.
  */
+
+import type { BlockCache } from './block-cache.js'
 import { toText } from './bytes.js'
 import { type Change, decodeFrame, encodeFrame, INSERT, REMOVE, REPLACE } from './change.js'
 import type { Contents } from './contents.js'
@@ -11,7 +13,7 @@ import { createJournal, type Journal, type JournalPlace, journalPath, type Mark 
 import type { View } from './lookup.js'
 import type { Merged } from './merge.js'
 import { Overlay } from './overlay.js'
-import type { BlockCache, SegmentPlace } from './segment.js'
+import type { SegmentPlace } from './segment.js'
 import { finish } from './segment-rows.js'
 import type { LiveSegment } from './segment-search.js'
 import { Shelf } from './shelf.js'

@@ -3,13 +3,13 @@
  * Knows the order of things at the beginning; what follows is the ledger's.
  */
 import { CofferError } from '../errors.js'
+import { BlockCache } from './block-cache.js'
 import { decodeId, encodeId, isEqual } from './bytes.js'
 import { DROP, type Frame, INSERT, LOG } from './change.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
 import { createJournal, type JournalPlace, type OpenedJournal, openJournal, readHead } from './journal.js'
 import { Ledger, type LedgerOptions } from './ledger.js'
-import { BlockCache } from './segment.js'
 import { digestHeader } from './shelf.js'
 import { createCounters } from './stage.js'
 import {

@@ -3,6 +3,7 @@
  * Knows entries and postings; which of its rows are dead is known to those who hold it.
  */
 import { CofferError } from '../errors.js'
+import type { BlockCache } from './block-cache.js'
 import { asBuffer, isEqual } from './bytes.js'
 import type { StoredRow } from './change.js'
 import type { Files } from './files.js'
@@ -61,47 +62,7 @@ export interface Posting {
 const END_PIECE = 8192
 const NOTHING = new Uint8Array(0)
 
-/**
- * Opened blocks of all segments, up to `limit` bytes: two generations, the older of which is thrown away when the
- * younger has filled its half. Cheaper than an exact order of use, and as good here.
- */
-export class BlockCache {
-  readonly #half: number
-  #young = new Map<number, Buffer>()
-  #old = new Map<number, Buffer>()
-  #bytes = 0
-  #segments = 0
-  /** Blocks opened since the cache was made; what a test of cold cost counts. */
-  opened = 0
-
-  constructor(limit: number) {
-    this.#half = limit / 2
-  }
-
-  /** A number that tells this segment's blocks from every other's. */
-  register(): number {
-    return this.#segments++
-  }
-
-  get(segment: number, section: Section | typeof RECORD, number: number, open: () => Buffer): Buffer {
-    // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
-    const key = (segment * 8 + section) * 2 ** 24 + number
-    const young = this.#young.get(key)
-    if (young !== undefined) return young
-    const block = this.#old.get(key) ?? open()
-    if (this.#bytes > this.#half) {
-      this.#old = this.#young
-      this.#young = new Map()
-      this.#bytes = 0
-    }
-    this.#young.set(key, block)
-    this.#bytes += block.length
-    return block
-  }
-}
-
-/** Beside the sections' blocks the cache keeps small records as they are sealed; they are asked for again and again. */
-const RECORD = 7
+/** Records up to this many bytes are kept as they are sealed; they are asked for again and again. */
 const KEPT_RECORD = 4096
 
 export class Segment {
@@ -166,7 +127,7 @@ export class Segment {
 
   /** The plain entries of one block. */
   block(section: Section, number: number): Buffer {
-    return this.#place.cache.get(this.#serial, section, number, () => this.openBlock(section, number))
+    return this.#place.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
   }
 
   /** The same past the cache, for those who pass over everything once. */
@@ -207,7 +168,7 @@ export class Segment {
   row(number: number): StoredRow {
     const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
     const read = () => this.#readExactly(offset, length)
-    const bytes = length > KEPT_RECORD ? read() : this.#place.cache.get(this.#serial, RECORD, number, read)
+    const bytes = length > KEPT_RECORD ? read() : this.#place.cache.record(this.#serial, number, read)
     const isLog = this.name.family === 'logs'
     const sealed = isLog ? bytes.subarray(CHAIN) : bytes
     const chain = isLog ? bytes.subarray(0, CHAIN) : undefined

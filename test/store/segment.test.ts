@@ -3,9 +3,10 @@
  * opened by one look-up, memory bounded by the cache.
  */
 import t, { type Test } from 'tap'
+import { BlockCache } from '../../src/store/block-cache.js'
 import type { StoredRow } from '../../src/store/change.js'
 import { createFileEngine, openFileEngine } from '../../src/store/file-engine.js'
-import { BlockCache, Segment } from '../../src/store/segment.js'
+import { Segment } from '../../src/store/segment.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/store/segment-layout.js'
 import { finish, writeSegment } from '../../src/store/segment-rows.js'
 import { LiveSegment, search } from '../../src/store/segment-search.js'
