@@ -70,7 +70,7 @@ interface TenantCache {
 }
 
 function createTenantCache(keys: VaultKeys): TenantCache {
-  const opened = new Map<number, { stamp: number | undefined; rev: number; keys: RecordKeys }>()
+  const opened = new Map<number, { stamp: number; rev: number; keys: RecordKeys }>()
   return {
     vault: keys.vault,
     keysOf(rows, tenant) {
@@ -84,9 +84,10 @@ function createTenantCache(keys: VaultKeys): TenantCache {
         throw new CofferError('not_found', 'The tenant does not exist any more.')
       }
       const isSame = known?.rev === row.rev
-      const fresh = isSame ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
-      opened.set(tenant, { stamp, rev: row.rev, keys: fresh })
-      return fresh
+      const found = isSame ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
+      // The `rev` of a row that is taken back is given again, to another row.
+      if (stamp !== undefined) opened.set(tenant, { stamp, rev: row.rev, keys: found })
+      return found
     },
   }
 }

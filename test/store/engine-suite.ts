@@ -235,6 +235,47 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
     await engine.close()
   })
 
+  t.test(
+    'a stamp is another one once rows of its kind changed, and none while that may be taken back',
+    async (t) => {
+      const { engine, fold } = await open()
+      const seen = () => engine.read((reader) => reader.stamp(KIND))
+      const first = engine.stamp(KIND)
+      t.equal(await seen(), first)
+      await engine.write((writer) => {
+        t.equal(writer.stamp(KIND), first)
+        writer.put(draftOf({ name: 'one' }))
+        t.equal(writer.stamp(KIND), undefined)
+        t.equal(writer.stamp(KIND + 1), engine.stamp(KIND + 1), 'of another kind it is what it was')
+      })
+      const second = engine.stamp(KIND)
+      t.not(second, first)
+      t.equal(await seen(), second)
+      const failing = engine.write((writer) => {
+        writer.put(draftOf({ name: 'two' }))
+        throw new Error('undone')
+      })
+      await t.rejects(failing, { message: 'undone' })
+      await engine.write((writer) => writer.append(logOf('a log row')))
+      await fold?.()
+      t.equal(
+        await engine.write((writer) => writer.stamp(KIND)),
+        second,
+        'what failed, logs and folding change none',
+      )
+      await engine.write((writer) => writer.remove(KIND, 1, idOf('one')))
+      const third = engine.stamp(KIND)
+      t.not(third, second)
+      const other = engine.stamp(KIND + 1)
+      await engine.write((writer) => {
+        writer.dropTenant(7)
+        t.equal(writer.stamp(KIND + 1), undefined, 'a tenant takes rows of every kind along')
+      })
+      t.not(engine.stamp(KIND + 1), other)
+      await engine.close()
+    },
+  )
+
   t.test('works run one after another in the order they came', async (t) => {
     const { engine } = await open()
     const order: string[] = []

@@ -1,8 +1,9 @@
 /** Opened records that are kept: one version of a row is never taken for another. */
+import fc from 'fast-check'
 import t from 'tap'
 import type { ApplicationRecord, RecordOf } from '../../src/domain/records.js'
 import { RecordCache } from '../../src/store/record-cache.js'
-import type { Row } from '../../src/store/store.js'
+import type { Row, StoreReader } from '../../src/store/store.js'
 import { openTestVault } from '../operations/vault.js'
 import { digest } from './powers.js'
 
@@ -59,6 +60,64 @@ t.test('keeps so many and no more', async (t) => {
   t.equal(opened, 4097, 'the newest is kept')
   cache.open('application', rowOf('0', 1, 'one'), open)
   t.equal(opened, 4098, 'the oldest is not')
+})
+
+t.test('what a name led to is found under the stamp it was read under, and under no other', async (t) => {
+  const cache = new RecordCache()
+  const record = { id: 'a' } as unknown as RecordOf['application']
+  cache.keep('application', 1, 'a', 5, record)
+  t.equal(cache.find('application', 1, 'a', 5), record)
+  t.equal(cache.find('application', 1, 'a', 6), undefined, 'another stamp')
+  t.equal(cache.find('application', 2, 'a', 5), undefined, 'another tenant')
+  t.equal(cache.find('api_key', 1, 'a', 5), undefined, 'another kind')
+  cache.keep('application', 1, 'b', 6, record)
+  t.equal(cache.find('application', 1, 'a', 5), undefined, 'what was read before is gone')
+  cache.forget(digest('a', 16))
+  t.equal(cache.find('application', 1, 'b', 6), undefined, 'where a row is removed, nothing is left of it')
+  for (let index = 0; index < 4097; index++) cache.keep('tenant', 0, `${index}`, 1, record)
+  t.equal(cache.find('tenant', 0, '0', 1), undefined, 'so many and no more')
+  t.equal(cache.find('tenant', 0, '4096', 1), record)
+  t.notOk(cache.keeps('token'))
+})
+
+t.test('a name always leads to the record as it is now, whatever was done and undone', async (t) => {
+  const { app } = await openTestVault()
+  const names = ['a', 'b', 'c']
+  const record = (id: string, name: string) =>
+    ({ id, name, type: 'public', permissions: [], rules: [] }) as unknown as ApplicationRecord
+  const model = new Map<string, string>()
+  const check = async (reader: StoreReader, expected: Map<string, string>) => {
+    for (const id of names) t.equal((await reader.get('application', 1, id))?.name, expected.get(id))
+  }
+  const step = fc.record({ id: fc.constantFrom(...names), remove: fc.boolean() })
+  const unit = fc.record({ steps: fc.array(step, { maxLength: 3 }), fails: fc.boolean() })
+  await fc.assert(
+    fc.asyncProperty(fc.array(unit, { maxLength: 8 }), async (units) => {
+      for (const { steps, fails } of units) {
+        const wanted = new Map(model)
+        const work = app.store.write(async (writer) => {
+          for (const [index, { id, remove }] of steps.entries()) {
+            const isThere = wanted.has(id)
+            if (remove && isThere) await writer.remove('application', 1, id)
+            else if (isThere) await writer.replace('application', 1, record(id, `${index}`))
+            else await writer.insert('application', 1, record(id, `${index}`))
+            if (remove && isThere) wanted.delete(id)
+            else wanted.set(id, `${index}`)
+            await check(writer, wanted)
+          }
+          if (fails) throw new Error('undone')
+        })
+        await (fails ? t.rejects(work, { message: 'undone' }) : work)
+        if (!fails) {
+          model.clear()
+          for (const [id, name] of wanted) model.set(id, name)
+        }
+        await app.store.read((reader) => check(reader, model))
+        await app.store.write((writer) => check(writer, model))
+      }
+    }),
+    { numRuns: 60 },
+  )
 })
 
 t.test('what a failed unit of work wrote is seen by nobody, though its number is used again', async (t) => {

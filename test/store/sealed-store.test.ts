@@ -8,6 +8,13 @@ import { createSealedStore } from '../../src/store/sealed-store.js'
 import type { Draft, Engine, EngineWriter, Row, Store } from '../../src/store/store.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
+const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+
+function newKeys(): TenantRecord['keys'] {
+  const { data, index, fingerprint } = keyring.generateTenant()
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+  return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+}
 
 /** An engine that keeps what was put into it, and can be made to give back something else. */
 function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?: (row: Row) => Row } } {
@@ -54,33 +61,35 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
   }
 }
 
-async function open(
-  t: Test,
-): Promise<{ store: Store; drafts: Draft[]; forge: { row?: (row: Row) => Row }; clock: { now: number } }> {
-  const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+async function open(t: Test): Promise<{
+  store: Store
+  /** Another store over the same engine, which remembers nothing. */
+  reopen(): Store
+  drafts: Draft[]
+  forge: { row?: (row: Row) => Row }
+  clock: { now: number }
+}> {
   const clock = { now: START }
   const watched = watch(createMemoryEngine({ keys: keyring.engine, clock: () => clock.now }))
   const store = createSealedStore(watched.engine, keyring)
   t.teardown(() => store.close())
   await store.write(async (writer) => {
     for (const number of [1, 2]) {
-      const raw = keyring.generateTenant()
-      const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
-      const keys = { data: base64(raw.data), index: base64(raw.index), fingerprint: base64(raw.fingerprint) }
       const tenant: TenantRecord = {
         number,
         id: `tenant-${number}`,
         owner_id: 'owner',
         name: `tenant ${number}`,
         settings: {},
-        keys,
+        keys: newKeys(),
         created_at: '',
       }
       await writer.insert('tenant', 0, tenant)
     }
   })
   watched.drafts.length = 0
-  return { store, drafts: watched.drafts, forge: watched.forge, clock }
+  const reopen = () => createSealedStore(watched.engine, keyring)
+  return { store, reopen, drafts: watched.drafts, forge: watched.forge, clock }
 }
 
 function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
@@ -207,6 +216,30 @@ t.test('the sets of containers in use are kept once each', async (t) => {
     records.map(({ containers }) => containers),
     [['/a/'], ['/a/', '/b/']],
   )
+})
+
+t.test('the keys of a tenant that was taken back are not those of the next one', async (t) => {
+  const { store, reopen } = await open(t)
+  const tenant = (name: string): TenantRecord => ({
+    number: 3,
+    id: name,
+    owner_id: 'owner',
+    name,
+    settings: {},
+    keys: newKeys(),
+    created_at: '',
+  })
+  const create = (name: string, isUndone: boolean) =>
+    store.write(async (writer) => {
+      await writer.insert('tenant', 0, tenant(name))
+      await writer.insert('token', 3, token('one', { data: name }))
+      t.match(await writer.get('token', 3, 'one'), { data: name })
+      if (isUndone) throw new Error('undone')
+    })
+  await t.rejects(create('first', true), { message: 'undone' })
+  await create('second', false)
+  t.match(await store.read((reader) => reader.get('token', 3, 'one')), { data: 'second' })
+  t.match(await reopen().read((reader) => reader.get('token', 3, 'one')), { data: 'second' }, 'opened anew')
 })
 
 t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {
