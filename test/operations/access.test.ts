@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Permission, Transform } from '../../src/domain/permissions.js'
-import { authenticate } from '../../src/operations/authenticate.js'
+import { authenticate, KnownCallers } from '../../src/operations/authenticate.js'
 import { type Grants, openTestVault, permissionsOf } from './vault.js'
 
 const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
@@ -199,4 +199,54 @@ t.test('no answer holds a character of data beyond what its transform grants', a
   t.ok(shown >= 14, `what is granted is shown (${shown} times)`)
   const logs = await textOf(() => app.owner({ reveal: true }), 'log list', { size: 1000 })
   t.notMatch(logs, /[жщшюядфгцэ]/, 'the log holds none of it')
+})
+
+t.test('a key that was checked lives as long as all that it stands on, and no longer', async (t) => {
+  const { app, clock, ask, createApplication, createTenant } = await openTestVault()
+  const refused = { code: 'unauthenticated' }
+  const create = (tenant?: string) => createApplication('public', { permissions: ['token:create'] }, tenant)
+  const { id, key } = await create()
+  const first = await authenticate(app, key)
+  t.equal(await authenticate(app, key), first, 'what is known is not looked up again')
+  await t.rejects(
+    authenticate(
+      app,
+      key.replace(/.$/, (last) => (last === '2' ? '3' : '2')),
+    ),
+    refused,
+  )
+  await ask('app update', { id, name: 'renamed', permissions: ['token:create', 'token:update'] })
+  t.ok((await authenticate(app, key)).holds('token:update'), 'a change counts at once')
+  const { key: other } = (await ask('app regenerate', { id })) as { key: string }
+  await t.rejects(authenticate(app, key), refused, 'a key that was replaced')
+  t.ok(await authenticate(app, other))
+  await ask('app delete', { id })
+  await t.rejects(authenticate(app, other), refused, 'a deleted application')
+
+  const expires_at = new Date(clock.now + 1000).toISOString()
+  const input = { name: 'short', type: 'public', permissions: ['token:create'], expires_at }
+  const { key: short } = (await ask('app create', input)) as { key: string }
+  t.ok(await authenticate(app, short))
+  clock.now += 1000
+  await t.rejects(authenticate(app, short), refused, 'one whose time is over')
+
+  await createTenant('second')
+  const tenant = await app.tenant('second')
+  const { key: theirs } = await create('second')
+  t.ok(await authenticate(app, theirs))
+  await app.store.write((writer) => writer.removeTenant(tenant.number))
+  await t.rejects(authenticate(app, theirs), refused, 'a deleted tenant')
+})
+
+t.test('so many callers are known and no more, each by its own key', async (t) => {
+  const { app } = await openTestVault()
+  const callers = new KnownCallers((message, length) => new Uint8Array(length).fill(message[0]!))
+  const caller = await app.owner({ reveal: false })
+  callers.keep('a', 1, caller)
+  t.equal(callers.find('a', 1), caller)
+  t.equal(callers.find('a', 2), undefined, 'under another stamp')
+  t.equal(callers.find('b', 1), undefined, 'by another key')
+  callers.keep('b', 2, caller)
+  t.equal(callers.find('a', 1), undefined)
+  t.equal(callers.find('a', 2), undefined, 'of what went before nothing is left')
 })
