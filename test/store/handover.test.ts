@@ -121,26 +121,24 @@ t.test('where the path is too long for a socket, a file says where it is', async
 
 t.test('closing answers what arrived, and a question asked later is refused', async (t) => {
   const options = place(t)
-  let finish = () => {}
-  const started = new Promise<void>((resolve) => {
-    void listenForCommands(options, async () => {
-      resolve()
-      await new Promise<void>((done) => {
-        finish = done
-      })
-      return 'done'
-    }).then((listener) => {
-      t.teardown(() => listener.close())
-      void started.then(() => {
-        closing = listener.close()
-        finish()
-      })
-    })
+  let arrive = () => {}
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve
   })
-  let closing: Promise<void> | undefined
-  await new Promise((resolve) => setImmediate(resolve))
+  let finish = () => {}
+  const listener = await listenForCommands(options, async () => {
+    arrive()
+    await new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    return 'done'
+  })
   const peer = await findOwner(options)
-  t.equal(await peer?.ask('slow'), 'done')
+  const asked = peer?.ask('slow')
+  await arrived
+  const closing = listener.close()
+  finish()
+  t.equal(await asked, 'done')
   await closing
   await t.rejects(peer?.ask('late') ?? Promise.resolve(), { code: 'unavailable' })
 })
