@@ -41,8 +41,6 @@ const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
 const FINGERPRINT_CHARACTERS = 43
 
-const utf8 = new TextEncoder()
-
 /** A store over `engine`. Closing it closes the engine. */
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   const cache = new RecordCache()
@@ -223,7 +221,7 @@ class Writer extends Reader implements StoreWriter {
 
   async fingerprint(tenant: number, value: string): Promise<string> {
     const keys = this.keysOf(tenant)
-    return base58(keys.fingerprint(utf8.encode(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
+    return base58(keys.fingerprint(Buffer.from(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
   }
 
   /** Purges an expired record that still has the id, so that it may be given again. */
