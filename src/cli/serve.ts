@@ -13,12 +13,14 @@ import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { ensureStarters, findStarters, type Starters } from './starters.js'
 import { sweepRegularly } from './sweeping.js'
 import { write } from './terminal.js'
+import { keepRequestsYoung } from './young-requests.js'
 
 const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again stops at once.\n'
 
 /** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
 export async function serve(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const options = readServeFlags(flags)
+  keepRequestsYoung()
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const starters = options.wantsStarters ? await ensureStarters(app) : await findStarters(app)

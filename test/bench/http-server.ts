@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { App } from '../../src/app.js'
 import { ensureStarters } from '../../src/cli/starters.js'
+import { keepRequestsYoung } from '../../src/cli/young-requests.js'
 import { serveHttp } from '../../src/http/start.js'
 import { createVault } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
@@ -76,6 +77,8 @@ async function startBare(): Promise<Ready> {
 }
 
 async function startCoffer(tokens: number): Promise<Ready> {
+  // As `coffer serve` does.
+  keepRequestsYoung()
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')
