@@ -83,13 +83,17 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
   return owning(effects, async (ownership) => {
     if (hasHeader(files, directory))
       throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
-    const app = await createOwned(effects, ownership, opener)
+    const { app, keyring } = await createOwned(effects, ownership, opener)
     await createFirstTenant(app, tenantName)
-    return app
+    return effects.role === 'server' ? listening(effects, keyring, app) : app
   })
 }
 
-async function createOwned(effects: Effects, ownership: Ownership, opener: NewOpener): Promise<App> {
+async function createOwned(
+  effects: Effects,
+  ownership: Ownership,
+  opener: NewOpener,
+): Promise<{ app: App; keyring: Keyring }> {
   const { random, clock, role } = effects
   const primitives = await choosePrimitives(role)
   const root = random.bytes(KEY_BYTES)
@@ -108,7 +112,7 @@ async function createOwned(effects: Effects, ownership: Ownership, opener: NewOp
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-  return createApp({ engine, keyring, random, header, primitives, ownership })
+  return { app: createApp({ engine, keyring, random, header, primitives, ownership }), keyring }
 }
 
 async function createFirstSlot(

@@ -169,6 +169,9 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     const { child, announcement, ended } = await startProcess(place, ['--demo'])
     const key = announcement.applications.private?.key
     const { json } = await request(announcement, key, 'GET /tokens?size=1')
+    const vault = ['--vault', '.coffer-demo/vault', '--key-file', '.coffer-demo/vault.key']
+    const { stdout } = await runCommand(place, ['token', 'list', '--size', '1', ...vault])
+    t.same(JSON.parse(stdout).pagination, json.pagination, 'commands go through it, the first time too')
     if (json.pagination.total_items > 0) await request(announcement, key, `DELETE /tokens/${json.data[0].id}`)
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
