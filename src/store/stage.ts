@@ -83,6 +83,8 @@ export class Stage implements EngineWriter {
   readonly #chain: Mac
   readonly #chains = new Map<number, Chain | undefined>()
   #overlay: Overlay | undefined
+  /** What is below, and the overlay above it. */
+  #above: View | undefined
   /** How many of the changes are in the overlay. */
   #laid = 0
   #seq: number
@@ -109,7 +111,9 @@ export class Stage implements EngineWriter {
   get #view(): View {
     const below = this.#below
     if (this.changes.length === 0) return below
-    return { ...below, overlays: [this.overlay, ...below.overlays], unsettled: below.unsettled + 1 }
+    const { overlay } = this
+    this.#above ??= { ...below, overlays: [overlay, ...below.overlays], unsettled: below.unsettled + 1 }
+    return this.#above
   }
 
   get revision(): number {
