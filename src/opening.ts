@@ -29,7 +29,7 @@ import { formatDate } from './domain/dates.js'
 import { CofferError } from './errors.js'
 import { encodeId } from './store/bytes.js'
 import { createFileEngine, openFileEngine } from './store/file-engine.js'
-import { type Files, makeDirectories, nodeFiles } from './store/files.js'
+import { type Files, makeDirectories, nodeFiles, storageError } from './store/files.js'
 import { findOwner, type HandoverOptions, isListenedTo, listenForCommands } from './store/handover.js'
 import { createMemoryEngine } from './store/memory-engine.js'
 import { type Ownership, takeOwnership } from './store/ownership.js'
@@ -167,10 +167,14 @@ async function openOwned(effects: Effects, ownership: Ownership, secret: Secret)
 
 /** The same vault, and commands of other processes answered for as long as it is open. */
 async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
-  const listener = await listenForCommands(handoverOptions(effects, keyring), (message) =>
-    answerMessage(app, message),
-  )
-  return { ...app, close: () => listener.close().then(() => app.close()) }
+  try {
+    const answer = (message: unknown) => answerMessage(app, message)
+    const listener = await listenForCommands(handoverOptions(effects, keyring), answer)
+    return { ...app, close: () => listener.close().then(() => app.close()) }
+  } catch (error) {
+    await app.close()
+    throw error
+  }
 }
 
 /**
@@ -229,7 +233,16 @@ function handoverOptions(effects: Effects, keyring: Keyring): HandoverOptions {
   return {
     ...effects,
     proof: keyring.handover,
-    makePrivateDirectory: () => mkdtempSync(join(tmpdir(), 'coffer-')),
+    makePrivateDirectory: makeSocketDirectory,
+  }
+}
+
+/** For the socket of a vault whose own path is too long for one. @throws CofferError `storage_failed` */
+function makeSocketDirectory(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'coffer-'))
+  } catch (cause) {
+    throw storageError('make a directory in', tmpdir(), cause)
   }
 }
 

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
-import { createHandler, openTestVault, startServer } from '../src/index.js'
+import { createHandler, createVault, openTestVault, openVault, startServer } from '../src/index.js'
 import { createApplication } from '../src/operations/application.js'
 import { perform } from '../src/operations/perform.js'
 
@@ -32,5 +35,30 @@ t.test('an embedded server answers on a port of its own', async (t) => {
   const answer = await fetch(`http://localhost:${server.port}/tokens`, { headers: { 'bt-api-key': key } })
   t.match(await answer.json(), { pagination: { total_items: 0 }, data: [] })
   await server.stop()
+  await app.close()
+})
+
+t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
+  const { TMPDIR } = process.env
+  t.teardown(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = TMPDIR
+    rmSync(root, { recursive: true, force: true })
+  })
+  // Too long for a socket of its own, which then lies among the temporary files.
+  const directory = join(root, 'long'.repeat(30))
+  const place = { directory, pid: process.pid, notice: () => {}, role: 'server' } as const
+  let text = ''
+  const save = async (_: string, key: string) => {
+    text = key
+  }
+  const open = () => openVault(place, async () => ({ kind: 'key-file', text }))
+  process.env.TMPDIR = join(root, 'missing')
+  await t.rejects(createVault(place, 'first', { kind: 'key-file', save }), { code: 'storage_failed' })
+  await t.rejects(open(), { code: 'storage_failed' })
+  process.env.TMPDIR = root
+  const app = await open()
+  t.equal((await app.tenant()).name, 'first')
   await app.close()
 })

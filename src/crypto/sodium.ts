@@ -25,6 +25,7 @@ interface Sodium {
 /** Messages up to this many bytes pass through memory that is kept for them; larger ones through the wrappers. */
 const LARGEST_KEPT = 16_384
 const LARGEST_ASSOCIATED = 64
+const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
 
@@ -53,15 +54,18 @@ export async function loadSodium(): Promise<Primitives> {
     digest: (length, message, key) => sodium.crypto_generichash(length, message, key),
   }
   const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium)
-  const isSmall = (message: Uint8Array, associated: Uint8Array) =>
-    message.length <= LARGEST_KEPT && associated.length <= LARGEST_ASSOCIATED
+  // What does not fit, or is not what the function takes, is left to the wrappers, which say so.
+  const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
+    message.length <= LARGEST_KEPT && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
+  const isSmallDigest = (length: number, message: Uint8Array, key: Uint8Array) =>
+    message.length <= LARGEST_KEPT && key.length <= LARGEST_KEY && length <= LARGEST_DIGEST
   return {
     seal: (plain, associated, nonce, key) =>
-      (isSmall(plain, associated) ? small : large).seal(plain, associated, nonce, key),
+      (isSmall(plain, associated, key) ? small : large).seal(plain, associated, nonce, key),
     open: (sealed, associated, key) =>
-      (isSmall(sealed, associated) ? small : large).open(sealed, associated, key),
+      (isSmall(sealed, associated, key) ? small : large).open(sealed, associated, key),
     digest: (length, message, key) =>
-      (message.length <= LARGEST_KEPT ? small : large).digest(length, message, key),
+      (isSmallDigest(length, message, key) ? small : large).digest(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
     wipe: (bytes) => sodium.memzero(bytes),
   }

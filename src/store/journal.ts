@@ -209,7 +209,8 @@ function replay(cipher: Cipher, path: string, bytes: Buffer, { id, previous, cov
     mark = {
       frames: mark.frames + 1,
       end: mark.end + LENGTH_WORDS + sealed.length,
-      tag: sealed.slice(sealed.length - 16),
+      // A copy: as a view it would keep the whole journal's bytes.
+      tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
     }
   }
   if (covered !== undefined && mark.end < covered.end)

@@ -58,7 +58,8 @@ export class RecordCache {
     if (known !== undefined && known.rev === row.rev && isEqual(known.nonce, nonce)) return known.record
     const record = freeze(open(row))
     if (known === undefined && this.#entries.size >= MOST_ENTRIES) this.#dropOldest()
-    this.#entries.set(key, { rev: row.rev, nonce: nonce.slice(), record })
+    // A copy: as a view it would keep the frame or segment's bytes that the row was read out of.
+    this.#entries.set(key, { rev: row.rev, nonce: Uint8Array.from(nonce), record })
     return record
   }
 

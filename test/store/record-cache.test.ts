@@ -1,4 +1,6 @@
 /** Opened records that are kept: one version of a row is never taken for another. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
 import type { ApplicationRecord, RecordOf } from '../../src/domain/records.js'
@@ -41,6 +43,21 @@ t.test('a version is opened once, and every other version anew', async (t) => {
   cache.open('application', rowOf('b', 1, 'one'), open('b'))
   t.equal(opened.length, 5, 'what was forgotten is opened again')
   t.ok(Object.isFrozen(first) && Object.isFrozen((first as ApplicationRecord).permissions))
+})
+
+t.test('what is kept of a row does not keep the bytes that it was read out of', async (t) => {
+  const cache = new RecordCache()
+  const openFrom = (frame: Buffer) => {
+    const row = { ...rowOf('a', 1, 'one'), sealed: frame.subarray(100, 160) }
+    cache.open('application', row, () => ({ id: 'a' }) as unknown as RecordOf['application'])
+    return new WeakRef(frame.buffer)
+  }
+  const frame = openFrom(Buffer.allocUnsafeSlow(1_000_000))
+  setFlagsFromString('--expose-gc')
+  // A reference that was looked at lives until the turn is over.
+  await new Promise(setImmediate)
+  runInNewContext('gc')()
+  t.equal(frame.deref(), undefined)
 })
 
 t.test('tokens are never kept', async (t) => {
