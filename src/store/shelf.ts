@@ -133,10 +133,16 @@ export class Shelf {
       return
     }
     const added = name === undefined ? [] : [adoptMerged(this.reader, name, maps, inputs, known)]
-    if (added.length > 0) files.syncDirectory(`${directory}/segments`)
-    for (const live of added) if (live.segment.name.family === 'records') eraseIn(live, removed)
     const others = this.#contents.segments.filter((live) => !known.includes(live))
-    await this.#commit({ ...this.#contents, segments: orderSegments([...others, ...added]) })
+    try {
+      if (added.length > 0) files.syncDirectory(`${directory}/segments`)
+      for (const live of added) if (live.segment.name.family === 'records') eraseIn(live, removed)
+      await this.#commit({ ...this.#contents, segments: orderSegments([...others, ...added]) })
+    } catch (error) {
+      // Its file stays, for `state` may name it after all.
+      for (const { segment } of added) segment.close()
+      throw error
+    }
     this.remove(known)
     await this.erase()
   }
