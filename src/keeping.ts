@@ -23,12 +23,12 @@ import {
   type Place,
   toSecret,
 } from './opening.js'
-import { readBackupHeader, restoreBackup } from './store/backup.js'
 import { openFileEngine } from './store/file-engine.js'
 import { readOwner } from './store/ownership.js'
 import { readProcessFacts } from './store/process-facts.js'
 import { readRekey, rekeyVault } from './store/rekey.js'
 import { createReseal, createRowCheck } from './store/reseal.js'
+import { readBackupHeader, restoreBackup } from './store/restore.js'
 import { createSealedStore } from './store/sealed-store.js'
 import { type Header, readHeader } from './store/vault-file.js'
 import { type Verification, verifyVault } from './store/verify.js'

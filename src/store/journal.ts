@@ -46,8 +46,8 @@ export function journalPath(directory: string, id: Uint8Array): string {
   return `${directory}/journal-${encodeId(id)}`
 }
 
-/** What a frame is sealed to: journal id ‖ frame number u48 ‖ previous tag. */
-function associate(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
+/** What a frame is sealed to: id of the journal or backup ‖ frame number u48 ‖ previous tag. */
+export function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(38)
   bytes.set(id)
   bytes.writeUIntLE(number, 16, 6)
@@ -92,7 +92,7 @@ export class Journal {
    */
   append(plain: Uint8Array): void {
     const { frames, end, tag } = this.#mark
-    const sealed = this.#place.journal.seal(plain, associate(this.id, frames, tag))
+    const sealed = this.#place.journal.seal(plain, associateFrame(this.id, frames, tag))
     const bytes = Buffer.allocUnsafe(LENGTH_WORDS + sealed.length)
     bytes.writeUInt32LE(sealed.length, 0)
     bytes.writeUInt32LE(~sealed.length >>> 0, 4)
@@ -203,7 +203,8 @@ function replay(cipher: Cipher, path: string, bytes: Buffer, { id, previous, cov
       throw damaged(path, 'does not lead where it was acknowledged')
     }
     const sealed = frameAt(bytes, mark.end)
-    const plain = sealed === undefined ? undefined : cipher.open(sealed, associate(id, mark.frames, mark.tag))
+    const plain =
+      sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, mark.frames, mark.tag))
     if (sealed === undefined || plain === undefined) break
     frames.push(decodeFrame(plain))
     mark = {
@@ -243,7 +244,7 @@ function isFollowed(cipher: Cipher, bytes: Buffer, id: Uint8Array, mark: Mark): 
   const next = frameAt(bytes, mark.end + LENGTH_WORDS + broken.length)
   if (next === undefined) return false
   const tag = broken.subarray(broken.length - 16)
-  return cipher.open(next, associate(id, mark.frames + 1, tag)) !== undefined
+  return cipher.open(next, associateFrame(id, mark.frames + 1, tag)) !== undefined
 }
 
 /** What `head` says, or undefined when it is missing or unreadable. */

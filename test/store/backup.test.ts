@@ -1,7 +1,7 @@
 /** A backup is one whole, consistent vault, made beside running works; anything less is refused when restored. */
 import t from 'tap'
-import { readBackupHeader, restoreBackup } from '../../src/store/backup.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
+import { readBackupHeader, restoreBackup } from '../../src/store/restore.js'
 import { hasHeader } from '../../src/store/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
