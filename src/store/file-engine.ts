@@ -5,12 +5,12 @@
 import { CofferError } from '../errors.js'
 import { Commits } from './commits.js'
 import type { Files } from './files.js'
-import { JOURNAL_HEADER } from './journal.js'
 import type { Ledger } from './ledger.js'
 import { checkChain } from './log-chain.js'
 import { walkMatches } from './lookup.js'
 import { createLedger, openLedger } from './opening.js'
 import { attempt, settle } from './outcome.js'
+import { ANYTHING, ROLES, type RoleName } from './roles.js'
 import { createReader, nextTime, Stage } from './stage.js'
 import type { LedgerStatus } from './status.js'
 import type {
@@ -40,39 +40,13 @@ export interface FileEngineOptions {
   /** Told what a person should know and no program needs, such as a torn frame that was cut off. */
   notice(text: string): void
   /** A command folds when it is done and keeps little in memory; a server folds beside its works. */
-  role: 'command' | 'server'
+  role: RoleName
   /** The journal is folded when it has more than this; by default what suits the role. */
   foldAt?: Size
   /** In a server, what was replaced is overwritten after at most this, whatever the size of the journal. */
   eraseAfterMs?: number
 }
 
-interface Role {
-  cacheBytes: number
-  foldAt: Size
-  /** The journal is folded as well when the engine closes with more than this. */
-  closing: Size
-  /** One merge of at most so many bytes is made when the engine closes. */
-  closingMerge: number
-}
-
-const MEBIBYTE = 1024 * 1024
-const ANYTHING: Size = { bytes: JOURNAL_HEADER, rows: 0 }
-const FOLD_AT: Size = { bytes: 8 * MEBIBYTE, rows: 16_384 }
-const ROLES: Record<FileEngineOptions['role'], Role> = {
-  command: {
-    cacheBytes: 4 * MEBIBYTE,
-    foldAt: FOLD_AT,
-    closing: { bytes: MEBIBYTE, rows: 2048 },
-    closingMerge: 64 * MEBIBYTE,
-  },
-  server: {
-    cacheBytes: 32 * MEBIBYTE,
-    foldAt: FOLD_AT,
-    closing: ANYTHING,
-    closingMerge: 0,
-  },
-}
 /** A change answered `soon` is synced after at most this. */
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
