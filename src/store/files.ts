@@ -1,27 +1,7 @@
 /**
- * The small port through which the engine touches the disk, and its one real implementation over node:fs.
- * It knows modes, links and errors of the operating system, and nothing of what the files hold.
+ * The small port through which the engine touches the disk, what its failures are called, and what is made of its parts
+ * alone. It knows nothing of what the files hold.
  */
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fdatasyncSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  type Stats,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
-import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 
@@ -93,150 +73,10 @@ export function storageError(action: string, path: string, cause: unknown): Coff
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause })
 }
 
-function codeOf(error: unknown): string {
+/** The system's code of what node:fs threw; empty where it has none. */
+export function codeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : ''
-}
-
-function attempt<T>(action: string, path: string, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    throw storageError(action, path, error)
-  }
-}
-
-/** `work`'s result, or `otherwise` when it fails with `code`. */
-function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: string, work: () => T): T | U {
-  try {
-    return work()
-  } catch (error) {
-    if (codeOf(error) === code) return otherwise
-    throw storageError(action, path, error)
-  }
-}
-
-const FLAGS: Record<Opening, number> = {
-  read: constants.O_RDONLY,
-  write: constants.O_RDWR,
-  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
-}
-
-/** node:fs. Descriptors carry their path along, for messages. */
-class NodeFiles implements Files {
-  readonly user = userOf(userInfo().uid)
-  readonly #paths = new Map<number, string>()
-
-  open(path: string, opening: Opening): number | undefined {
-    const file = attemptUnless('ENOENT', undefined, opening === 'create' ? 'create' : 'open', path, () =>
-      // Without blocking, so that a pipe in the place of a file is refused instead of waited for.
-      openSync(path, FLAGS[opening] | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600),
-    )
-    if (file === undefined) return undefined
-    if (!fstatSync(file).isFile()) {
-      closeSync(file)
-      throw new CofferError(
-        'storage_failed',
-        `Cannot open ${path}: it is no file. Remove what stands in its place.`,
-      )
-    }
-    this.#paths.set(file, path)
-    // A wider umask cannot add bits to 0600, a narrower one may have taken some away.
-    if (opening === 'create') attempt('set the mode of', path, () => fchmodSync(file, 0o600))
-    return file
-  }
-
-  close(file: number): void {
-    const path = this.#path(file)
-    this.#paths.delete(file)
-    attempt('close', path, () => closeSync(file))
-  }
-
-  read(file: number, target: Uint8Array, position: number): number {
-    return attempt('read', this.#path(file), () => {
-      let done = 0
-      while (done < target.length) {
-        const count = readSync(file, target, done, target.length - done, position + done)
-        if (count === 0) break
-        done += count
-      }
-      return done
-    })
-  }
-
-  write(file: number, bytes: Uint8Array, position: number): void {
-    attempt('write', this.#path(file), () => {
-      for (let done = 0; done < bytes.length; ) {
-        done += writeSync(file, bytes, done, bytes.length - done, position + done)
-      }
-    })
-  }
-
-  size(file: number): number {
-    return attempt('examine', this.#path(file), () => fstatSync(file).size)
-  }
-
-  truncate(file: number, length: number): void {
-    attempt('cut', this.#path(file), () => ftruncateSync(file, length))
-  }
-
-  syncData(file: number): void {
-    attempt('sync', this.#path(file), () => fdatasyncSync(file))
-  }
-
-  sync(file: number): void {
-    attempt('sync', this.#path(file), () => fsyncSync(file))
-  }
-
-  syncDirectory(path: string): void {
-    attempt('sync', path, () => {
-      const file = openSync(path, constants.O_RDONLY)
-      try {
-        fsyncSync(file)
-      } finally {
-        closeSync(file)
-      }
-    })
-  }
-
-  rename(from: string, to: string): void {
-    attempt('replace', to, () => renameSync(from, to))
-  }
-
-  link(from: string, to: string): boolean {
-    return attemptUnless('EEXIST', false, 'create', to, () => {
-      linkSync(from, to)
-      return true
-    })
-  }
-
-  remove(path: string): boolean {
-    return attemptUnless('ENOENT', false, 'remove', path, () => {
-      unlinkSync(path)
-      return true
-    })
-  }
-
-  facts(path: string): FileFacts | undefined {
-    const stats = attemptUnless('ENOENT', undefined, 'examine', path, () => lstatSync(path))
-    if (stats === undefined) return undefined
-    return { kind: kindOf(stats), mode: stats.mode & 0o7777, owner: stats.uid, size: stats.size }
-  }
-
-  list(path: string): string[] {
-    return attempt('list', path, () => readdirSync(path))
-  }
-
-  makeDirectory(path: string): boolean {
-    return attemptUnless('EEXIST', false, 'create', path, () => {
-      mkdirSync(path, { mode: 0o700 })
-      return true
-    })
-  }
-
-  #path(file: number): string {
-    return this.#paths.get(file) ?? `descriptor ${file}`
-  }
 }
 
 /** Makes a directory, safely on the disk, and those above it that are not there, all of them 0700. */
@@ -245,21 +85,6 @@ export function makeDirectories(files: Files, path: string): void {
   const parent = dirname(path)
   if (parent !== path) makeDirectories(files, parent)
   if (files.makeDirectory(path)) files.syncDirectory(parent)
-}
-
-function userOf(uid: number): number | undefined {
-  return uid < 0 ? undefined : uid
-}
-
-function kindOf(stats: Stats): FileFacts['kind'] {
-  if (stats.isSymbolicLink()) return 'link'
-  if (stats.isFile()) return 'file'
-  return stats.isDirectory() ? 'directory' : 'other'
-}
-
-/** The real disk. */
-export function nodeFiles(): Files {
-  return new NodeFiles()
 }
 
 /**

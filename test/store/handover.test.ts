@@ -6,8 +6,8 @@ import t, { type Test } from 'tap'
 import { createMac } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
-import { nodeFiles } from '../../src/store/files.js'
 import { findOwner, type HandoverOptions, listenForCommands } from '../../src/store/handover.js'
+import { nodeFiles } from '../../src/store/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
 

@@ -5,7 +5,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import { type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
-import { nodeFiles } from '../../src/store/files.js'
+import { nodeFiles } from '../../src/store/node-files.js'
 import { takeOwnership } from '../../src/store/ownership.js'
 import { readProcessFacts } from '../../src/store/process-facts.js'
 import type { Draft } from '../../src/store/store.js'
