@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { createExpressions } from '../src/domain/expression.js'
 import { prepareToken } from '../src/domain/token.js'
@@ -144,4 +145,18 @@ t.test('every ready token would be created, and each type and attribute occurs',
   t.ok(isUnique(bodies.map(({ type, data }) => JSON.stringify([type, data]))), 'no two are duplicates')
   const ids = bodies.flatMap(({ id }) => (id === undefined || id.includes('{{') ? [] : [id]))
   t.ok(ids.length > 0 && isUnique(ids))
+})
+
+t.test('every operation case is written in the language that its schema describes', async (t) => {
+  const validate = new Ajv2020().compile(JSON.parse(await readText('operations/case.schema.json')))
+  const files = (await readdir(new URL('operations/', directory))).filter((name) =>
+    /^[a-z-]+\.json$/.test(name),
+  )
+  t.ok(files.length >= 20)
+  for (const file of files) {
+    const isValid = validate(JSON.parse(await readText(`operations/${file}`)))
+    t.ok(isValid, `${file} ${JSON.stringify(validate.errors)}`)
+  }
+  const typo = [{ title: 'a', steps: [{ operation: 'token get', expects: { status: 200 } }] }]
+  t.notOk(validate(typo), 'a misspelled property is refused')
 })

@@ -53,7 +53,7 @@ const folder = new URL('../../../fixtures/operations/', import.meta.url)
 /** All cases, with the name of their file before the title. */
 export function readCases(): Case[] {
   const files = readdirSync(folder)
-    .filter((name) => name.endsWith('.json'))
+    .filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
     .sort()
   return files.flatMap((file) => {
     const cases = JSON.parse(readFileSync(new URL(file, folder), 'utf8')) as Case[]
