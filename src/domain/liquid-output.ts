@@ -2,6 +2,7 @@
  * Outputs as the Liquid library reads and evaluates them, restricted to filters that may be used. The library itself
  * arrives as an argument; nothing here loads it.
  */
+import type { Token } from 'liquidjs'
 import type { Budget } from './budget.js'
 import { type ExpressionUse, type FilterToken, type Library, readOutput } from './expression-syntax.js'
 import type { OutputPiece } from './expression-text.js'
@@ -38,10 +39,13 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
     templates: {},
   })
   for (const tag of Object.keys(liquid.tags)) delete liquid.tags[tag]
+  const decimal = new WeakSet<FilterToken>()
   const handlers = createHandlers(library, tools)
+  handlers.set('divided_by', charged(library, divideBy(library, decimal)))
   return {
     read(text, piece, use) {
       const { initial, filters } = readOutput(library, text, piece, use)
+      for (const filter of listDecimal(initial, filters)) decimal.add(filter)
       const chain = filters.map((token) => new library.Filter(token, handlers.get(token.name)!, liquid))
       const start = (scope: Scope, context: Context) =>
         piece.reference === undefined
@@ -97,6 +101,28 @@ function createHandlers(library: Library, tools: LiquidTools): Map<string, Handl
     handlers.set(name, charged(library, applyRule(library, rule, tools)))
   }
   return handlers
+}
+
+/** Between integers Liquid rounds down; the library only when it is told to. `decimal`: see {@link listDecimal}. */
+function divideBy(library: Library, decimal: WeakSet<FilterToken>): Handler {
+  const divide = library.filters.divided_by as unknown as Handler
+  const isInteger = (value: unknown) => Number.isInteger(Number(value)) && !String(value).includes('.')
+  return function (value, divisor) {
+    const operands = [library.toValue(value), library.toValue(divisor)]
+    return divide.call(this, value, divisor, !decimal.has(this.token) && operands.every(isInteger))
+  }
+}
+
+/** The filters that work with a number written as a decimal, `7.0`, which Liquid does not take for an integer. */
+function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]): FilterToken[] {
+  const isDecimal = (token: unknown) =>
+    token !== undefined && /^-?[0-9]+\.[0-9]/.test((token as Token).getText())
+  let isReached = isDecimal(initial)
+  return filters.filter(({ name, args }) => {
+    isReached ||= args.some((argument) => !Array.isArray(argument) && isDecimal(argument))
+    if (['ceil', 'floor', 'round'].includes(name) && args.length === 0) isReached = false
+    return isReached
+  })
 }
 
 function applyRule(library: Library, rule: FilterRule, tools: LiquidTools): Handler {
