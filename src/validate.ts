@@ -3,11 +3,9 @@
  * compiling; here their failures become messages per property, in our words and without any value.
  */
 import type { ErrorObject } from 'ajv'
-import { refuseErrors } from './domain/property-errors.js'
+import { isFull, refuseErrors } from './domain/property-errors.js'
 import { CofferError, type PropertyErrors } from './errors.js'
 import compiled from './validators.js'
-
-const MOST_MESSAGES = 50
 
 /**
  * Checks the merged input of the operation called `name`.
@@ -23,7 +21,8 @@ export function validateInput(name: string, input: Record<string, unknown>): voi
 /** ajv's failures of `input` as messages per property, keyed by the path as the caller wrote it. */
 export function describeFailures(failures: readonly ErrorObject[], input: unknown): PropertyErrors {
   const errors: PropertyErrors = Object.create(null)
-  for (const failure of failures.slice(0, MOST_MESSAGES)) {
+  for (const failure of failures) {
+    if (isFull(errors)) break
     const path = pathOf(failure, input)
     errors[path] ??= []
     errors[path].push(describe(failure))
@@ -59,6 +58,7 @@ const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {
   minimum: ({ limit }) => `must be at least ${limit}`,
   maximum: ({ limit }) => `must be at most ${limit}`,
   maxItems: ({ limit }) => `must have at most ${limit} items`,
+  minProperties: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
   maxProperties: ({ limit }) => `must have at most ${limit} entries`,
   format: ({ format }) => `must be a ${String(format).toUpperCase()}`,
 }

@@ -2,6 +2,8 @@
 import { mkdir, open, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { App } from '../app.js'
+import { about } from '../domain/property-errors.js'
+import { checkTenantName } from '../domain/tenant-name.js'
 import { CofferError } from '../errors.js'
 import { createVault, type NewOpener } from '../opening.js'
 import type { Desk } from './desk.js'
@@ -81,8 +83,8 @@ See it:           coffer token list${vault}${key}`
 /** @throws CofferError `usage` */
 function readTenantName(name: unknown): string {
   if (name === undefined) return DEFAULT_TENANT
-  if (typeof name === 'string' && name.trim() !== '' && name.length <= 200) return name
-  throw new CofferError('usage', '--name takes 1 to 200 characters.')
+  about('--name', () => checkTenantName(String(name)))
+  return String(name)
 }
 
 async function chooseNewOpener(

@@ -4,6 +4,7 @@ import type { Rule } from './access.js'
 import { isContainerPath } from './container.js'
 import { base58 } from './fingerprint.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
+import type { Lenient } from './present.js'
 import { addError } from './property-errors.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
@@ -28,10 +29,16 @@ export function mayHold(type: ApplicationType, permission: Permission): boolean 
   return (PERMISSIONS[permission].application_types as readonly string[]).includes(type)
 }
 
-/** Every complaint about what an application of `type` asks for, by property path. */
+/** What callers say that an application may do. */
+export interface Wishes {
+  permissions?: string[]
+  rules?: (Omit<Rule, 'permissions'> & { permissions: string[] })[]
+}
+
+/** Every complaint about what an application of `type` asks for, by property path; of any type where it is undefined. */
 export function checkApplication(
-  type: ApplicationType,
-  { permissions, rules }: { permissions: readonly string[]; rules: readonly Rule[] },
+  type: ApplicationType | undefined,
+  { permissions = [], rules = [] }: Lenient<Wishes>,
 ): PropertyErrors {
   const errors: PropertyErrors = {}
   if (permissions.length === 0 && rules.length === 0) {
@@ -40,17 +47,17 @@ export function checkApplication(
   checkPermissions(errors, 'permissions', type, permissions)
   if (type === 'management' && rules.length > 0)
     addError(errors, 'rules', 'are for public and private applications')
-  const priorities = new Set<number>()
+  const priorities = new Set<number | undefined>()
   rules.forEach((rule, index) => {
     const path = `rules[${index}]`
-    checkPermissions(errors, `${path}.permissions`, type, rule.permissions)
-    if (rule.permissions.length === 0)
-      addError(errors, `${path}.permissions`, 'must name at least one permission')
-    if (!isContainerPath(rule.container))
+    const { permissions: granted, container, priority } = rule ?? {}
+    checkPermissions(errors, `${path}.permissions`, type, granted ?? [])
+    if (granted?.length === 0) addError(errors, `${path}.permissions`, 'must name at least one permission')
+    if (container !== undefined && !isContainerPath(container))
       addError(errors, `${path}.container`, 'must be a path such as /pci/high/')
-    if (priorities.has(rule.priority))
+    if (priority !== undefined && priorities.has(priority))
       addError(errors, `${path}.priority`, 'must be unique in the application')
-    priorities.add(rule.priority)
+    priorities.add(priority)
   })
   return errors
 }
@@ -58,12 +65,13 @@ export function checkApplication(
 function checkPermissions(
   errors: PropertyErrors,
   path: string,
-  type: ApplicationType,
-  permissions: readonly string[],
+  type: ApplicationType | undefined,
+  permissions: readonly (string | undefined)[],
 ): void {
   permissions.forEach((permission, index) => {
+    if (permission === undefined) return
     if (!Object.hasOwn(PERMISSIONS, permission)) addError(errors, `${path}[${index}]`, 'is not a permission')
-    else if (!mayHold(type, permission as Permission)) {
+    else if (type !== undefined && !mayHold(type, permission as Permission)) {
       addError(errors, `${path}[${index}]`, `may not be held by a ${type} application`)
     }
   })

@@ -3,6 +3,8 @@
  * fit. It knows nothing of formulas, reactors or tokens.
  */
 import type { PropertyErrors } from '../errors.js'
+import { isObject } from './json.js'
+import type { Lenient } from './present.js'
 import { addError, refuseErrors } from './property-errors.js'
 
 export const VALUE_TYPES = ['string', 'boolean', 'number'] as const
@@ -28,16 +30,16 @@ const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /** Adds what is wrong with the names of `configuration` and `parameters`, under their paths in a formula. */
 export function checkContract(
   errors: PropertyErrors,
-  configuration: readonly ConfigurationElement[],
-  parameters: readonly ParameterElement[],
+  configuration: Lenient<ConfigurationElement[]>,
+  parameters: Lenient<ParameterElement[]>,
 ): void {
   checkNames(errors, 'configuration', configuration, (name) => NAME.test(name))
   checkNames(errors, 'request_parameters', parameters, (name) =>
     name.split('.').every((level) => NAME.test(level)),
   )
-  const names = new Set(parameters.map(({ name }) => name))
-  parameters.forEach(({ name }, index) => {
-    const parent = parentsOf(name).find((each) => names.has(each))
+  const names = new Set(parameters.map((parameter) => parameter?.name))
+  parameters.forEach((parameter, index) => {
+    const parent = parentsOf(parameter?.name ?? '').find((each) => names.has(each))
     if (parent !== undefined)
       addError(
         errors,
@@ -50,11 +52,13 @@ export function checkContract(
 function checkNames(
   errors: PropertyErrors,
   property: string,
-  elements: readonly ConfigurationElement[],
+  elements: Lenient<ConfigurationElement[]>,
   isSpelled: (name: string) => boolean,
 ): void {
   const seen = new Set<string>()
-  elements.forEach(({ name }, index) => {
+  elements.forEach((element, index) => {
+    const name = element?.name
+    if (name === undefined) return
     const path = `${property}[${index}].name`
     const dots = property === 'configuration' ? '' : ', with dots between levels'
     if (!isSpelled(name)) addError(errors, path, `must be letters, digits, _ and -${dots}`)
@@ -163,8 +167,4 @@ function writePath(target: Json, levels: readonly string[], value: Value): void 
 function removePath(target: Json, levels: readonly string[]): void {
   const parent = readPath(target, levels.slice(0, -1))
   if (isObject(parent)) delete parent[levels.at(-1)!]
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,7 @@
 /** What a formula may be, and how it is shown. It runs nothing and knows nothing of where formulas are kept. */
 import type { PropertyErrors } from '../errors.js'
 import { type ConfigurationElement, checkContract, type ParameterElement } from './contract.js'
+import type { Lenient } from './present.js'
 import { addError, refuseErrors } from './property-errors.js'
 
 export const FORMULA_TYPES = ['official', 'private'] as const
@@ -27,7 +28,8 @@ const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
 const SIGNATURES = { png: '\x89PNG\r\n\x1a\n', jpeg: '\xff\xd8\xff' }
 
 /** @throws CofferError `validation` naming every property that is not as it must be. */
-export function checkFormula({ icon, code, configuration, request_parameters }: FormulaBody): void {
+export function checkFormula(given: Lenient<FormulaBody>): void {
+  const { icon, code, configuration = [], request_parameters = [] } = given
   const errors: PropertyErrors = {}
   if (new TextEncoder().encode(code).length > MAX_CODE_BYTES)
     addError(errors, 'code', `must have at most ${MAX_CODE_BYTES} bytes`)

@@ -32,6 +32,11 @@ export function parseJson(text: string, options: JsonOptions = {}): unknown {
   )
 }
 
+/** Whether a JSON value is an object, and neither an array nor null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**

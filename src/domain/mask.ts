@@ -6,28 +6,29 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import { Budget, sizeOf } from './budget.js'
 import type { Expression, Expressions, Scope } from './expression.js'
 import { MAX_JSON_DEPTH } from './json.js'
-import { collect, collectLater, refuseErrors } from './property-errors.js'
+import { collect, collectLater } from './property-errors.js'
 
 /** Most values in a mask, arrays and objects included. */
 export const MAX_MASK_VALUES = 2000
 
 /** A checked mask. */
 export interface Mask {
-  /**
-   * The mask over `data`; all its expressions share one budget.
-   * @throws CofferError `validation` with every expression that failed.
-   */
+  /** The mask over `data`; all its expressions share one budget. What fails is added to the mask's complaints. */
   render(data: unknown, budget?: Budget): unknown
 }
 
 /**
- * Checks a mask. Complaints are under paths that start with `path`, such as `mask.number`.
- * @throws CofferError `validation` with every expression that is refused, or for a mask that is too large or deep.
+ * Checks a mask. What is refused is added to `errors` under paths that start with `path`, such as `mask.number`.
+ * @throws CofferError `validation` for a mask that is too large or deep.
  */
-export async function compileMask(mask: unknown, expressions: Expressions, path = 'mask'): Promise<Mask> {
+export async function compileMask(
+  mask: unknown,
+  expressions: Expressions,
+  errors: PropertyErrors,
+  path = 'mask',
+): Promise<Mask> {
   const texts: Text[] = []
   findTexts({ texts, values: 0 }, mask, path, 0)
-  const errors: PropertyErrors = {}
   const compiled = new Map<string, Expression>()
   for (const { text, path } of texts) {
     const expression =
@@ -35,14 +36,9 @@ export async function compileMask(mask: unknown, expressions: Expressions, path 
       (await collectLater(errors, path, () => expressions.compile(text, 'mask')))
     if (expression !== undefined) compiled.set(text, expression)
   }
-  refuseErrors(errors)
   return {
-    render(data, budget = new Budget(sizeOf(data))) {
-      const errors: PropertyErrors = {}
-      const masked = renderValue({ compiled, scope: { data }, errors, budget }, mask, path)
-      refuseErrors(errors)
-      return masked
-    },
+    render: (data, budget = new Budget(sizeOf(data))) =>
+      renderValue({ compiled, scope: { data }, errors, budget }, mask, path),
   }
 }
 

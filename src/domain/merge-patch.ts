@@ -1,6 +1,7 @@
 /**
  * JSON Merge Patch (RFC 7386, the same as RFC 7396), without touching what it is given. It knows nothing of tokens.
  */
+import { isObject } from './json.js'
 
 /**
  * The target with the patch applied: members of an object patch replace, null removes, anything that is not an object
@@ -14,8 +15,4 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
     else merged.set(name, mergePatch(merged.get(name), member))
   }
   return Object.fromEntries(merged)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
 }

@@ -3,10 +3,18 @@
  */
 import { CofferError, type PropertyErrors } from '../errors.js'
 
-/** Adds one complaint about the property at `path`. */
+/** From so many complaints on, what could complain without end looks no further. */
+const MANY = 100
+
+/** Adds one complaint about the property at `path`, unless it is there. */
 export function addError(errors: PropertyErrors, path: string, message: string): void {
   const messages = Object.hasOwn(errors, path) ? errors[path]! : []
-  errors[path] = [...messages, message]
+  if (!messages.includes(message)) errors[path] = [...messages, message]
+}
+
+/** Whether there are so many complaints that looking for more is no help. */
+export function isFull(errors: PropertyErrors): boolean {
+  return Object.keys(errors).length >= MANY
 }
 
 /** @throws CofferError `validation` holding all of `errors`, when there are any. */
@@ -38,6 +46,21 @@ export async function collectLater<T>(
   } catch (error) {
     return takeComplaints(errors, path, error)
   }
+}
+
+/** The same for work that knows nothing of `path`, which goes before its own; an empty one is the whole. */
+export async function collectBelow<T>(
+  errors: PropertyErrors,
+  path: string,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const own: PropertyErrors = {}
+  const done = await collectLater(own, '', work)
+  for (const [name, messages] of Object.entries(own)) {
+    const place = [path, name].filter((part) => part !== '').join('.')
+    for (const message of messages) addError(errors, place, message)
+  }
+  return done
 }
 
 function takeComplaints(errors: PropertyErrors, path: string, error: unknown): undefined {

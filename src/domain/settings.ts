@@ -51,6 +51,12 @@ export const VAULT_SETTINGS = {
     default: 0,
     read: integer(0, Number.MAX_SAFE_INTEGER),
   },
+  'search.masked_data': {
+    description:
+      'Whether data: and fingerprint: terms of a search match tokens whose data the caller is not shown in the clear: true or false',
+    default: true,
+    read: (text: string) => choice('true', 'false')(text) === 'true',
+  },
   'reactors.undeclared_args': {
     description: 'What becomes of arguments that a formula does not declare: forward or strip',
     default: 'forward',

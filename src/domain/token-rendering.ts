@@ -5,6 +5,7 @@
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Budget } from './budget.js'
 import type { Expressions, ExpressionUse, Scope } from './expression.js'
+import { isObject } from './json.js'
 import { compileMask } from './mask.js'
 import { addError, collectLater } from './property-errors.js'
 import { checkTokenId } from './token-id.js'
@@ -54,24 +55,45 @@ function requireDrawnId(drawn: unknown): string {
   return String(drawn)
 }
 
-/** The mask over the data; undefined without a mask. */
+/**
+ * The mask over the data; undefined without a mask. Members of `usual`, the mask that the type brings along, show
+ * nothing of what the data does not have; a mask of one's own shows null.
+ */
 export async function renderMask(
   { expressions, errors, scope, budget }: Rendering,
   mask: unknown,
+  usual?: unknown,
 ): Promise<unknown> {
   if (mask === undefined) return undefined
   return collectLater(errors, 'mask', async () => {
-    const compiled = await compileMask(mask, expressions)
-    return scope.data === undefined ? undefined : compiled.render(scope.data, budget)
+    const compiled = await compileMask(mask, expressions, errors)
+    return scope.data === undefined ? undefined : dropUnset(compiled.render(scope.data, budget), mask, usual)
   })
 }
 
-/** What is fingerprinted. Null is refused: every token whose data lacks something would count as the same. */
-export async function renderFingerprint(rendering: Rendering, text: unknown): Promise<unknown> {
+function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
+  if (!isObject(masked) || !isObject(mask) || !isObject(usual)) return masked
+  const isUnset = ([name, value]: [string, unknown]) => value === null && mask[name] === usual[name]
+  return Object.fromEntries(Object.entries(masked).filter((member) => !isUnset(member)))
+}
+
+/**
+ * What is fingerprinted. Nothing is refused: every token whose data lacks something would count as the same. By the
+ * `usual` expression, which the type brings along, only equal data does.
+ */
+export async function renderFingerprint(
+  rendering: Rendering,
+  text: unknown,
+  usual?: string,
+): Promise<unknown> {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
-    if (rendered === null) throw new CofferError('validation', 'the expression must yield a value, not null')
-    return rendered
+    const isBlank = typeof rendered === 'string' && rendered.trim() === ''
+    if ((rendered !== null && !isBlank) || text === usual) return rendered
+    throw new CofferError(
+      'validation',
+      `the expression must yield a value, not ${isBlank ? 'blank text' : 'null'}`,
+    )
   })
 }
 

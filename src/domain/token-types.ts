@@ -31,10 +31,12 @@ export interface TokenType {
   check(data: unknown): PropertyErrors
 }
 
+export const DATA_NOT_NULL = 'must not be null; a token holds a value'
+
 /** Complaints about `data` for a type. Every message says what is allowed and shows no value. */
 export function validateData(type: TokenType, data: unknown): PropertyErrors {
   if (data === undefined) return { data: ['is required'] }
-  return data === null ? { data: ['must not be null; a token holds a value'] } : type.check(data)
+  return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
 }
 
 /**

@@ -21,7 +21,7 @@ import {
   renderMask,
   renderSearchIndexes,
 } from './token-rendering.js'
-import { findTokenType, readData, type TokenType } from './token-types.js'
+import { DATA_NOT_NULL, findTokenType, readData, type TokenType } from './token-types.js'
 
 export { redactDuplicate, type TokenView, viewToken } from './token-view.js'
 
@@ -90,9 +90,32 @@ export async function prepareToken(
 }
 
 /**
+ * Judges a merge patch as far as it is right or wrong whatever token it is for. Null may take an attribute away, but
+ * neither the data nor the containers.
+ * @throws CofferError `validation` with every complaint, by property path.
+ */
+export async function checkPatch(
+  patch: Readonly<Record<string, unknown>>,
+  { expressions, now }: TokenRules,
+): Promise<void> {
+  const errors: PropertyErrors = {}
+  if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
+  if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
+  checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
+  readExpiry(patch.expires_at ?? undefined, now, errors)
+  // Without data to render, expressions are read and no more.
+  const rendering: Rendering = { expressions, errors, scope: {}, budget: new Budget(0) }
+  await renderMask(rendering, patch.mask ?? undefined)
+  if ((patch.fingerprint_expression ?? undefined) !== undefined)
+    await renderFingerprint(rendering, patch.fingerprint_expression)
+  await renderSearchIndexes(rendering, patch.search_indexes ?? undefined)
+  refuseErrors(errors)
+}
+
+/**
  * Applies a merge patch: `data`, `mask` and `metadata` are merged, the rest is replaced; `id`, `type` and attributes it
- * does not know are ignored. Null takes an attribute away: no mask, no metadata, no expiry; of containers, search
- * indexes and the fingerprint expression the type's defaults apply again. The result is checked like a new token.
+ * does not know are ignored. Null takes an attribute away: no mask, no metadata, no search indexes, no expiry; of the
+ * fingerprint expression the type's default applies again. The result is checked like a new token.
  * @throws CofferError `validation` with every complaint, by property path; `data: null` is one.
  */
 export async function patchToken(
@@ -111,9 +134,9 @@ export async function patchToken(
     id: undefined,
     data: patch.data === undefined ? record.data : mergePatch(record.data, patch.data),
     mask: merged(record.mask, patch.mask),
-    containers: replaced(record.containers, patch.containers, type.containers),
+    containers: replaced(record.containers, patch.containers),
     metadata: merged(record.metadata, patch.metadata),
-    search_indexes: replaced(record.search_indexes, patch.search_indexes, type.search_indexes),
+    search_indexes: replaced(record.search_indexes, patch.search_indexes),
     fingerprint_expression: replaced(
       record.fingerprint_expression,
       patch.fingerprint_expression,
@@ -164,8 +187,12 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
     budget: new Budget(sizeOf(data)),
   }
   const id = await readId(rendering, wish.id)
-  const masked = await renderMask(rendering, wish.mask)
-  const fingerprinted = await renderFingerprint(rendering, wish.fingerprint_expression)
+  const masked = await renderMask(rendering, wish.mask, type.mask)
+  const fingerprinted = await renderFingerprint(
+    rendering,
+    wish.fingerprint_expression,
+    type.fingerprint_expression,
+  )
   const searchValues = await renderSearchIndexes(rendering, wish.search_indexes)
   refuseErrors(errors)
   const record = {

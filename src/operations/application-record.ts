@@ -1,26 +1,19 @@
 /** The record of an application: how it is found and shown, what it may be given, and how its key is drawn and kept. */
-import { API_KEY_BYTES, checkApplication, formatApiKey } from '../domain/application.js'
+import { API_KEY_BYTES, checkApplication, formatApiKey, type Wishes } from '../domain/application.js'
 import { formatDate, parseExpiry } from '../domain/dates.js'
 import type { ApplicationType, Permission } from '../domain/permissions.js'
-import { about, refuseErrors } from '../domain/property-errors.js'
+import type { Lenient } from '../domain/present.js'
+import { collectLater, refuseErrors } from '../domain/property-errors.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import type { Context } from './operation.js'
+import type { CheckTools, Context } from './operation.js'
 
 /** `key` only where it was just drawn. */
 export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
 
 /** What callers say that an application is called and may do. */
-export interface ApplicationInput {
+export interface ApplicationInput extends Wishes {
   name: string
-  permissions?: string[]
-  rules?: {
-    description?: string
-    priority: number
-    container: string
-    transform: 'redact' | 'mask' | 'reveal'
-    permissions: string[]
-  }[]
   expires_at?: string
 }
 
@@ -40,25 +33,34 @@ export async function requireApplication(
 }
 
 /**
- * What an application of `type` is given, checked, each permission once.
+ * Judges what an application asks for, as far as nothing has to be looked up; `type` is absent where it would have to.
+ * @returns when its key stops working, ms since the epoch
  * @throws CofferError `validation` by property
  */
-export function readGrants(context: Context, type: ApplicationType, input: ApplicationInput) {
-  const rules = (input.rules ?? []).map((rule) => ({
-    ...(rule.description === undefined ? {} : { description: rule.description }),
-    priority: rule.priority,
-    container: rule.container,
-    transform: rule.transform,
-    permissions: [...new Set(rule.permissions)] as Permission[],
-  }))
-  const permissions = [...new Set(input.permissions ?? [])] as Permission[]
-  refuseErrors(checkApplication(type, { permissions, rules }))
+export async function checkGrants(
+  type: ApplicationType | undefined,
+  input: Lenient<ApplicationInput>,
+  tools: CheckTools,
+): Promise<number | undefined> {
+  const errors = checkApplication(type, input)
   const { expires_at: text } = input
-  const expires = text === undefined ? undefined : about('expires_at', () => parseExpiry(text, context.now))
+  const expires =
+    text === undefined
+      ? undefined
+      : await collectLater(errors, 'expires_at', async () => parseExpiry(text, await tools.now()))
+  refuseErrors(errors)
+  return expires
+}
+
+/** What an application is given, each permission once; `expires` as {@link checkGrants} gave it. */
+export function readGrants(
+  { name, permissions = [], rules = [] }: ApplicationInput,
+  expires: number | undefined,
+) {
   return {
-    name: input.name,
-    permissions,
-    rules,
+    name,
+    permissions: [...new Set(permissions)] as Permission[],
+    rules: rules.map((rule) => ({ ...rule, permissions: [...new Set(rule.permissions)] as Permission[] })),
     ...(expires === undefined ? {} : { expires_at: formatDate(expires) }),
   }
 }

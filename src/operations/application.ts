@@ -1,11 +1,20 @@
 /** Applications: who may call, with which permissions and rules, and their keys. */
-import { APPLICATION_TYPES, MAX_RULES } from '../domain/application.js'
+import { APPLICATION_TYPES, checkApplication, MAX_RULES } from '../domain/application.js'
 import { PERMISSIONS, TRANSFORMS } from '../domain/permissions.js'
+import { refuseErrors } from '../domain/property-errors.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import { drawKey, keepKey, readGrants, requireApplication, viewApplication } from './application-record.js'
+import {
+  checkGrants,
+  drawKey,
+  keepKey,
+  readGrants,
+  requireApplication,
+  viewApplication,
+} from './application-record.js'
 import { operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
+import { filterBy } from './schema.js'
 
 const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
 const MOST_PERMISSIONS = 50
@@ -38,7 +47,8 @@ const body = {
         permissions: { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS },
       },
       required: ['priority', 'container', 'transform', 'permissions'],
-      additionalProperties: true,
+      // What we do not know may restrict: without it the application would be given more than was asked for.
+      additionalProperties: false,
     },
   },
   expires_at: { type: 'string', description: 'When its key stops working.' },
@@ -70,14 +80,15 @@ export const createApplication = operation({
     `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
   ],
   log: { operation: 'create', message: 'Application created' },
-  async run(context, input) {
+  check: (input, tools) => checkGrants(input.type, input, tools),
+  async run(context, input, expires) {
     const tenant = await context.tenant()
     const { key, hash } = await drawKey(context)
     const record: ApplicationRecord = {
       id: context.createUuid(),
       tenant_id: tenant.id,
       type: input.type,
-      ...readGrants(context, input.type, input),
+      ...readGrants(input, expires),
       key_hash: hash,
       created_by: context.caller.actor.id,
       created_at: context.date,
@@ -98,18 +109,8 @@ export const listApplications = operation({
   input: {
     type: 'object',
     properties: {
-      id: {
-        type: 'array',
-        items: { type: 'string' },
-        maxItems: 100,
-        description: 'Only the application with this id.',
-      },
-      type: {
-        type: 'array',
-        items: { type: 'string' },
-        maxItems: 100,
-        description: 'Only applications of this type.',
-      },
+      id: filterBy('Only the application with this id.'),
+      type: filterBy('Only applications of this type.'),
       ...pageInput(100),
     },
     additionalProperties: true,
@@ -181,12 +182,14 @@ export const updateApplication = operation({
   columns: COLUMNS,
   examples: ['coffer app update 9a1f… --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
-  async run(context, input) {
+  check: (input, tools) => checkGrants(undefined, input, tools),
+  async run(context, input, expires) {
     const before = await requireApplication(context, input.id)
+    refuseErrors(checkApplication(before.type, input))
     const { expires_at: _, ...kept } = before
     const record: ApplicationRecord = {
       ...kept,
-      ...readGrants(context, before.type, input),
+      ...readGrants(input, expires),
       modified_by: context.caller.actor.id,
       modified_at: context.date,
     }

@@ -1,8 +1,10 @@
 /** Associations: parent and child links between any two tokens, and the children of one. */
+import type { Lenient } from '../domain/present.js'
 import { type AssociationRecord, associationId } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
 import { type Context, Existing, operation } from './operation.js'
 import { pageInput } from './page.js'
+import type { Infer } from './schema.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -10,9 +12,9 @@ import {
   requireToken,
   requireTransform,
 } from './token-access.js'
-import { createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
+import { checkFilters, createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
 import { findChildLinks, isLinked } from './token-links.js'
-import { createToken, prepareFrom } from './token-write.js'
+import { checkNewToken, createFrom } from './token-write.js'
 
 const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
 const child_id = { type: 'string', description: 'The id of the child token.' } as const
@@ -34,6 +36,7 @@ export const linkTokens = operation({
   columns: [],
   examples: ['coffer token link customer-42 card-1'],
   log: { operation: 'update', message: 'Token association created' },
+  check: refuseItself,
   async run(context, input) {
     const { parent, child } = await requireBoth(context, input)
     requireTransform(context, 'token:read', parent.containers)
@@ -54,6 +57,7 @@ export const unlinkTokens = operation({
   columns: [],
   examples: ['coffer token unlink customer-42 card-1'],
   log: { operation: 'update', message: 'Token association deleted' },
+  check: refuseItself,
   async run(context, input) {
     const { parent, child } = await requireBoth(context, input)
     const id = associationId(parent.id, child.id)
@@ -83,12 +87,14 @@ export const createChild = operation({
   columns: TOKEN_COLUMNS,
   examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
   log: { operation: 'create', message: 'Token created' },
-  async run(context, { parent_id, ...attributes }) {
-    const draft = await prepareFrom(context, attributes)
+  check: checkNewToken,
+  async run(context, { parent_id }, draft) {
     const parent = await requireToken(context, parent_id)
     requireTransform(context, 'token:read', parent.containers)
-    const created = await createToken(context, draft)
+    const created = await createFrom(context, draft)
     const child = created instanceof Existing ? created.result : created
+    // A link takes reading both; what was just created may be linked by who created it.
+    if (created instanceof Existing) requireTransform(context, 'token:read', child.containers)
     if (child.id === parent.id)
       throw invalid('data', 'is that of the parent, and a token cannot be its own child')
     const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
@@ -112,6 +118,7 @@ export const listChildren = operation({
   columns: TOKEN_COLUMNS,
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
   log: { operation: 'read', message: 'Token retrieved' },
+  check: checkFilters,
   async run(context, { parent_id, ...filters }) {
     const parent = await requireToken(context, parent_id)
     requireTransform(context, 'token:read', parent.containers)
@@ -121,12 +128,16 @@ export const listChildren = operation({
   },
 })
 
-/** @throws CofferError `validation` for a token with itself, `not_found` */
+/** @throws CofferError `validation` for a token with itself */
+function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): void {
+  if (parent_id === child_id) throw invalid('child_id', 'must be another token than the parent')
+}
+
+/** @throws CofferError `not_found` */
 async function requireBoth(
   context: Context,
   { parent_id, child_id }: { parent_id: string; child_id: string },
 ) {
-  if (parent_id === child_id) throw invalid('child_id', 'must be another token than the parent')
   const parent = await requireToken(context, parent_id)
   const child = await requireToken(context, child_id)
   return { parent, child }

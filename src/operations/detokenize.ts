@@ -1,9 +1,10 @@
 /** Detokenization: the expressions in an invocation's arguments, replaced by what their tokens hold. */
 import { Budget, sizeOf } from '../domain/budget.js'
 import type { Expression } from '../domain/expression.js'
-import { about } from '../domain/property-errors.js'
-import { CofferError, invalid } from '../errors.js'
-import type { Context } from './operation.js'
+import { addError, collect, collectLater, isFull, refuseErrors } from '../domain/property-errors.js'
+import type { TokenRecord } from '../domain/records.js'
+import type { PropertyErrors } from '../errors.js'
+import type { CheckTools, Context } from './operation.js'
 import { reachToken, requireTransform } from './token-access.js'
 
 const MOST_TOKENS = 100
@@ -14,72 +15,83 @@ interface Found {
   expression: Expression
 }
 
+/** The expressions in an invocation's arguments, by their text: equal texts are the same expression. */
+export type FoundExpressions = ReadonlyMap<string, Found>
+
 /**
- * A copy of `args` with the data of tokens in the place of expressions. Data is not looked through for further ones.
- * Each token is noted as used, once.
- * @throws CofferError `validation` for a bad expression, an unknown token or too many; `forbidden`
+ * Reads every expression in `args`, and no token.
+ * @throws CofferError `validation` for each bad expression, and for too many tokens
  */
-export async function detokenize(context: Context, args: Readonly<Record<string, unknown>>) {
+export async function findExpressions(args: unknown, tools: CheckTools): Promise<FoundExpressions> {
+  const errors: PropertyErrors = {}
   const found = new Map<string, Found>()
-  await findExpressions(context, args, 'args', found)
-  if (found.size === 0) return args
-  const tokens = await readTokens(context, [...found.values()])
-  const budget = new Budget(sizeOf(args) + sizeOf(Object.fromEntries(tokens)))
-  return replace(args, (text) => {
-    const { path, expression } = found.get(text)!
-    return about(path, () => expression.render({ tokens }, budget))
-  }) as Record<string, unknown>
+  for (const [text, path] of findTexts(args, 'args', new Map())) {
+    if (isFull(errors)) break
+    const expressions = await tools.expressions()
+    const expression = await collectLater(errors, path, () => expressions.compile(text, 'detokenize'))
+    if (expression !== undefined) found.set(text, { path, expression })
+  }
+  const { size } = pathsOfTokens(found)
+  if (size > MOST_TOKENS)
+    addError(errors, 'args', `name ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`)
+  refuseErrors(errors)
+  return found
 }
 
-/** Every text that holds an expression, by the text: equal texts are the same expression. */
-async function findExpressions(
+/**
+ * A copy of `args` with the data of tokens in the place of the expressions that were `found` there. Data is not looked
+ * through for further ones. Each token is noted as used, once.
+ * @throws CofferError `validation` for unknown tokens and for what cannot be rendered; `forbidden`
+ */
+export async function detokenize(
   context: Context,
-  value: unknown,
-  path: string,
-  found: Map<string, Found>,
-): Promise<void> {
-  if (typeof value === 'string') {
-    if (!value.includes('{{') || found.has(value)) return
-    found.set(value, { path, expression: await compile(context, value, path) })
-    return
-  }
-  if (typeof value !== 'object' || value === null) return
-  for (const [name, inner] of Object.entries(value))
-    await findExpressions(
-      context,
-      inner,
-      Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`,
-      found,
-    )
+  args: Readonly<Record<string, unknown>>,
+  found: FoundExpressions,
+) {
+  if (found.size === 0) return args
+  const tokens = await readTokens(context, found)
+  const budget = new Budget(sizeOf(args) + sizeOf(Object.fromEntries(tokens)))
+  const errors: PropertyErrors = {}
+  const detokenized = replace(args, (text) => {
+    const { path, expression } = found.get(text)!
+    return collect(errors, path, () => expression.render({ tokens }, budget))
+  })
+  refuseErrors(errors)
+  return detokenized as Record<string, unknown>
 }
 
-async function compile(context: Context, text: string, path: string): Promise<Expression> {
-  const expressions = await context.expressions()
-  try {
-    return await expressions.compile(text, 'detokenize')
-  } catch (error) {
-    return about(path, () => {
-      throw error
-    })
-  }
+/** Every text that holds an expression, with the first place where it stands. */
+function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
+  if (typeof value === 'string' && value.includes('{{') && !found.has(value)) found.set(value, path)
+  if (typeof value !== 'object' || value === null) return found
+  for (const [name, inner] of Object.entries(value))
+    findTexts(inner, Array.isArray(value) ? `${path}[${name}]` : `${path}.${name}`, found)
+  return found
+}
+
+/** Every token that is named, with the first place where it is. */
+function pathsOfTokens(found: FoundExpressions): Map<string, string> {
+  const paths = new Map<string, string>()
+  for (const { path, expression } of found.values())
+    for (const id of expression.references) if (!paths.has(id)) paths.set(id, path)
+  return paths
 }
 
 /** The data of every token that is named, by its id. */
-async function readTokens(context: Context, found: readonly Found[]): Promise<Map<string, unknown>> {
-  const paths = new Map<string, string>()
-  for (const { path, expression } of found)
-    for (const id of expression.references) if (!paths.has(id)) paths.set(id, path)
-  if (paths.size > MOST_TOKENS)
-    throw new CofferError('validation', `args: At most ${MOST_TOKENS} tokens can be detokenized at once.`, {
-      errors: { args: [`name ${paths.size} tokens; at most ${MOST_TOKENS} can be detokenized at once`] },
-    })
-  const tokens = new Map<string, unknown>()
-  for (const [id, path] of paths) {
+async function readTokens(context: Context, found: FoundExpressions): Promise<Map<string, unknown>> {
+  const errors: PropertyErrors = {}
+  const records: TokenRecord[] = []
+  for (const [id, path] of pathsOfTokens(found)) {
     const record = await context.store.get('token', context.caller.tenant, id)
-    if (record === undefined) throw invalid(path, 'names a token that does not exist')
+    if (record === undefined) addError(errors, path, 'names a token that does not exist')
+    else records.push(record)
+  }
+  refuseErrors(errors)
+  const tokens = new Map<string, unknown>()
+  for (const record of records) {
     requireTransform(context, 'token:use', record.containers)
     await reachToken(context, record, { operation: 'use', message: 'Token used' })
-    tokens.set(id, record.data)
+    tokens.set(record.id, record.data)
   }
   return tokens
 }

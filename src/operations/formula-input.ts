@@ -12,6 +12,14 @@ import {
 
 export const formulaId = { type: 'string', description: 'The id of the formula.' } as const
 
+/** Of formulas and reactors. */
+export const nameFilter = {
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_NAME_LENGTH,
+  description: 'Part of the name; * is any text.',
+} as const
+
 const elementProperties = {
   name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH },
   description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },

@@ -1,9 +1,9 @@
 /** Formulas: the code that reactors run, and its contract. Official ones are the owner's, and seen by every tenant. */
-import { checkFormula, type FormulaBody, MAX_NAME_LENGTH, matchesName } from '../domain/formula.js'
+import { checkFormula, type FormulaBody, matchesName } from '../domain/formula.js'
 import type { FormulaRecord } from '../domain/records.js'
 import { CofferError, invalid } from '../errors.js'
 import type { StoreReader } from '../store/store.js'
-import { formulaBody, formulaId, readFormulaBody } from './formula-input.js'
+import { formulaBody, formulaId, nameFilter, readFormulaBody } from './formula-input.js'
 import { type Context, operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
 import { findRecords } from './scan.js'
@@ -34,10 +34,10 @@ export const createFormula = operation({
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
   ],
   log: { operation: 'create', message: 'Reactor formula created' },
+  check: checkFormula,
   async run(context, input) {
     const given = readFormulaBody(input)
     if (given.type === 'official') requireOwner(context)
-    checkFormula(given)
     const record: FormulaRecord = {
       id: context.createUuid(),
       ...given,
@@ -60,7 +60,7 @@ export const listFormulas = operation({
   input: {
     type: 'object',
     properties: {
-      name: { type: 'string', maxLength: MAX_NAME_LENGTH, description: 'Part of the name; * is any text.' },
+      name: nameFilter,
       ...pageInput(100),
     },
     additionalProperties: true,
@@ -109,12 +109,11 @@ export const updateFormula = operation({
   columns: COLUMNS,
   examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
   log: { operation: 'update', message: 'Reactor formula updated' },
+  check: checkFormula,
   async run(context, input) {
     const given = readFormulaBody(input)
-    if (given.type === 'official') requireOwner(context)
-    checkFormula(given)
     const before = await requireFormula(context, input.id)
-    if (before.type === 'official') requireOwner(context)
+    if ([before.type, given.type].includes('official')) requireOwner(context)
     if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
     const record: FormulaRecord = {
       id: before.id,

@@ -33,8 +33,10 @@ export const createInvitation = operation({
   columns: COLUMNS,
   examples: ['coffer invite create --email ada@example.com'],
   log: { operation: 'create', message: 'Invitation created' },
+  check: ({ email }) => {
+    if (email !== undefined) about('email', () => checkEmail(email))
+  },
   async runDetached(session, { email }): Promise<InvitationView> {
-    about('email', () => checkEmail(email))
     const view = await session.inUnit(async (context) => {
       await refuseMember(context, email)
       const tenant = await context.tenant()

@@ -1,7 +1,9 @@
 /** The audit log: reading it, and the kinds of entity it speaks of. Nothing can change it. */
 import { parseLogDate } from '../domain/dates.js'
-import { about } from '../domain/property-errors.js'
+import type { Lenient } from '../domain/present.js'
+import { collect, refuseErrors } from '../domain/property-errors.js'
 import type { LogRecord } from '../domain/records.js'
+import type { PropertyErrors } from '../errors.js'
 import type { Condition } from '../store/store.js'
 import { operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
@@ -31,10 +33,16 @@ export const listLogs = operation({
     properties: {
       entity_type: {
         type: 'string',
+        minLength: 1,
         maxLength: 100,
         description: 'Only this type of entity; token matches cards and banks too.',
       },
-      entity_id: { type: 'string', maxLength: 400, description: 'Only the entity with this id.' },
+      entity_id: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 400,
+        description: 'Only the entity with this id.',
+      },
       start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
       end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
       ...pageInput(10_000),
@@ -43,9 +51,10 @@ export const listLogs = operation({
   },
   columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
-  async run(context, input) {
+  check: dateConditions,
+  async run(context, input, dates) {
     const page = { page: input.page ?? 1, size: input.size ?? 20 }
-    const and = [...entityConditions(input), ...dateConditions(input)]
+    const and = [...entityConditions(input), ...dates]
     const where = and.length === 0 ? {} : { where: { and } }
     const { records, total } = await context.store.find('log', context.caller.tenant, { ...page, ...where })
     return listOf(records.map(viewLog), total, page)
@@ -84,15 +93,16 @@ function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Con
   return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
 }
 
-function dateConditions({ start_date, end_date }: LogFilters): Condition[] {
-  const from = readDate('start_date', start_date)
-  const below = readDate('end_date', end_date)
+/** @throws CofferError `validation` naming each date that is none. */
+function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
+  const errors: PropertyErrors = {}
+  const read = (property: string, text: string | undefined) =>
+    text === undefined ? undefined : collect(errors, property, () => parseLogDate(text))
+  const from = read('start_date', start_date)
+  const below = read('end_date', end_date)
+  refuseErrors(errors)
   if (from === undefined && below === undefined) return []
   return [
     { range: 'created', ...(from === undefined ? {} : { from }), ...(below === undefined ? {} : { below }) },
   ]
-}
-
-function readDate(property: string, text: string | undefined): number | undefined {
-  return text === undefined ? undefined : about(property, () => parseLogDate(text))
 }

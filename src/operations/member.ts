@@ -4,6 +4,7 @@ import { CofferError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../store/store.js'
 import { operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
+import { filterBy } from './schema.js'
 import { leaveTenant } from './user.js'
 
 const RECORDS_PER_PAGE = 1000
@@ -20,12 +21,7 @@ export const listMembers = operation({
   input: {
     type: 'object',
     properties: {
-      user_id: {
-        type: 'array',
-        items: { type: 'string' },
-        maxItems: 100,
-        description: 'Only the membership of this user.',
-      },
+      user_id: filterBy('Only the membership of this user.'),
       ...pageInput(50),
     },
     additionalProperties: true,

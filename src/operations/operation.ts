@@ -4,6 +4,7 @@
  */
 import type { Expressions } from '../domain/expression.js'
 import type { Permission } from '../domain/permissions.js'
+import type { Lenient } from '../domain/present.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Durability, Random, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
@@ -53,6 +54,14 @@ export interface Session {
   perform(caller: Caller, definition: AnyOperation, input: Record<string, unknown>): Promise<unknown>
 }
 
+/** What judges an input in itself is given, besides the input: nothing that is stored. */
+export interface CheckTools {
+  /** The expression language; loaded when first asked for. */
+  expressions(): Promise<Expressions>
+  /** ms since the epoch. */
+  now(): Promise<number>
+}
+
 /** An answer that names something which existed before: it is 200 where creating would have been 201. */
 export class Existing<T> {
   readonly result: T
@@ -61,7 +70,7 @@ export class Existing<T> {
   }
 }
 
-export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown> {
+export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown, Checked = unknown> {
   /** `noun verb`: the command's words, the operation's id and its name in logs. */
   readonly name: string
   /** One sentence for lists of commands and routes. */
@@ -87,22 +96,28 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown>
   readonly destroys?: string
   /** The record written for each entity reached; absent where reading leaves no trace by design. */
   readonly log?: LogEntry
+  /**
+   * Judges what no schema can say but is right or wrong whatever is stored. Its complaints and the schema's are one
+   * answer, before anything is looked up; what the schema refused is missing from the input. The result goes to `run`.
+   * @throws CofferError `validation`
+   */
+  check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   /** The work, all of it in one transaction. */
-  run?(context: Context, input: Infer<I>): Promise<Out | Existing<Out>>
+  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Out | Existing<Out>>
   /** Instead of `run`, for what takes several transactions. */
-  runDetached?(session: Session, input: Infer<I>): Promise<Out>
+  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Out>
 }
 
 /** A declaration with its handler's input typed from its schema. */
-export function operation<const I extends ObjectSchema, Out>(
-  definition: Operation<I, Out>,
-): Operation<I, Out> {
+export function operation<const I extends ObjectSchema, Out, Checked>(
+  definition: Operation<I, Out, Checked>,
+): Operation<I, Out, Checked> {
   return definition
 }
 
 /** Any operation, for what treats them all alike. */
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
-export type AnyOperation = Operation<any, unknown>
+export type AnyOperation = Operation<any, unknown, any>
 
 /** Method, path and the path's parameters, as `route` spells them. */
 export interface Route {

@@ -1,19 +1,20 @@
 /**
- * The only way to run an operation: authorize, validate, run, log. Four steps, no hooks. It cannot know whether a
+ * The only way to run an operation: authorize, check, run, log. Four steps, no hooks. It cannot know whether a
  * command, a request or a reactor asked.
  */
 
 import { formatDate } from '../domain/dates.js'
 import type { Expressions } from '../domain/expression.js'
+import { collect, refuseErrors } from '../domain/property-errors.js'
 import type { LogRecord } from '../domain/records.js'
-import { CofferError } from '../errors.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Random, Store, StoreReader, StoreWriter } from '../store/store.js'
 import type { KnownCallers } from './authenticate.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
 import { type AnyOperation, type Context, Existing, type LogEntry, type Session } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
-import type { ObjectSchema } from './schema.js'
+import { completeValue, keepFitting } from './schema.js'
 
 /** The effects that operations are given. */
 export interface Host {
@@ -40,25 +41,29 @@ export interface Outcome {
   result: unknown
 }
 
+type Input = Record<string, unknown>
+
 /**
- * Runs `definition` for `caller` in one transaction, log records included.
+ * Runs `definition` for `caller` in one transaction, log records included. `misspelled`: what the door could not read
+ * of the input, which is refused together with what is wrong with the rest.
  * @throws CofferError `forbidden`, `validation`, and whatever the operation itself refuses.
  */
 export async function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
-  input: Record<string, unknown>,
+  input: Input,
   traceId: string,
+  misspelled: Readonly<PropertyErrors> = {},
 ): Promise<Outcome> {
   authorize(caller, definition)
-  const complete = completeInput(definition.input, input)
-  host.validate(definition, complete)
+  const complete = completeValue(definition.input, input) as Input
+  const checked = await checkInput(host, definition, complete, misspelled)
   const session = createSession(host, caller, definition, traceId)
   const out =
     definition.runDetached === undefined
-      ? await session.inUnit((context) => definition.run!(context, complete))
-      : await definition.runDetached(session, complete)
+      ? await session.inUnit((context) => definition.run!(context, complete, checked))
+      : await definition.runDetached(session, complete, checked)
   const isExisting = out instanceof Existing
   return { status: isExisting ? 200 : definition.success, result: isExisting ? out.result : out }
 }
@@ -92,17 +97,30 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
   throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
 }
 
-/** Defaults filled in; null for something optional taken for absent, unless the schema gives null a meaning. */
-function completeInput({ properties = {}, required = [] }: ObjectSchema, input: Record<string, unknown>) {
-  const complete: Record<string, unknown> = { ...input }
-  for (const name in properties) {
-    const schema = properties[name]!
-    const isNullAbsent = complete[name] === null && !schema.nullable && !required.includes(name)
-    if (!isNullAbsent && complete[name] !== undefined) continue
-    if (name in complete) delete complete[name]
-    if ('default' in schema) complete[name] = schema.default
+/**
+ * Says everything that is wrong with the input in itself: what the door could not read, what the schema refuses, what
+ * the operation's `check` does. Of one property only the first of these is told: the rest rests on it.
+ */
+async function checkInput(
+  host: Host,
+  definition: AnyOperation,
+  input: Input,
+  misspelled: Readonly<PropertyErrors>,
+): Promise<unknown> {
+  const refused: PropertyErrors = {}
+  collect(refused, '', () => host.validate(definition, input))
+  const errors = { ...refused, ...misspelled }
+  const isFit = Object.keys(errors).length === 0
+  const tools = { expressions: host.expressions, now: () => host.store.read(async ({ now }) => now) }
+  let checked: unknown
+  try {
+    checked = await definition.check?.(isFit ? input : keepFitting(definition.input, input), tools)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.errors === undefined) throw error
+    refuseErrors({ ...errors, ...error.errors, ...errors })
   }
-  return complete
+  refuseErrors(errors)
+  return checked
 }
 
 interface ReachedEntity {

@@ -5,7 +5,7 @@ import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import { applicationCaller } from './authenticate.js'
 import type { Caller } from './caller.js'
-import { detokenize } from './detokenize.js'
+import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
 import { type Context, operation, type Session } from './operation.js'
 import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
@@ -45,9 +45,10 @@ export const react = operation({
   columns: ['raw', 'tokens'],
   examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
   log: { operation: 'react', message: 'Reactor invoked' },
-  async runDetached(session, input): Promise<ReactorResponse> {
+  check: ({ args }, tools) => findExpressions(args, tools),
+  async runDetached(session, input, found): Promise<ReactorResponse> {
     // Both units only note what was used and run; tokens are created, and synced, in one of their own.
-    const prepared = await session.inUnit((context) => prepare(context, session, input), 'soon')
+    const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
     const { invocation, actor, settings } = prepared
     const reactors = await session.reactors(settings)
     const run = await reactors.run(invocation)
@@ -74,13 +75,14 @@ async function prepare(
   context: Context,
   session: Session,
   { id, args = {} }: { id: string; args?: Record<string, unknown> },
+  found: FoundExpressions,
 ): Promise<Prepared> {
   const reactor = await requireReactor(context, id)
   const formula = await requireFormulaOf(context, reactor)
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const detokenized = await detokenize(context, args)
+  const detokenized = await detokenize(context, args, found)
   const bound = application === undefined ? undefined : boundCaller(context, application)
   return {
     actor: bound ?? context.caller,

@@ -3,6 +3,7 @@ import { CofferError } from '../errors.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from './association.js'
 import type { Caller } from './caller.js'
 import type { AnyOperation, Session } from './operation.js'
+import { authorize } from './perform.js'
 import type { ClientCall } from './reactor-runtime.js'
 import { searchTokens } from './search.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from './token.js'
@@ -51,6 +52,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
   return async (name, args) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
+    authorize(application, call.definition)
     return session.perform(application, call.definition, call.read(args))
   }
 }
@@ -67,7 +69,7 @@ function readBody(body: unknown): Input {
 /** One id or type may stand for a list of one. */
 function readQuery(query: unknown): Input {
   const input = query === undefined || query === null ? {} : readBody(query)
-  for (const name of ['id', 'type']) if (typeof input[name] === 'string') input[name] = [input[name]]
+  for (const name of ['id', 'type', 'types']) if (typeof input[name] === 'string') input[name] = [input[name]]
   return input
 }
 

@@ -1,13 +1,17 @@
 /** Reactors: formulas set up with a configuration, and an application to act as. Invoking one stands in `react`. */
 import { castConfiguration, toTexts } from '../domain/contract.js'
 import { MAX_ELEMENTS, MAX_NAME_LENGTH, matchesName } from '../domain/formula.js'
+import type { Lenient } from '../domain/present.js'
+import { addError, collect, refuseErrors } from '../domain/property-errors.js'
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../domain/records.js'
-import { CofferError, invalid } from '../errors.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
 import { findFormula } from './formula.js'
+import { nameFilter } from './formula-input.js'
 import { type Context, operation } from './operation.js'
 import { listOf, pageInput } from './page.js'
 import { removeRuns } from './reactor-log.js'
 import { findRecords } from './scan.js'
+import { filterBy } from './schema.js'
 
 const COLUMNS = ['id', 'name', 'formula.name', 'application.name', 'created_at']
 
@@ -38,6 +42,20 @@ const body = {
   application: reference('Whom its client acts as, as JSON: {"id":"…"}.'),
 } as const
 
+/** What says what runs, or how, and is not there yet; dropped, something else would run than was asked for. */
+const UNSUPPORTED = [
+  'code',
+  'runtime',
+  'image',
+  'dependencies',
+  'resolutions',
+  'permissions',
+  'resources',
+  'timeout',
+  'async',
+  'warm_concurrency',
+]
+
 const log = { operation: 'read', message: 'Reactor retrieved' } as const
 
 export const createReactor = operation({
@@ -55,14 +73,14 @@ export const createReactor = operation({
   columns: COLUMNS,
   examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
   log: { operation: 'create', message: 'Reactor created' },
+  check: checkBody,
   async run(context, input) {
     const formula = await findFormula(context.store, context.caller.tenant, input.formula.id)
-    if (formula === undefined) throw invalid('formula.id', 'is no formula that there is')
     const record: ReactorRecord = {
       id: context.createUuid(),
       tenant_id: (await context.tenant()).id,
       name: input.name,
-      formula_id: formula.id,
+      formula_id: input.formula.id,
       ...(await readBody(context, formula, input)),
       created_by: context.caller.actor.id,
       created_at: context.date,
@@ -82,13 +100,8 @@ export const listReactors = operation({
   input: {
     type: 'object',
     properties: {
-      id: {
-        type: 'array',
-        items: { type: 'string' },
-        maxItems: 100,
-        description: 'Only the reactor with this id.',
-      },
-      name: { type: 'string', maxLength: MAX_NAME_LENGTH, description: 'Part of the name; * is any text.' },
+      id: filterBy('Only the reactor with this id.'),
+      name: nameFilter,
       ...pageInput(100),
     },
     additionalProperties: true,
@@ -140,6 +153,7 @@ export const updateReactor = operation({
   columns: COLUMNS,
   examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
+  check: checkBody,
   async run(context, input) {
     const { application_id: _, ...before } = await requireReactor(context, input.id)
     const formula = await requireFormulaOf(context, before)
@@ -207,18 +221,38 @@ interface ReactorInput {
   application?: { id: string }
 }
 
-/** @throws CofferError `validation` for an application or a configuration that does not fit. */
+/** @throws CofferError `validation` for what no formula takes. */
+function checkBody(input: Lenient<ReactorInput>): void {
+  const errors: PropertyErrors = {}
+  const given: Readonly<Record<string, unknown>> = { ...input }
+  for (const name of UNSUPPORTED.filter((each) => (given[each] ?? undefined) !== undefined))
+    addError(errors, name, 'is not supported here: a reactor runs the code of its formula')
+  for (const [name, value] of Object.entries(input.configuration ?? {})) {
+    if (typeof value === 'object' && value !== null)
+      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
+  }
+  refuseErrors(errors)
+}
+
+/** @throws CofferError `validation` for a formula that is not there, an application or a configuration that does not fit. */
 async function readBody(
   context: Context,
-  formula: FormulaRecord,
+  formula: FormulaRecord | undefined,
   { configuration = {}, application }: ReactorInput,
 ): Promise<Pick<ReactorRecord, 'configuration' | 'application_id'>> {
-  const texts = toTexts(castConfiguration(formula.configuration, configuration))
-  if (application === undefined) return { configuration: texts }
-  const bound = await context.store.get('application', context.caller.tenant, application.id)
-  if (bound === undefined || bound.type === 'management')
-    throw invalid('application.id', 'is no public or private application that there is')
-  return { configuration: texts, application_id: bound.id }
+  const errors: PropertyErrors = {}
+  if (formula === undefined) addError(errors, 'formula.id', 'is no formula that there is')
+  const contract = formula?.configuration
+  const values =
+    contract && collect(errors, 'configuration', () => castConfiguration(contract, configuration))
+  const bound = application && (await context.store.get('application', context.caller.tenant, application.id))
+  if (application !== undefined && (bound === undefined || bound.type === 'management'))
+    addError(errors, 'application.id', 'is no public or private application that there is')
+  refuseErrors(errors)
+  return {
+    configuration: toTexts(values ?? {}),
+    ...(bound === undefined ? {} : { application_id: bound.id }),
+  }
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<ReactorView> {

@@ -2,12 +2,16 @@
  * The subset of JSON Schema that operations declare their input in, the TypeScript type of each schema, and how a
  * value of it is read from text (a flag, a query parameter). Small on purpose: every reader must know all of it.
  */
+import { isObject } from '../domain/json.js'
 
 /** What every schema may say besides its type; none of it changes what is valid but `nullable`. */
 interface Notes {
   description?: string
-  /** null is a value of its own here; elsewhere null for something optional means that it was left out. */
-  nullable?: true
+  /**
+   * Whether null is a value of its own here (true) or refused (false). Where nothing is said, null for something
+   * optional means that it was left out.
+   */
+  nullable?: boolean
   /** Never required as an argument, asked for with a masked prompt, kept out of every log. */
   sensitive?: true
   /** The flag's name where it is not the property's: the singular of an array. */
@@ -49,7 +53,13 @@ export interface ObjectSchema extends Notes {
   /** One of these has to be given; a person who gave none is asked for the first. Whoever runs the operation checks. */
   needsOneOf?: readonly string[]
   additionalProperties: boolean | Schema
+  minProperties?: number
   maxProperties?: number
+}
+
+/** A filter of a list: what is kept may have any of the values. An empty one would be a filter that nobody meant. */
+export function filterBy(description: string) {
+  return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
 }
 
 /** Any JSON. */
@@ -112,6 +122,49 @@ export function readText(schema: Schema, text: string): unknown {
   if (schema.type !== 'integer' && schema.type !== 'number') return text
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
+}
+
+/** `value` with defaults filled in, and without null for what is optional, where null has no meaning; at every depth. */
+export function completeValue(schema: Schema, value: unknown): unknown {
+  if (schema.type === 'array' && schema.items.type === 'object' && Array.isArray(value))
+    return value.map((item) => completeValue(schema.items, item))
+  if (schema.type !== 'object' || !isObject(value)) return value
+  const { properties = {}, required = [] } = schema
+  const complete = { ...value }
+  for (const name in properties) {
+    const property = properties[name]!
+    const isNullAbsent =
+      complete[name] === null && property.nullable === undefined && !required.includes(name)
+    if (!isNullAbsent && complete[name] !== undefined) {
+      complete[name] = completeValue(property, complete[name])
+      continue
+    }
+    if (name in complete) delete complete[name]
+    if ('default' in property) complete[name] = property.default
+  }
+  return complete
+}
+
+/** `value` without each part that is not of the type that its schema says; in an array undefined stands for it. */
+export function keepFitting(schema: Schema, value: unknown): unknown {
+  if (schema.type === undefined || (value === null && schema.nullable)) return value
+  if (schema.type === 'array') {
+    const isFit = Array.isArray(value) && value.length <= schema.maxItems
+    return isFit ? value.map((item) => keepFitting(schema.items, item)) : undefined
+  }
+  if (schema.type === 'object') {
+    if (!isObject(value)) return undefined
+    const { properties = {}, additionalProperties: others } = schema
+    const keep = (name: string, item: unknown) => {
+      if (Object.hasOwn(properties, name)) return keepFitting(properties[name]!, item)
+      return typeof others === 'object' ? keepFitting(others, item) : item
+    }
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, keep(name, item)]))
+  }
+  if (schema.type === 'string' && schema.enum !== undefined)
+    return schema.enum.includes(value as string) ? value : undefined
+  const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type
+  return isOfType ? value : undefined
 }
 
 function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {

@@ -1,14 +1,18 @@
 /** Token search: from the tree of a query to a condition over what tokens can be looked up by. */
+import { decideTransform } from '../domain/access.js'
 import { parseLogDate } from '../domain/dates.js'
+import { collect, refuseErrors } from '../domain/property-errors.js'
 import {
   type EqualsTerm,
   MAX_QUERY_LENGTH,
   parseSearchQuery,
   type RangeTerm,
   type SearchQuery,
+  type SearchTerm,
 } from '../domain/search-query.js'
+import { settingOf } from '../domain/settings.js'
 import { metadataLookup, searchLookup } from '../domain/token-lookups.js'
-import { CofferError } from '../errors.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Condition } from '../store/store.js'
 import { type Context, operation } from './operation.js'
 import { pageInput } from './page.js'
@@ -25,7 +29,8 @@ export const searchTokens = operation({
     'Terms are field:value, joined by AND, OR, NOT (also ! and -) and parentheses; values with spaces in quotes.',
     'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
     'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day. A date without',
-    'a time stands for the whole day, in UTC.',
+    'a time stands for the whole day, in UTC. With the setting search.masked_data false, data and fingerprint match',
+    'only tokens whose data you may see in the clear.',
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
@@ -48,12 +53,27 @@ export const searchTokens = operation({
     `coffer token search --query 'container:/pii/* AND created_at:[2030-01-01 TO *]'`,
   ],
   log: { operation: 'read', message: 'Token retrieved' },
-  async run(context, input) {
-    const query = parseSearchQuery(input.query ?? '')
+  check: ({ query = '' }) => checkQuery(query),
+  async run(context, input, query) {
     const conditions = query === undefined ? [] : [await toCondition(context, query)]
     return listTokensWhere(context, conditions, input, ['token:search'])
   },
 })
+
+/** The query, of which every date can be read. @throws CofferError `validation` */
+function checkQuery(text: string): SearchQuery | undefined {
+  const query = parseSearchQuery(text)
+  const errors: PropertyErrors = {}
+  for (const term of query === undefined ? [] : listTerms(query))
+    if (term.kind === 'range') collect(errors, 'query', () => toRange(term))
+  refuseErrors(errors)
+  return query
+}
+
+function listTerms(query: SearchQuery): SearchTerm[] {
+  if ('parts' in query) return query.parts.flatMap(listTerms)
+  return query.kind === 'not' ? listTerms(query.part) : [query]
+}
 
 async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {
   if (query.kind === 'equals') return toLookup(context, query)
@@ -66,10 +86,27 @@ async function toCondition(context: Context, query: SearchQuery): Promise<Condit
 
 async function toLookup(context: Context, { field, value }: EqualsTerm): Promise<Condition> {
   if (field === 'id') return { ids: [value] }
-  if (field === 'data') return searchLookup(value)
+  if (field === 'data') return whereRevealed(context, searchLookup(value))
+  if (field === 'fingerprint') return whereRevealed(context, { field, value })
   if (field.startsWith(METADATA)) return metadataLookup(field.slice(METADATA.length), value)
   if (field !== 'container') return { field, value }
   return value.endsWith('*') ? startingWith(context, value.slice(0, -1)) : { field, value }
+}
+
+/**
+ * `told` as far as it may be told: where the vault's setting says so, of no token whose data the caller would not be
+ * shown. Of such a token the answer is always no, so that its negation tells nothing either.
+ */
+async function whereRevealed(context: Context, told: Condition): Promise<Condition> {
+  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const { grants } = context.caller
+  if (settingOf(values, 'search.masked_data') || grants === undefined) return told
+  const revealed: Condition[] = []
+  await forEachContainerSet(context, ({ id, containers }) => {
+    if (decideTransform(grants, 'token:read', containers) === 'reveal')
+      revealed.push({ field: 'containers', value: id })
+  })
+  return { and: [told, { or: revealed }] }
 }
 
 /** Containers on and below a path have a look-up of their own; any other beginning is found through the sets in use. */

@@ -1,5 +1,7 @@
 /** The caller's own tenant: read, update, delete, and what is used of it. */
+import { about } from '../domain/property-errors.js'
 import type { TenantRecord } from '../domain/records.js'
+import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../domain/tenant-name.js'
 import { TOKEN_TYPE_NAMES } from '../domain/token-types.js'
 import type { StoreReader, StoreWriter } from '../store/store.js'
 import { removePeople } from './member.js'
@@ -45,7 +47,12 @@ export const updateTenant = operation({
   input: {
     type: 'object',
     properties: {
-      name: { type: 'string', minLength: 1, maxLength: 200, description: 'What people call it.' },
+      name: {
+        type: 'string',
+        minLength: 1,
+        maxLength: MAX_TENANT_NAME_LENGTH,
+        description: 'What people call it.',
+      },
       settings: {
         type: 'object',
         properties: {
@@ -61,6 +68,9 @@ export const updateTenant = operation({
   columns: COLUMNS,
   examples: [`coffer tenant update --name staging --settings '{"deduplicate_tokens":"true"}'`],
   log: { operation: 'update', message: 'Tenant updated' },
+  check: ({ name }) => {
+    if (name !== undefined) about('name', () => checkTenantName(name))
+  },
   async run(context, { name, settings }) {
     const before = await context.tenant()
     const record: TenantRecord = {

@@ -7,6 +7,7 @@ import { CofferError } from '../errors.js'
 import type { Condition } from '../store/store.js'
 import type { Context, LogEntry } from './operation.js'
 import { type List, listOf } from './page.js'
+import { type TokenFilters, wantedTypes } from './token-input.js'
 
 const SETS_PER_PAGE = 1000
 
@@ -77,16 +78,13 @@ export function viewWritten(record: TokenRecord, transform: Transform): TokenVie
 }
 
 /** What the filters of a list ask for. */
-export function filterConditions(filters: {
-  id?: string[]
-  type?: string[]
-  metadata?: Record<string, string>
-}): Condition[] {
-  const { id, type, metadata = {} } = filters
+export function filterConditions(filters: TokenFilters): Condition[] {
+  const { id, metadata = {} } = filters
+  const types = wantedTypes(filters)
   const ids = id === undefined ? [] : [{ ids: id }]
-  const types = type === undefined ? [] : [{ or: type.map((value) => ({ field: 'type', value })) }]
+  const anyType = types === undefined ? [] : [{ or: types.map((value) => ({ field: 'type', value })) }]
   const notes = Object.entries(metadata).map(([key, value]) => metadataLookup(key, value))
-  return [...ids, ...types, ...notes]
+  return [...ids, ...anyType, ...notes]
 }
 
 /**

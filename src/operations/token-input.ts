@@ -1,7 +1,8 @@
 /** What callers say about tokens: the pieces of input schemas that several operations share. */
+import type { Lenient } from '../domain/present.js'
 import { TOKEN_TYPE_NAMES } from '../domain/token-types.js'
-
-const MOST_FILTER_VALUES = 100
+import { invalid } from '../errors.js'
+import { filterBy } from './schema.js'
 
 /** What a terminal's table shows of tokens. */
 export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
@@ -60,7 +61,7 @@ export const createAttributes = {
 /** The attributes of an update request: null means something in each that may be null. */
 export const updateAttributes = {
   ...contents,
-  containers: { ...contents.containers, nullable: true },
+  containers: { ...contents.containers, nullable: false },
   search_indexes: { ...contents.search_indexes, nullable: true },
   fingerprint_expression: { ...contents.fingerprint_expression, nullable: true },
   deduplicate_token: { ...contents.deduplicate_token, nullable: true },
@@ -76,17 +77,36 @@ export const updateAttributes = {
 
 /** Filters of a list of tokens. */
 export const tokenFilters = {
-  id: {
-    type: 'array',
-    items: { type: 'string' },
-    maxItems: MOST_FILTER_VALUES,
-    description: 'Only the token with this id.',
+  id: filterBy('Only the token with this id.'),
+  type: filterBy('Only tokens of this type.'),
+  types: filterBy('Only tokens of these types, separated by commas.'),
+  metadata: {
+    ...metadata,
+    minProperties: 1,
+    description: 'Only tokens with this metadata, also as JSON; case does not count in the value.',
   },
-  type: {
-    type: 'array',
-    items: { type: 'string' },
-    maxItems: MOST_FILTER_VALUES,
-    description: 'Only tokens of this type.',
-  },
-  metadata: { ...metadata, description: 'Only tokens with this metadata; case does not count in the value.' },
 } as const
+
+/** @throws CofferError `validation` for types with nothing between two commas. */
+export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>>): void {
+  if (types.some((text) => text !== undefined && splitTypes(text).includes('')))
+    throw invalid('types', 'must be types separated by commas')
+}
+
+export interface TokenFilters {
+  id?: string[]
+  type?: string[]
+  types?: string[]
+  metadata?: Record<string, string>
+}
+
+/** Every type that a list is filtered by; undefined where it is by none. */
+export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {
+  return type === undefined && types === undefined
+    ? undefined
+    : [...(type ?? []), ...(types ?? []).flatMap(splitTypes)]
+}
+
+function splitTypes(text: string): string[] {
+  return text.split(',').map((type) => type.trim())
+}

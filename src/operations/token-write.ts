@@ -1,37 +1,53 @@
 /** Writing tokens: the one way a token comes to be, whichever operation asked for it, and the one way it changes. */
 import { stricterTransform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
-import { patchToken, prepareToken, type TokenDraft, type TokenView } from '../domain/token.js'
+import {
+  checkPatch,
+  patchToken,
+  prepareToken,
+  type TokenDraft,
+  type TokenRules,
+  type TokenView,
+} from '../domain/token.js'
 import { invalid } from '../errors.js'
 import { purgeToken } from './expiry.js'
-import { type Context, Existing } from './operation.js'
+import { type CheckTools, type Context, Existing } from './operation.js'
 import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
 
 const ID_DRAWS = 10
 /** Of the data of a token, after merging. */
 const LARGEST_DATA = 4 * 1024 * 1024
 
+/** Judges create-token attributes, which needs no right yet. @throws CofferError `validation` */
+export async function checkNewToken(
+  input: Readonly<Record<string, unknown>>,
+  tools: CheckTools,
+): Promise<TokenDraft> {
+  return prepareToken(input, await readRules(input, tools))
+}
+
+/** Judges update-token attributes, whatever token they are for. @throws CofferError `validation` */
+export async function checkTokenPatch(
+  patch: Readonly<Record<string, unknown>>,
+  tools: CheckTools,
+): Promise<void> {
+  return checkPatch(patch, await readRules(patch, tools))
+}
+
+/** Nothing but an expiry is judged by the time, which takes a read of the store. */
+async function readRules(
+  { expires_at }: Readonly<Record<string, unknown>>,
+  { expressions, now }: CheckTools,
+): Promise<TokenRules> {
+  const isTimed = expires_at !== undefined && expires_at !== null
+  return { expressions: await expressions(), now: isTimed ? await now() : 0 }
+}
+
 /**
- * Creates a token from create-token attributes, or answers with the one that it would duplicate.
- * @throws CofferError `validation`, `forbidden`, `conflict`
+ * Creates the token of a checked `draft`, or answers with the one that it would duplicate.
+ * @throws CofferError `forbidden`, `conflict`
  */
 export async function createFrom(
-  context: Context,
-  input: Readonly<Record<string, unknown>>,
-): Promise<TokenView | Existing<TokenView>> {
-  return createToken(context, await prepareFrom(context, input))
-}
-
-/** The first half of {@link createFrom}, which needs no right yet. @throws CofferError `validation` */
-export async function prepareFrom(
-  context: Context,
-  input: Readonly<Record<string, unknown>>,
-): Promise<TokenDraft> {
-  return prepareToken(input, { expressions: await context.expressions(), now: context.now })
-}
-
-/** The second half. @throws CofferError `forbidden`, `conflict` */
-export async function createToken(
   context: Context,
   draft: TokenDraft,
 ): Promise<TokenView | Existing<TokenView>> {
@@ -57,7 +73,7 @@ export async function createToken(
 }
 
 /**
- * Applies a merge patch, or answers with the token that the result would duplicate and leaves this one as it was.
+ * Applies a checked merge patch, or answers with the token that the result would duplicate and leaves this one as it was.
  * @throws CofferError `validation`, `forbidden`
  */
 export async function updateFrom(
@@ -66,11 +82,12 @@ export async function updateFrom(
   patch: Readonly<Record<string, unknown>>,
 ): Promise<TokenView> {
   const transform = requireTransform(context, 'token:update', before.containers)
+  const containers = (patch.containers as string[] | undefined) ?? before.containers
+  const after = requireTransform(context, 'token:update', containers)
   const draft = await patchToken(before, patch, {
     expressions: await context.expressions(),
     now: context.now,
   })
-  const after = requireTransform(context, 'token:update', draft.record.containers)
   const fingerprint = await fingerprintOf(context, draft)
   if (await isDeduplicated(context, draft)) {
     const original = await findByFingerprint(context, fingerprint, before.id)

@@ -10,9 +10,16 @@ import {
   requireToken,
   requireTransform,
 } from './token-access.js'
-import { createAttributes, TOKEN_COLUMNS, tokenFilters, tokenId, updateAttributes } from './token-input.js'
+import {
+  checkFilters,
+  createAttributes,
+  TOKEN_COLUMNS,
+  tokenFilters,
+  tokenId,
+  updateAttributes,
+} from './token-input.js'
 import { removeLinks } from './token-links.js'
-import { createFrom, updateFrom } from './token-write.js'
+import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
 
 export const createToken = operation({
   name: 'token create',
@@ -36,7 +43,8 @@ export const createToken = operation({
     `coffer token create --type token --data '{"name":"Ada"}' --mask '{"name":"{{ data.name | slice: 0 }}…"}'`,
   ],
   log: { operation: 'create', message: 'Token created' },
-  run: (context, input) => createFrom(context, input),
+  check: checkNewToken,
+  run: (context, _, draft) => createFrom(context, draft),
 })
 
 export const listTokens = operation({
@@ -49,6 +57,7 @@ export const listTokens = operation({
   columns: TOKEN_COLUMNS,
   examples: ['coffer token list', 'coffer token list --type card --metadata customer=42 --size 50'],
   log: { operation: 'read', message: 'Token retrieved' },
+  check: checkFilters,
   run: (context, input) => listTokensWhere(context, filterConditions(input), input),
 })
 
@@ -92,6 +101,7 @@ export const updateToken = operation({
     `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update my-token`,
   ],
   log: { operation: 'update', message: 'Token updated' },
+  check: checkTokenPatch,
   run: async (context, input) => updateFrom(context, await requireToken(context, input.id), input),
 })
 

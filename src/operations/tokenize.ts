@@ -1,7 +1,9 @@
 /** Tokenize: any JSON in, the same JSON out with tokens in the place of values. */
-import { CofferError } from '../errors.js'
-import { type Context, Existing, operation } from './operation.js'
-import { createFrom } from './token-write.js'
+import { collectBelow, isFull, refuseErrors } from '../domain/property-errors.js'
+import type { TokenDraft } from '../domain/token.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
+import { type CheckTools, Existing, operation } from './operation.js'
+import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
 
@@ -26,18 +28,34 @@ export const tokenize = operation({
     `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,
   ],
   log: { operation: 'create', message: 'Token created' },
-  run: (context, input) => tokenizeValue(context, input.payload),
+  check: ({ payload = null }, tools) => checkPayload(payload, tools),
+  run: (context, { payload }, drafts) => {
+    const left = drafts.values()
+    return replaceValues(payload, '', async () => {
+      const created = await createFrom(context, left.next().value!)
+      return created instanceof Existing ? created.result : created
+    })
+  },
 })
 
-/** Throws before anything is created when there is too much; a failure on the way undoes the whole unit of work. */
-export async function tokenizeValue(context: Context, payload: unknown): Promise<unknown> {
+/** Every token that the payload asks for, in the order in which they stand there. @throws CofferError `validation` */
+async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
   if (countTokens(payload) > MOST_TOKENS) {
     throw new CofferError(
       'validation',
       `At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`,
     )
   }
-  return replaceValues(context, payload, '')
+  const drafts: TokenDraft[] = []
+  const errors: PropertyErrors = {}
+  await replaceValues(payload, '', async (request, path) => {
+    if (isFull(errors)) refuseErrors(errors)
+    const draft = await collectBelow(errors, path, () => checkNewToken(request, tools))
+    if (draft !== undefined) drafts.push(draft)
+    return {}
+  })
+  refuseErrors(errors)
+  return drafts
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {
@@ -52,36 +70,23 @@ function countTokens(value: unknown): number {
   return Object.values(value).reduce<number>((sum, item) => sum + countTokens(item), 0)
 }
 
+/** Gives what stands in the place of a token request; of a value that was none, its `id` does. */
+type Replace = (request: Record<string, unknown>, path: string) => Promise<{ id?: string }>
+
 /** `path` is how complaints name the place: `card.data.number`, `[2]`. */
-async function replaceValues(context: Context, value: unknown, path: string): Promise<unknown> {
+async function replaceValues(value: unknown, path: string, replace: Replace): Promise<unknown> {
   if (value === null) return null
-  if (typeof value !== 'object') return (await createAt(context, { type: 'token', data: value }, path)).id
+  if (typeof value !== 'object') return (await replace({ type: 'token', data: value }, path)).id
   if (Array.isArray(value)) {
     const items: unknown[] = []
     for (const [index, item] of value.entries())
-      items.push(await replaceValues(context, item, `${path}[${index}]`))
+      items.push(await replaceValues(item, `${path}[${index}]`, replace))
     return items
   }
-  if (isTokenRequest(value)) return createAt(context, value, path)
+  if (isTokenRequest(value)) return replace(value, path)
   const entries: [string, unknown][] = []
   for (const [name, item] of Object.entries(value)) {
-    entries.push([name, await replaceValues(context, item, path === '' ? name : `${path}.${name}`)])
+    entries.push([name, await replaceValues(item, path === '' ? name : `${path}.${name}`, replace)])
   }
   return Object.fromEntries(entries)
-}
-
-async function createAt(context: Context, request: Record<string, unknown>, path: string) {
-  try {
-    const created = await createFrom(context, request)
-    return created instanceof Existing ? created.result : created
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.errors === undefined || path === '') throw error
-    const errors = Object.entries(error.errors).map(
-      ([name, messages]) => [`${path}.${name}`, messages] as const,
-    )
-    throw new CofferError(error.code, `${path}.${error.message}`, {
-      cause: error,
-      errors: Object.fromEntries(errors),
-    })
-  }
 }

@@ -1,12 +1,12 @@
 /** The tenants of a vault, as its owner sees them all; an application never learns that there is another. */
-import { CofferError } from '../errors.js'
+import { about } from '../domain/property-errors.js'
+import { checkTenantName } from '../domain/tenant-name.js'
 import type { Store } from '../store/store.js'
 import type { Host } from './perform.js'
 import { type TenantView, viewTenant } from './tenant.js'
 import { createTenant, findTenant, type NewTenant } from './tenant-create.js'
 
 const TENANTS_PER_PAGE = 1000
-const LONGEST_NAME = 200
 
 /** Every tenant, newest first. */
 export async function listTenants(store: Store): Promise<TenantView[]> {
@@ -25,8 +25,7 @@ export async function addTenant(
   { store, createUuid }: Pick<Host, 'store' | 'createUuid'>,
   { name, keys }: Pick<NewTenant, 'name' | 'keys'>,
 ): Promise<TenantView> {
-  if (name.trim() === '' || name.length > LONGEST_NAME)
-    throw new CofferError('validation', `name: must have 1 to ${LONGEST_NAME} characters`)
+  about('name', () => checkTenantName(name))
   return viewTenant(await store.write((writer) => createTenant(writer, { name, keys, createUuid })))
 }
 

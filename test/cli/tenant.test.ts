@@ -67,6 +67,8 @@ t.test('refuses a name that is taken, empty or unknown', async (t) => {
     [['create', 'DEFAULT'], 5],
     [['create', ' '], 2],
     [['create', 'x'.repeat(201)], 2],
+    [['create', 'a\nb'], 2],
+    [['update', '--name', '\u3000'], 2],
     [['use', 'nobody'], 3],
   ] as const) {
     t.equal((await home.run(['tenant', ...words])).code, code, words.join(' ').slice(0, 20))

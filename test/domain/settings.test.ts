@@ -6,6 +6,8 @@ t.test('a setting is what was set, else its default', async (t) => {
   t.equal(settingOf({}, 'reactors.undeclared_args'), 'forward')
   t.equal(settingOf({ 'reactors.undeclared_args': 'strip' }, 'reactors.undeclared_args'), 'strip')
   t.equal(settingOf({}, 'tokens.included_monthly_active'), 0)
+  t.equal(settingOf({}, 'search.masked_data'), true)
+  t.equal(settingOf({ 'search.masked_data': false }, 'search.masked_data'), false)
   t.equal(settingOf({}, 'mail.url'), undefined)
   t.throws(() => requireSettingName('constructor'), { code: 'usage' })
 })
@@ -23,6 +25,9 @@ t.test('a setting takes what it may be and refuses the rest', async (t) => {
     ['tokens.included_monthly_active', '-1', undefined],
     ['tokens.included_monthly_active', '1e3', undefined],
     ['tokens.included_monthly_active', '9007199254740993', undefined],
+    ['search.masked_data', 'false', false],
+    ['search.masked_data', 'true', true],
+    ['search.masked_data', 'no', undefined],
     ['reactors.undeclared_args', 'strip', 'strip'],
     ['reactors.undeclared_args', 'Strip', undefined],
     ['reactors.time_limit_ms', '99', undefined],

@@ -416,10 +416,14 @@ t.test('the client acts for the bound application, in the vault, with its permis
     await svc.tokens.createAssociation(child.id, made.id)
     const read = await svc.tokens.retrieve(made.id)
     const listed = await svc.tokens.list({ type: 'token', metadata: { a: 'b' } })
+    const byTypes = await svc.tokens.list({ types: 'card, bank' })
+    const refused = []
+    for (const query of [{ types: 'card,' }, { type: '' }, { id: [''] }, { metadata: {} }, { metadata: 'x' }])
+      refused.push(await svc.tokens.list(query).catch((e) => e.status))
     const ids = await svc.tokenize({ x: 'y' }).catch((e) => e.status)
     await svc.tokens.delete(child.id)
     const gone = await svc.tokens.retrieve(child.id).catch((e) => [e.status, e.data.title])
-    return { raw: { made, found: found.pagination.total_items, children: children.data.map((c) => c.id === child.id), patched: patched.metadata, read: read.data, listed: listed.data.length, ids, gone } }
+    return { raw: { made, found: found.pagination.total_items, children: children.data.map((c) => c.id === child.id), patched: patched.metadata, read: read.data, listed: listed.data.length, byTypes: byTypes.data.length, refused, ids, gone } }
   }`
   const rules = [
     { priority: 1, container: '/pii/', transform: 'mask' as const, permissions: permissionsOf('private') },
@@ -434,6 +438,8 @@ t.test('the client acts for the bound application, in the vault, with its permis
     patched: { a: 'b' },
     read: { ssn: 'XXXXX6789' },
     listed: 1,
+    byTypes: 0,
+    refused: [400, 400, 400, 400, 400],
     ids: 403,
     gone: [404, 'Not Found'],
   })

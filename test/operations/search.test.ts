@@ -1,7 +1,8 @@
 /** Search, against a filter that looks at every token. */
 import fc from 'fast-check'
 import t from 'tap'
-import { openTestVault, START } from './vault.js'
+import { setSetting } from '../../src/operations/vault-settings.js'
+import { openTestVault, START, type TestVault } from './vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS = ['2030-01-15', '2030-01-16', '2030-01-17', '2030-01-18']
@@ -168,4 +169,77 @@ t.test('fingerprint, created_by and modified_by are found exactly', async (t) =>
   t.strictSame(await find(`created_by:${app.id}`), [made.id])
   t.strictSame(await find(`modified_by:${app.id}`), [other.id])
   t.strictSame(await find('container:/general/high'), [])
+})
+
+/** Pairs of tokens that differ in their data alone, one pair for each of the containers. */
+async function createTwins({ ask }: TestVault, containers: readonly string[][]): Promise<Token[]> {
+  const twins: Token[] = []
+  for (const [index, set] of containers.entries())
+    for (const data of ['left', 'right']) {
+      const input = { id: `${data}-${index}`, type: 'token', data, containers: set }
+      twins.push((await ask('token create', { ...input, search_indexes: ['{{ data }}'] })) as Token)
+    }
+  return twins
+}
+
+t.test('with search.masked_data false nobody learns of data that they are not shown', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const { app, ask, askAs, createApplication } = vault
+  const rule = (priority: number, container: string, transform: 'redact' | 'mask' | 'reveal') =>
+    ({ priority, container, transform, permissions: ['token:read', 'token:search'] }) as const
+  const { key } = await createApplication('private', {
+    rules: [rule(1, '/mask/', 'mask'), rule(2, '/redact/', 'redact'), rule(3, '/', 'reveal')].map((each) => ({
+      ...each,
+      permissions: [...each.permissions],
+    })),
+  })
+  const plain = await createApplication('private', { permissions: ['token:read', 'token:search'] })
+  const shown = [['/a/'], ['/']]
+  const hidden = [['/mask/'], ['/redact/a/'], ['/a/', '/mask/'], ['/redact/', '/mask/b/']]
+  const twins = await createTwins(vault, [...shown, ...hidden])
+  const find = async (query: string, as: string | undefined = key) => {
+    const input = { query, size: 100 }
+    const answer = as === '' ? await ask('token search', input) : await askAs(as, 'token search', input)
+    const { data, pagination } = answer as { data: Token[]; pagination: { total_items: number } }
+    t.equal(pagination.total_items, data.length, `the total of ${query} tells no more`)
+    return data.map(({ id }) => id)
+  }
+  t.equal((await find('data:left')).length, 6, 'true is what it is when nobody said')
+  await setSetting(app.store, 'search.masked_data', 'false')
+  t.strictSame(await find('data:left'), ['left-1', 'left-0'])
+  t.equal((await find('NOT data:left')).length, 10, 'of what is hidden, none is told apart')
+  t.strictSame(await find(`fingerprint:${twins[4]!.fingerprint}`), ['left-1', 'left-0'])
+  t.strictSame(await find('data:left', plain.key), [], 'plain permissions show masks')
+  t.equal((await find('!data:left', plain.key)).length, 12)
+  t.equal((await find('data:left', '')).length, 6, 'the owner may see everything')
+
+  const atom = fc.constantFrom(
+    'data:left',
+    'data:RIGHT',
+    ...twins.slice(0, 2).map(({ fingerprint }) => `fingerprint:${fingerprint}`),
+    'container:/mask/*',
+    'type:token',
+  )
+  const { query } = fc.letrec<{ query: string }>((tie) => ({
+    query: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      atom,
+      fc
+        .tuple(tie('query'), fc.constantFrom('AND', 'OR'), tie('query'))
+        .map(([a, by, b]) => `(${a}) ${by} (${b})`),
+      tie('query').map((each) => `NOT (${each})`),
+    ),
+  }))
+  let told = 0
+  const property = fc.asyncProperty(query, async (text) => {
+    const found = new Set(await find(text))
+    for (const index of [...shown, ...hidden].keys()) {
+      const isToldApart = found.has(`left-${index}`) !== found.has(`right-${index}`)
+      if (index >= shown.length) t.notOk(isToldApart, text)
+      else if (isToldApart) told++
+    }
+  })
+  await fc.assert(property, { numRuns: 150 })
+  t.ok(told > 20, `${told} twins whose data is shown were told apart`)
 })

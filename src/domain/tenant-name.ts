@@ -1,0 +1,18 @@
+/** What a tenant may be called. It does not know which tenants there are. */
+import { CofferError } from '../errors.js'
+
+export const MAX_TENANT_NAME_LENGTH = 200
+
+/** Controls, halves of characters, and what breaks a line: a name stands in mails, prompts and tables. */
+const UNFIT = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u
+
+/** @throws CofferError `validation`, without a path */
+export function checkTenantName(name: string): void {
+  const length = [...name].length
+  if (name.trim() === '' || length > MAX_TENANT_NAME_LENGTH)
+    throw new CofferError(
+      'validation',
+      `must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`,
+    )
+  if (UNFIT.test(name)) throw new CofferError('validation', 'must be one line without control characters')
+}
