@@ -110,7 +110,7 @@ export function readFlag(flag: Flag, texts: readonly string[], parseJson: ParseJ
     const items = schema.type === 'array' ? schema.items : schema
     return texts.map((text) => (isJson(items) ? readJson(name, text, parseJson) : readText(items, text)))
   }
-  if (shape === 'map') return readMap(name, texts)
+  if (shape === 'map') return readMap(name, texts, parseJson)
   const [text = ''] = texts
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   return readJson(name, text, parseJson)
@@ -133,11 +133,12 @@ function readJson(name: string, text: string, parseJson: ParseJson): unknown {
   }
 }
 
-function readMap(name: string, texts: readonly string[]): Record<string, string> {
-  const entries = texts.map((text) => {
+function readMap(name: string, texts: readonly string[], parseJson: ParseJson): Record<string, unknown> {
+  const entries = texts.flatMap((text): [string, unknown][] => {
+    if (text.startsWith('{')) return Object.entries(readJson(name, text, parseJson) as object)
     const at = text.indexOf('=')
     if (at < 1) throw new CofferError('usage', `${name} takes key=value, such as ${name} customer=42.`)
-    return [text.slice(0, at), text.slice(at + 1)] as const
+    return [[text.slice(0, at), text.slice(at + 1)]]
   })
   const keys = new Set(entries.map(([key]) => key))
   if (keys.has('__proto__')) throw new CofferError('usage', `${name}: __proto__ is not allowed as a key.`)

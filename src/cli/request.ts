@@ -101,7 +101,7 @@ async function noteWaiting(
 async function readContents(input: Input, flag: Flag, texts: readonly string[]): Promise<string[]> {
   const contents: string[] = []
   for (const text of texts) {
-    const at = flag.shape === 'map' ? text.indexOf('=') + 1 : 0
+    const at = flag.shape === 'map' && !text.startsWith('{') ? text.indexOf('=') + 1 : 0
     contents.push(text.slice(0, at) + (await input.readValue(text.slice(at), flag.name)))
   }
   return contents

@@ -102,8 +102,9 @@ async function runOperation(
     ? placeBody(await readJsonBody(ask, definition, bodyLimitBytes), definition)
     : {}
   try {
-    const input = { ...body, ...readQuery(endpoint, search), ...parameters }
-    const { status, result } = await perform(host, caller, definition, input, traceId)
+    const query = readQuery(endpoint, search)
+    const input = { ...body, ...query.input, ...parameters() }
+    const { status, result } = await perform(host, caller, definition, input, traceId, query.misspelled)
     return answerResult(status, result)
   } catch (error) {
     throw nameAsWritten(error, endpoint)

@@ -20,8 +20,8 @@ export interface Endpoint {
 
 export interface Match {
   endpoint: Endpoint
-  /** The path's parameters, decoded. */
-  parameters: Record<string, string>
+  /** The path's parameters, decoded. @throws CofferError `validation` for one that is not percent-encoded UTF-8 */
+  parameters(): Record<string, string>
 }
 
 /** A path that is known, but not with this method: those it takes, as the header `Allow` lists them. */
@@ -30,7 +30,7 @@ export interface Mismatch {
 }
 
 export interface Router {
-  /** @throws CofferError `not_found`, or `validation` for a path that is not percent-encoded UTF-8. */
+  /** @throws CofferError `not_found` */
   match(method: string, path: string): Match | Mismatch
 }
 
@@ -49,7 +49,7 @@ export function createRouter(registry: Registry): Router {
       if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
       const endpoint = found.find((each) => each.method === method)
       if (endpoint === undefined) return { allow: listMethods(found) }
-      return { endpoint, parameters: readParameters(endpoint.segments, segments) }
+      return { endpoint, parameters: () => readParameters(endpoint.segments, segments) }
     },
   }
 }
@@ -71,7 +71,7 @@ export function describeEndpoint(definition: AnyOperation): Endpoint {
 }
 
 /** Routes whose first segment and length are the same lie together; no first segment is a parameter. */
-function shelfOf(segments: readonly string[]): string {
+function shelfOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
@@ -85,36 +85,40 @@ function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 
+/** The parts of a path, decoded; undefined is one that cannot be, and may stand for a parameter alone. */
+type Segments = readonly (string | undefined)[]
+
 /** Empty segments fit nothing: a doubled slash never names an empty id. */
-function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+function fits(pattern: readonly string[], segments: Segments): boolean {
   return pattern.every((each, at) => (isParameter(each) ? segments[at] !== '' : each === segments[at]))
 }
 
-function readParameters(pattern: readonly string[], segments: readonly string[]): Record<string, string> {
+function readParameters(pattern: readonly string[], segments: Segments): Record<string, string> {
   const parameters: Record<string, string> = {}
   pattern.forEach((each, at) => {
-    if (isParameter(each)) parameters[each.slice(1, -1)] = segments[at]!
+    const segment = segments[at]
+    if (segment === undefined) throw new CofferError('validation', NOT_ENCODED)
+    if (isParameter(each)) parameters[each.slice(1, -1)] = segment
   })
   return parameters
 }
 
+const NOT_ENCODED = 'The path is not percent-encoded UTF-8. Encode ids with % and two hex digits.'
+
 /** Decoded after splitting, so that an encoded slash stays inside its segment. One slash at the end means nothing. */
-function splitPath(path: string): string[] {
+function splitPath(path: string): Segments {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length
   const segments = path.slice(1, end).split('/')
   return /[^\x21-\x24\x26-\x7e]/.test(path) ? segments.map(decodeSegment) : segments
 }
 
-function decodeSegment(segment: string): string {
+function decodeSegment(segment: string): string | undefined {
   try {
-    if (/^[\x21-\x7e]*$/.test(segment)) return decodeURIComponent(segment)
-  } catch {
-    // What follows says it better than the decoder does.
+    return /^[\x21-\x7e]*$/.test(segment) ? decodeURIComponent(segment) : undefined
+  } catch (error) {
+    if (error instanceof URIError) return undefined
+    throw error
   }
-  throw new CofferError(
-    'validation',
-    'The path is not percent-encoded UTF-8. Encode ids with % and two hex digits.',
-  )
 }
 
 function listMethods(found: readonly Endpoint[]): string {

@@ -242,6 +242,29 @@ t.test('at a terminal nobody is asked for the contents of a vault that is not th
   t.same([code, stderr], [6, 'error: There is no vault here or above. Create one with: coffer init\n'])
 })
 
+t.test('a map is given by its entries or as JSON', async (t) => {
+  const home = await createVaultHome(t)
+  const create = ['token', 'create', '--type', 'token', '--data', '1']
+  const made = await home.json([...create, '--metadata', '{"a":"x=@y","b":"z"}', '--metadata', 'c=d'])
+  t.same(made.metadata, { a: 'x=@y', b: 'z', c: 'd' })
+  await home.json(create)
+  for (const flags of [
+    ['--metadata', '{"a":"X=@Y"}'],
+    ['--metadata', 'a=x=@y', '--metadata', '{"b":"z"}'],
+  ])
+    t.equal((await home.json(['token', 'list', ...flags])).pagination.total_items, 1)
+  for (const flags of [
+    ['{}'],
+    ['{"a":1}'],
+    ['{"a"'],
+    ['['],
+    [''],
+    ['=x'],
+    ['a=x', '--metadata', '{"a":"x"}'],
+  ])
+    t.equal((await home.run(['token', 'list', '--metadata', ...flags])).code, 2, flags.join(' '))
+})
+
 t.test('flags say what JSON says: lists, maps, yes and no, null', async (t) => {
   const home = await createVaultHome(t)
   const made = await home.json([
