@@ -15,7 +15,7 @@ import { authenticate, KnownCallers } from './operations/authenticate.js'
 import { type Caller, ownerCaller } from './operations/caller.js'
 import { sweepExpired } from './operations/expiry.js'
 import { type Host, type Outcome, perform } from './operations/perform.js'
-import type { ReactorOptions, ReactorRuntime } from './operations/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime, Sandbox } from './operations/reactor-runtime.js'
 import { createTenant, createVaultRecords, findTenant } from './operations/tenant-create.js'
 import type { Reactors } from './reactor/start.js'
 import { FileEngine } from './store/file-engine.js'
@@ -44,6 +44,8 @@ export interface App extends Host, Vault {
   generateTenantKeys(): TenantKeyBytes
   /** What reactors are started with, once the first is run; adds to what was said before. */
   configureReactors(options: ReactorOptions): void
+  /** What holds the code of reactors on this machine. */
+  sandbox(): Promise<Sandbox>
   /** @throws CofferError `internal` for a vault in memory, which has nothing to be kept up. */
   upkeep(): Upkeep
   /** Takes tokens whose time is over off the disk, at most some thousands at once; gives their number. */
@@ -70,6 +72,10 @@ export function createApp(parts: {
   let reactorOptions: ReactorOptions = {}
   let reactors: Promise<Reactors> | undefined
   let closing: Promise<void> | undefined
+  const loadReactors = () => {
+    reactors ??= import('./reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions))
+    return reactors
+  }
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
   const app: App = {
@@ -97,10 +103,8 @@ export function createApp(parts: {
     configureReactors: (options) => {
       reactorOptions = { ...reactorOptions, ...options }
     },
-    reactors: async (values) => {
-      reactors ??= import('./reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions))
-      return (await reactors).fit(values)
-    },
+    reactors: async (values) => (await loadReactors()).fit(values),
+    sandbox: async () => (await loadReactors()).sandbox,
     hashSecret: async (text, reader) => {
       secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
       return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')

@@ -42,6 +42,8 @@ export interface ErrorDetails {
   cause?: unknown
   /** Overrides the table's status, for what a reactor's own code asked for (400 to 599). */
   status?: number
+  /** Whole seconds after which the same may be asked again. */
+  retryAfterSeconds?: number
 }
 
 /** The only error that crosses a module border. `message` says what happened and what to do. */
@@ -51,6 +53,7 @@ export class CofferError extends Error {
   readonly status: number
   readonly exit: number
   readonly errors: PropertyErrors | undefined
+  readonly retryAfterSeconds: number | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -58,6 +61,7 @@ export class CofferError extends Error {
     this.status = details.status ?? ERRORS[code].status
     this.exit = ERRORS[code].exit
     this.errors = details.errors
+    this.retryAfterSeconds = details.retryAfterSeconds
   }
 }
 

@@ -59,6 +59,7 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
     tenant: { id, name, owner_id },
     tokens: await count('token'),
     logs: await count('log'),
+    reactor_sandbox: await app.sandbox(),
   }
 }
 

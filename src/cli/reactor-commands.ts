@@ -46,6 +46,7 @@ export const REACTOR_COMMANDS: readonly OwnerCommand[] = [
     options: [
       ['--args <json>', 'what the code is given, as JSON: @args.json'],
       ['--configuration <json>', 'its configuration, as JSON: @configuration.json'],
+      ['--verbose', 'say what holds the code on this machine'],
       ['--watch', 'run again whenever the file is saved, until Ctrl-C'],
     ],
     examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],

@@ -9,6 +9,7 @@ import { findPlace, formatFrame } from './code-frame.js'
 import type { Desk } from './desk.js'
 import { displayLines } from './display.js'
 import { chooseFormat, printNotice, printProblem, printResult } from './output.js'
+import { tellSandbox } from './sandbox.js'
 import { write } from './terminal.js'
 
 type Flags = Readonly<Record<string, unknown>>
@@ -28,6 +29,7 @@ export async function develop(desk: Desk, file: string, flags: Flags): Promise<v
   })
   const runOnce = async () =>
     runFile(desk, reactors, await desk.input.readFile(file, 'the file'), { args, configuration })
+  if (flags.verbose === true) await printNotice(desk.terminal, tellSandbox(reactors.sandbox))
   try {
     if (flags.watch !== true) return await runOnce()
     desk.stopsItself()
@@ -88,7 +90,13 @@ async function runFile(
   given: { args: Json; configuration: Json },
 ): Promise<void> {
   const { terminal, config } = desk
-  const run = await reactors.run({ tenant: 0, reactor: 'dev', code, ...given, client: null })
+  const run = await reactors.run({
+    tenant: 0,
+    reactor: 'dev',
+    code,
+    ...given,
+    client: null,
+  })
   for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
   await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
   const { outcome } = run

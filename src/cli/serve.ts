@@ -5,9 +5,11 @@ import { nameHeaders } from '../http/headers.js'
 import { type ServiceOptions, serveHttp } from '../http/start.js'
 import { openEphemeral } from '../opening.js'
 import { authenticate } from '../operations/authenticate.js'
+import type { Sandbox } from '../operations/reactor-runtime.js'
 import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'
 import { printNotice } from './output.js'
+import { tellGaps, tellSandbox } from './sandbox.js'
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { ensureStarters, findStarters, type Starters } from './starters.js'
@@ -135,14 +137,25 @@ async function announce(
   app: App,
   { url, outboxUrl, starters, place }: Opened & { url: string; outboxUrl?: string },
 ): Promise<void> {
+  const sandbox = await app.sandbox()
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
-    const line = { url, prefix, tenant_id: id, owner_id, applications: starters, outbox_url: outboxUrl }
+    const line = {
+      url,
+      prefix,
+      tenant_id: id,
+      owner_id,
+      applications: starters,
+      outbox_url: outboxUrl,
+      reactor_sandbox: sandbox,
+    }
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
   } else {
     const header = nameHeaders(prefix).apiKey.toUpperCase()
-    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, starters }))
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, starters, sandbox }))
   }
+  const gaps = tellGaps(sandbox)
+  if (gaps !== undefined) await printNotice(terminal, gaps)
   if (isRemote && tls === undefined) {
     const danger = 'Other machines can reach this server, and everything they send can be read on the way.'
     await printNotice(terminal, `${danger} Use --tls-cert and --tls-key.`)
@@ -153,9 +166,10 @@ interface Introduction extends Opened {
   url: string
   outboxUrl: string | undefined
   header: string
+  sandbox: Sandbox
 }
 
-function introduce({ url, outboxUrl, header, place, starters }: Introduction): string {
+function introduce({ url, outboxUrl, header, place, starters, sandbox }: Introduction): string {
   const keys = Object.entries(starters).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
   const isNew = Object.values(starters).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
@@ -166,6 +180,7 @@ function introduce({ url, outboxUrl, header, place, starters }: Introduction): s
   const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 Vault: ${place}
+${tellSandbox(sandbox)}
 ${outbox}${list}${advice}
 Try:
   curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\

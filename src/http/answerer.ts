@@ -132,6 +132,8 @@ function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
   // RFC 9110, 11.6.1: a 401 says how to authenticate.
   if (answer.status === 401)
     answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
+  if (error instanceof CofferError && error.retryAfterSeconds !== undefined)
+    answer.headers['retry-after'] = String(error.retryAfterSeconds)
   if (!(error instanceof CofferError) || error.code === 'internal') parts.reportFault?.(error, traceId)
   return answer
 }

@@ -89,6 +89,8 @@ async function prepare(
     settings,
     invocation: {
       tenant: context.caller.tenant,
+      caller: `${context.caller.actor.type}/${context.caller.actor.id}`,
+      application: application?.id,
       reactor: reactor.id,
       code: formula.code,
       args: castArguments(formula.request_parameters, detokenized, undeclared),

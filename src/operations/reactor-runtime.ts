@@ -7,10 +7,13 @@ import type { CofferError } from '../errors.js'
 /** A call of the bound client, by its dotted name (`tokens.create`); what it throws is what the code catches. */
 export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
 
-/** One run of one reactor's code. */
+/** One run of one reactor's code. What ran in a child is never run beside other code, configuration or rights. */
 export interface Invocation {
   tenant: number
-  /** Warm state is never shared between two of these. */
+  /** Who asked, a name within the tenant: children are shared out between those. Left out where there is one only. */
+  caller?: string
+  /** The application that the reactor is bound to; undefined for none. */
+  application?: string | undefined
   reactor: string
   code: string
   /** Any JSON object; detokenized, validated and cast. */
@@ -50,14 +53,38 @@ export interface CompileReport {
   configuration: readonly string[]
 }
 
+/**
+ * What holds code back that has left its realm, on this machine: each is in force, or the system does not give it.
+ * `vault status` shows it as it stands here.
+ */
+export interface Sandbox {
+  /** Node refuses files, child processes, workers and addons. */
+  node_permissions: boolean
+  /** Node refuses sockets too: version 25 and later. */
+  node_network_permission: boolean
+  /** No network interface, no abstract sockets of others. */
+  network_namespace: boolean
+  /** No other process is seen or can be signalled, and none outlives the first. */
+  process_namespace: boolean
+  /** No capabilities outside, and no access to the memory of other processes. */
+  user_namespace: boolean
+  no_new_privileges: boolean
+  /** No file or socket can be opened once the code is there. */
+  no_new_descriptors: boolean
+  /** The kernel ends the child when the host is killed. */
+  ends_with_host: boolean
+}
+
 export interface ReactorRuntime {
+  readonly sandbox: Sandbox
   /**
    * Never rejects for what the code does: that is a `failure` with `reactor_timeout`, `reactor_failed` or
    * `formula_invalid`.
-   * @throws CofferError `unavailable` when no child can be started or too many wait.
+   * @throws CofferError `unavailable` when no child can be started or too many wait; `rate_limited` when too many of
+   * the same caller do, or one waited for too long.
    */
   run(invocation: Invocation): Promise<ReactorRun>
-  /** @throws CofferError `unavailable` as `run` does. */
+  /** @throws CofferError as `run` does. */
   check(code: string): Promise<CompileReport>
   /** Ends every child once it has nothing to do; what was asked for before is still done. */
   retire(): void

@@ -1,12 +1,15 @@
 /** One child process that runs guest code: started, spoken to in frames, killed. It knows nothing of invocations. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeFrame, FrameReader } from './frames.js'
-import { describeLaunch, type Launch, TIME_ZONE } from './launch.js'
+import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './launch.js'
 import { mostFrameBytes } from './limits.js'
 import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
+
+/** Aborting ends a process by these; the first process of a namespace is spared SIGABRT, and meets the others. */
+const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
 /** How a child ended: by itself, or by whom. */
 export type Ending = 'garbled' | 'out of memory' | 'ended'
@@ -18,10 +21,11 @@ export interface GuestListener {
 }
 
 export interface Guest {
+  /** The process that runs the code, once the guest is ready; never one that only waits for it. */
   readonly pid: number | undefined
   /** The one who is told from now on; undefined: nobody, and whatever is said is dropped. */
   listener: GuestListener | undefined
-  /** Resolves once the guest takes work; false when it ended before. */
+  /** Resolves once the guest takes work and is held as far as it is to be; false when that failed or it ended before. */
   readonly ready: Promise<boolean>
   /** Resolves when the process is gone. */
   readonly ended: Promise<void>
@@ -47,7 +51,7 @@ export function startGuest(launch: Launch): Guest {
     stdio: ['pipe', 'pipe', 'ignore'],
     windowsHide: true,
   })
-  const guest = new GuestProcess(child, mostFrameBytes(launch.limits))
+  const guest = new GuestProcess(child, launch.confinement, mostFrameBytes(launch.limits))
   void guest.ready.then(() => rmSync(directory, { recursive: true, force: true }))
   return guest
 }
@@ -57,18 +61,21 @@ class GuestProcess implements Guest {
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   readonly #child: ChildProcess
+  readonly #confinement: Confinement
+  #pid: number | undefined
   #ending: Ending | undefined
   #settleReady: (isReady: boolean) => void = () => undefined
 
-  constructor(child: ChildProcess, mostBytes: number) {
+  constructor(child: ChildProcess, confinement: Confinement, mostBytes: number) {
     this.#child = child
+    this.#confinement = confinement
     this.ready = new Promise((resolve) => {
       this.#settleReady = resolve
     })
     this.ended = new Promise((resolve) => {
       child.once('error', () => this.#end('ended', resolve))
       child.once('close', (code, signal) =>
-        this.#end(code === 134 || signal === 'SIGABRT' ? 'out of memory' : 'ended', resolve),
+        this.#end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended', resolve),
       )
     })
     // A child that died is told of by its end.
@@ -78,7 +85,7 @@ class GuestProcess implements Guest {
   }
 
   get pid(): number | undefined {
-    return this.#child.pid
+    return this.#pid
   }
 
   send(message: HostMessage): Promise<void> {
@@ -103,9 +110,19 @@ class GuestProcess implements Guest {
         this.kill()
         return
       }
-      if (message.kind === 'ready') this.#settleReady(true)
+      if (message.kind === 'ready') void this.#confine().then(this.#settleReady)
       else this.listener?.message(message)
     }
+  }
+
+  /** Finds the process of the guest, and takes from it what it needed only to start. */
+  async #confine(): Promise<boolean> {
+    if (this.#pid !== undefined) return true
+    const { wrapper, sealer } = this.#confinement
+    const { pid } = this.#child
+    this.#pid = pid !== undefined && wrapper.includes('--fork') ? findChild(pid) : pid
+    if (this.#pid === undefined) return false
+    return sealer === undefined || (await seal(sealer, this.#pid))
   }
 
   #end(ending: Ending, resolve: () => void): void {
@@ -114,4 +131,20 @@ class GuestProcess implements Guest {
     this.listener = undefined
     resolve()
   }
+}
+
+/** The only child of the process `pid`, by the numbers of this host; undefined when it is gone. */
+function findChild(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()) || undefined
+  } catch {
+    return undefined
+  }
+}
+
+function seal(sealer: readonly string[], pid: number): Promise<boolean> {
+  const args = ['-c', 'exec "$@"', 'sh', ...sealer, String(pid)]
+  return new Promise((resolve) => {
+    execFile('/bin/sh', args, { env: { TZ: TIME_ZONE } }, (error) => resolve(error === null))
+  })
 }

@@ -9,6 +9,15 @@ export interface NodeProgram {
   version: string
   /** As `process.platform`. */
   platform: string
+  isRoot?: boolean
+}
+
+/** How the system holds a guest, as far as it does. */
+export interface Confinement {
+  /** The words that a guest's command line begins with. Words that fork make the guest the child of what we start. */
+  wrapper: readonly string[]
+  /** The words that, before a process id, take from it every descriptor it has not opened yet. */
+  sealer?: readonly string[]
 }
 
 export interface Launch {
@@ -16,22 +25,22 @@ export interface Launch {
   guestFile: string
   modulesDirectory?: string | undefined
   limits: ReactorLimits
+  confinement: Confinement
 }
 
 /** All that a guest's environment says: without it the code would see the time zone of this machine. */
 export const TIME_ZONE = 'UTC'
 
 /**
- * No core dumps, and an end to the processor time of a child that spins on after its host was killed. Linux also kills
- * it at once, where its `setpriv` can say so. `env` takes away what a tool that watches our children put into their
- * environment, such as options for Node. `exec` keeps the process id.
+ * No core dumps, an end to the processor time of a child that spins on after its host was killed, and none of the
+ * descriptors that whoever started the host left open. `env` takes away what a tool that watches our children put into
+ * their environment, such as options for Node. `exec` keeps the process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
   'ulimit -t "$1"',
   'shift',
-  `set -- /usr/bin/env -i TZ=${TIME_ZONE} "$@"`,
-  'setpriv --pdeathsig KILL true 2>/dev/null && exec setpriv --pdeathsig KILL "$@"',
+  `exec ${[3, 4, 5, 6, 7, 8, 9].map((descriptor) => `${descriptor}>&-`).join(' ')}`,
   'exec "$@"',
 ].join('\n')
 
@@ -43,17 +52,15 @@ export function cpuSeconds({ timeMs }: ReactorLimits): number {
   return 4 * Math.ceil(timeMs / 1000) + 10
 }
 
-export function describeLaunch({ node, guestFile, modulesDirectory, limits }: Launch): {
+export function describeLaunch({ node, guestFile, modulesDirectory, limits, confinement }: Launch): {
   command: string
   args: string[]
 } {
   const guest = [...nodeFlags(node.version, limits), ...readable(guestFile, modulesDirectory), guestFile]
   if (modulesDirectory !== undefined) guest.push(modulesDirectory)
   if (node.platform === 'win32') return { command: node.path, args: guest }
-  return {
-    command: '/bin/sh',
-    args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds(limits)), node.path, ...guest],
-  }
+  const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
+  return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds(limits)), ...program] }
 }
 
 function readable(guestFile: string, modulesDirectory: string | undefined): string[] {
@@ -65,6 +72,8 @@ function nodeFlags(version: string, { memoryMiB }: ReactorLimits): string[] {
   return [
     isAtLeast(version, 22, 13) ? '--permission' : '--experimental-permission',
     ...(isAtLeast(version, 22, 14) ? ['--disable-sigusr1'] : []),
+    // Opens files past the permission model.
+    ...(isAtLeast(version, 22, 5) ? ['--no-experimental-sqlite', '--no-experimental-webstorage'] : []),
     `--max-old-space-size=${memoryMiB}`,
     '--no-addons',
     '--disable-proto=delete',
@@ -73,7 +82,7 @@ function nodeFlags(version: string, { memoryMiB }: ReactorLimits): string[] {
   ]
 }
 
-function isAtLeast(version: string, major: number, minor: number): boolean {
+export function isAtLeast(version: string, major: number, minor: number): boolean {
   const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number)
   return ownMajor > major || (ownMajor === major && ownMinor >= minor)
 }

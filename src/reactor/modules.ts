@@ -2,7 +2,7 @@
  * What `require` gives reactor code: an allow-list of facades, the error classes, and bundles from the owner's
  * directory. Everything that is source text is evaluated inside the realm, never here.
  */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import * as util from 'node:util'
 import { INSPECT_OPTIONS } from './console-facade.js'
@@ -66,30 +66,53 @@ function createUtil(): Record<string, unknown> {
   }
 }
 
-/** Reads bundles of the owner's directory, and keeps what was read: preparing one takes longer than most runs. */
+/**
+ * Reads the bundles of the owner's directory now, for no file can be opened later, and keeps what was prepared:
+ * preparing one takes longer than most runs.
+ */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
-  const prepared = new Map<string, string | undefined>()
+  const texts = new Map<string, string | undefined>()
+  const prepared = new Map<string, string>()
+  for (const path of directory === undefined ? [] : listBundles(directory))
+    if (!texts.has(nameOf(path))) texts.set(nameOf(path), readIfAllowed(`${directory}/${path}`))
   return (name) => {
-    if (directory === undefined || !BUNDLE_NAME.test(name)) return undefined
-    if (!prepared.has(name)) prepared.set(name, readBundle(directory, name))
-    return prepared.get(name)
+    if (!texts.has(name)) return undefined
+    const text = texts.get(name)
+    if (text === undefined) throw new Error('The bundle could not be read')
+    const known = prepared.get(name) ?? prepareSource(text.replace(/^#!/, '//')).text
+    prepared.set(name, known)
+    return known
   }
 }
 
-function readBundle(directory: string, name: string): string | undefined {
-  for (const ending of ['.js', '.cjs']) {
-    const text = readIfThere(`${directory}/${name}${ending}`)
-    if (text !== undefined) return prepareSource(text.replace(/^#!/, '//')).text
-  }
-  return undefined
+/** Their paths in `directory`, those that go before others of the same name first. */
+function listBundles(directory: string): string[] {
+  const names = namesIn(directory)
+  const scopes = names.filter((name) => name.startsWith('@'))
+  const scoped = scopes.flatMap((scope) => namesIn(`${directory}/${scope}`).map((name) => `${scope}/${name}`))
+  const all = [...names, ...scoped].filter((path) => BUNDLE_NAME.test(nameOf(path)))
+  return ['.js', '.cjs'].flatMap((ending) => all.filter((path) => path.endsWith(ending)))
 }
 
-function readIfThere(path: string): string | undefined {
+/** A directory that cannot be read has none: code that asks for one is told which modules there are. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
+
+function nameOf(path: string): string {
+  return path.replace(/\.c?js$/, '')
+}
+
+function readIfAllowed(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return undefined
-    throw new Error('The bundle could not be read', { cause: error })
+  } catch {
+    // Told to the code that asks for it.
+    return undefined
   }
 }
 

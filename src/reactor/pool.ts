@@ -1,32 +1,34 @@
-/**
- * The children that run reactor code: who gets which, how long they stay warm, and that none is left. A child serves
- * one reactor of one tenant, one invocation at a time. It knows nothing of what an invocation does.
- */
-import { randomUUID } from 'node:crypto'
+/** Work for children: who waits, who is given which child, and what became of it. What an invocation does it does not know. */
+import { createHash, randomUUID } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type {
   ClientCall,
   CompileReport,
   ReactorRun,
   ReactorRuntime,
+  Sandbox,
   Invocation as Work,
 } from '../operations/reactor-runtime.js'
-import { type Guest, type StartGuest, startGuest } from './child.js'
+import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
+import { describeSandbox, findConfinement, listWrappers } from './confinement.js'
 import { createHostFetch } from './fetch.js'
 import { findGuestFile } from './guest-file.js'
-import { Invocation, type Powers, type Watched } from './invocation.js'
-import type { NodeProgram } from './launch.js'
+import { Invocation, type Watched } from './invocation.js'
+import type { Confinement, NodeProgram } from './launch.js'
+import { type Member, type MemberPowers, Members, type Purpose } from './members.js'
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { describeRun, toBreachError, toError } from './outcome.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
+import { FairQueue, type Waiting } from './queue.js'
 
-const MOST_WAITING = 1_000
 const START_MS = 10_000
+/** Who asks for checks of code: no tenant is called so. */
+const CHECKS = 'checks'
 
-export interface PoolPowers extends Powers {
-  startGuest: StartGuest
+export interface PoolPowers extends MemberPowers {
+  sandbox: Sandbox
 }
 
 export interface PoolOptions {
@@ -36,6 +38,8 @@ export interface PoolOptions {
   /** Hosts that code may fetch from. */
   allowNet?: readonly string[]
   settings?: Partial<PoolSettings>
+  /** As found before, for finding it takes time. */
+  confinement?: Confinement
 }
 
 /** Runs reactor code in children of this process. @throws CofferError `usage` for a bad entry of `allowNet`. */
@@ -44,6 +48,7 @@ export function createReactorPool({
   modulesDirectory,
   allowNet = [],
   settings,
+  confinement = confine(node, modulesDirectory),
 }: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
@@ -51,61 +56,64 @@ export function createReactorPool({
     clock: createPoolClock(),
     meter: createMemoryMeter(node.platform),
     fetch: createHostFetch({ allowNet }),
-    startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits }),
+    startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement }),
+    sandbox: describeSandbox(node, confinement),
   })
 }
 
-interface Member {
-  readonly guest: Guest
-  /** Whose code it ran; undefined while blank. */
-  key: string | undefined
-  code: string | undefined
-  runs: number
-  busyMs: number
-  invocation: Invocation | undefined
-  isBusy: boolean
-  /** It answered and will soon be idle or gone: worth waiting for. */
-  isResting: boolean
-  stopWaiting: () => void
+/** How guests are held on this machine. */
+export function confine(node: NodeProgram, modulesDirectory?: string): Confinement {
+  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
 }
 
-interface Job {
-  key: string
+interface Job extends Waiting, Purpose {
   client: ClientCall | null
   /** The message that starts it, with the code or without. */
   describe(hasCode: boolean): HostMessage
-  code: string | undefined
   resolve(watched: Watched): void
-  reject(error: unknown): void
 }
 
 export class ReactorPool implements ReactorRuntime {
   #settings: PoolSettings
   readonly #powers: PoolPowers
-  readonly #members = new Set<Member>()
-  readonly #waiting: Job[] = []
+  readonly #members: Members
+  readonly #queue: FairQueue<Job>
   #isClosed = false
 
   constructor(settings: PoolSettings, powers: PoolPowers) {
     this.#settings = settings
     this.#powers = powers
+    this.#queue = new FairQueue(powers.clock)
+    this.#members = new Members(settings, powers, () => this.#dispatch())
   }
 
-  async run({ tenant, reactor, code, args, configuration, client }: Work): Promise<ReactorRun> {
+  get sandbox(): Sandbox {
+    return this.#powers.sandbox
+  }
+
+  async run(work: Work): Promise<ReactorRun> {
+    const { tenant, caller = '', application = '', reactor, code, args, configuration, client } = work
     const { prefix, limits } = this.#settings
     const rest = { args, configuration, prefix, hasClient: client !== null, resultBytes: limits.resultBytes }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...rest } : { kind: 'run', code, ...rest }
-    const watched = await this.#enqueue({ key: `${tenant}/${reactor}`, client, code, describe })
+    const watched = await this.#enqueue({
+      caller: `${tenant}/${caller}`,
+      key: `${tenant}/${application}/${reactor}`,
+      version: digest(JSON.stringify(configuration), code),
+      client,
+      describe,
+    })
     return describeRun(watched, limits)
   }
 
   async check(code: string): Promise<CompileReport> {
     const describe = (): HostMessage => ({ kind: 'check', code })
     const { last } = await this.#enqueue({
-      key: `check/${randomUUID()}`,
+      caller: CHECKS,
+      key: randomUUID(),
+      version: '',
       client: null,
-      code: undefined,
       describe,
     })
     if (typeof last === 'string')
@@ -120,90 +128,51 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   retire(): void {
-    this.#settings = { ...this.#settings, isolation: 'process', spares: 0 }
-    for (const member of [...this.#members]) if (!member.isBusy) this.#discard(member)
+    this.#settings = { ...this.#settings, isolation: 'process' }
+    this.#members.retire()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const job of this.#waiting.splice(0)) job.reject(closedError())
-    const members = [...this.#members]
-    for (const member of members) {
-      member.invocation?.breach('closed')
-      this.#discard(member)
-    }
-    await Promise.all(members.map(({ guest }) => guest.ended))
+    this.#queue.clear(closedError())
+    await this.#members.close()
   }
 
   #enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<Watched> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw closedError()
-      if (this.#waiting.length >= MOST_WAITING)
-        throw new CofferError('unavailable', 'Too many reactors wait to be run; try again later.')
-      this.#waiting.push({ ...job, resolve, reject })
+      this.#queue.add(
+        { ...job, resolve, reject },
+        this.#settings,
+        (caller) => this.#members.busyFor(caller) > 0,
+      )
       this.#dispatch()
     })
   }
 
-  /** Gives work to whoever may take it, the longest waiting first. */
+  /** Gives work to whoever may take it. */
   #dispatch(): void {
-    for (let at = 0; at < this.#waiting.length && this.#hasRoom(); ) {
-      const member = this.#choose(this.#waiting[at]!.key)
-      if (member === undefined) at += 1
-      else {
-        const [job] = this.#waiting.splice(at, 1)
-        member.isBusy = true
-        this.#work(member, job!).catch(job!.reject)
-      }
+    if (this.#isClosed) return
+    const members = this.#members
+    const take = () =>
+      this.#queue.take(
+        (caller) => members.mayHaveAnother(caller, this.#queue.callers()),
+        (job) => members.choose(job),
+      )
+    for (let taken = take(); taken !== undefined; taken = take()) {
+      const [job, member] = taken
+      const isWarm = member.purpose !== undefined
+      member.isBusy = true
+      const { caller, key, version } = job
+      member.purpose = { caller, key, version }
+      this.#work(member, job, isWarm).catch(job.reject)
     }
   }
 
-  #hasRoom(): boolean {
-    if (this.#members.size < this.#settings.mostChildren) return true
-    return [...this.#members].some(({ isBusy }) => !isBusy)
-  }
-
-  #choose(key: string): Member | undefined {
-    const members = [...this.#members]
-    const idle = members.filter(({ isBusy }) => !isBusy)
-    const own = idle.find((member) => member.key === key)
-    if (own !== undefined) return own
-    if (members.filter((member) => member.key === key).length >= this.#settings.mostPerReactor)
-      return undefined
-    if (members.some((member) => member.key === key && member.isResting)) return undefined
-    const blank = idle.find((member) => member.key === undefined)
-    if (blank !== undefined) return blank
-    if (members.length < this.#settings.mostChildren) return this.#start()
-    const [oldest] = idle
-    if (oldest === undefined) return undefined
-    this.#discard(oldest)
-    return this.#start()
-  }
-
-  #start(): Member {
-    const member: Member = {
-      guest: this.#powers.startGuest(),
-      key: undefined,
-      code: undefined,
-      runs: 0,
-      busyMs: 0,
-      invocation: undefined,
-      isBusy: false,
-      isResting: false,
-      stopWaiting: () => undefined,
-    }
-    this.#members.add(member)
-    void member.guest.ended.then(() => this.#forget(member))
-    return member
-  }
-
-  async #work(member: Member, job: Job): Promise<void> {
+  async #work(member: Member, job: Job, isWarm: boolean): Promise<void> {
     member.stopWaiting()
-    const isWarm = member.key === job.key && member.code !== undefined && member.code === job.code
-    member.key = job.key
-    member.code = job.code
     if (!(await this.#isStarted(member))) {
-      this.#discard(member)
+      this.#members.discard(member)
       throw this.#isClosed ? closedError() : startError()
     }
     const { limits } = this.#settings
@@ -217,10 +186,10 @@ export class ReactorPool implements ReactorRuntime {
     member.invocation = undefined
     member.runs += 1
     member.busyMs += watched.durationMs
-    if (isFit && this.#mayServeAgain(member, watched)) this.#keepWarm(member)
-    else this.#discard(member)
-    this.#keepSpares()
+    if (isFit && this.#mayServeAgain(member, watched)) this.#members.keepWarm(member)
+    else this.#members.discard(member)
     this.#dispatch()
+    this.#members.keepSpares()
   }
 
   async #isStarted({ guest }: Member): Promise<boolean> {
@@ -233,39 +202,17 @@ export class ReactorPool implements ReactorRuntime {
     return isReady
   }
 
-  #mayServeAgain({ key, runs, busyMs }: Member, { memoryMiB }: Watched): boolean {
+  #mayServeAgain({ purpose, runs, busyMs }: Member, { memoryMiB }: Watched): boolean {
     const { isolation, mostRuns, limits } = this.#settings
-    if (isolation === 'process' || key?.startsWith('check/')) return false
+    if (isolation === 'process' || purpose?.caller === CHECKS) return false
     // Garbage that was not collected yet would count against the next run; processor time against its life.
     return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs
   }
+}
 
-  #keepWarm(member: Member): void {
-    member.isBusy = false
-    member.stopWaiting = this.#powers.clock.after(this.#settings.warmMs, () => this.#discard(member))
-  }
-
-  #keepSpares(): void {
-    if (this.#isClosed) return
-    const blank = [...this.#members].filter(({ key }) => key === undefined).length
-    for (let count = blank; count < this.#settings.spares; count++) {
-      if (this.#members.size >= this.#settings.mostChildren) return
-      this.#start()
-    }
-  }
-
-  #discard(member: Member): void {
-    member.stopWaiting()
-    member.guest.kill()
-    this.#members.delete(member)
-  }
-
-  /** It ended by itself; nobody may be given it any more. */
-  #forget(member: Member): void {
-    member.stopWaiting()
-    this.#members.delete(member)
-    if (!this.#isClosed) this.#dispatch()
-  }
+/** Tells versions apart without keeping what they hold. */
+function digest(configuration: string, code: string): string {
+  return createHash('sha256').update(`${configuration}\n${code}`).digest('base64')
 }
 
 function closedError(): CofferError {

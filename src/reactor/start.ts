@@ -1,9 +1,11 @@
 /** From the settings of a vault and the options of a run to running pools. */
 import { settingOf } from '../domain/settings.js'
-import type { ReactorOptions, ReactorRuntime } from '../operations/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime, Sandbox } from '../operations/reactor-runtime.js'
+import { describeSandbox } from './confinement.js'
+import type { Confinement } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'
-import { createReactorPool } from './pool.js'
-import type { PoolSettings } from './pool-settings.js'
+import { confine, createReactorPool } from './pool.js'
+import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 import { findThisNode } from './this-node.js'
 
 type Values = Readonly<Record<string, unknown>>
@@ -12,6 +14,7 @@ type Values = Readonly<Record<string, unknown>>
 export class Reactors {
   readonly #options: ReactorOptions
   readonly #pools = new Set<ReactorRuntime>()
+  #confinement: Confinement | undefined
   #present: { settings: string; pool: ReactorRuntime } | undefined
 
   constructor(options: ReactorOptions) {
@@ -22,35 +25,53 @@ export class Reactors {
   fit(values: Values): ReactorRuntime {
     const settings = JSON.stringify(readPoolSettings(values, this.#options))
     if (this.#present?.settings === settings) return this.#present.pool
-    const pool = startReactors(values, this.#options)
+    const pool = startReactors(values, this.#options, this.#confine())
     this.#present?.pool.retire()
     this.#present = { settings, pool }
     this.#pools.add(pool)
     return pool
   }
 
+  /** What holds the code on this machine. */
+  get sandbox(): Sandbox {
+    return describeSandbox(findThisNode(), this.#confine())
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#pools].map((pool) => pool.close()))
+  }
+
+  #confine(): Confinement {
+    this.#confinement ??= confine(findThisNode(), this.#options.modulesDirectory)
+    return this.#confinement
   }
 }
 
 /** @throws CofferError `usage` for an entry of `allowNet` that is none. */
-export function startReactors(values: Values, options: ReactorOptions): ReactorRuntime {
+export function startReactors(
+  values: Values,
+  options: ReactorOptions,
+  confinement?: Confinement,
+): ReactorRuntime {
   const { allowNet = [], modulesDirectory } = options
   return createReactorPool({
     node: findThisNode(),
     allowNet,
     settings: readPoolSettings(values, options),
+    ...(confinement === undefined ? {} : { confinement }),
     ...(modulesDirectory === undefined ? {} : { modulesDirectory }),
   })
 }
 
 function readPoolSettings(values: Values, { prefix, spares }: ReactorOptions): Partial<PoolSettings> {
+  const timeMs = settingOf(values, 'reactors.time_limit_ms')
   return {
     isolation: settingOf(values, 'reactors.isolation'),
+    // Whoever waits for one run of others, as long as a run may be, is not sent away.
+    waitMs: Math.max(timeMs, DEFAULT_SETTINGS.waitMs),
     limits: {
       ...DEFAULT_LIMITS,
-      timeMs: settingOf(values, 'reactors.time_limit_ms'),
+      timeMs,
       memoryMiB: settingOf(values, 'reactors.memory_limit_mib'),
       resultBytes: settingOf(values, 'reactors.result_limit_bytes'),
     },
