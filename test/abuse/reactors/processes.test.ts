@@ -1,0 +1,149 @@
+/** The processes of a run: which one is measured, that limits hold for it, and that none is left, whoever is killed. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startGuest } from '../../../src/reactor/child.js'
+import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
+import { findGuestFile } from '../../../src/reactor/guest-file.js'
+import { type Confinement, describeLaunch, type NodeProgram } from '../../../src/reactor/launch.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+import { confine, createReactorPool } from '../../../src/reactor/pool.js'
+
+const { execPath, versions, platform } = process
+const node: NodeProgram = {
+  path: execPath,
+  version: versions.node,
+  platform,
+  isRoot: process.getuid?.() === 0,
+}
+const guestFile = findGuestFile()
+const found = confine(node)
+const isLinux = platform === 'linux'
+const options = { skip: !isLinux && 'needs /proc' }
+const SPIN = 'module.exports = () => { for (;;); }'
+const SOON_MS = 3_000
+
+/** Processes below `pid`, each with its start, by which it is told from a later one of the same number. */
+function below(pid: number): { pid: number; parent: number; start: string }[] {
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const known = all.flatMap((name) => readProcess(Number(name)) ?? [])
+  const findBelow = (parent: number): typeof known =>
+    known.filter((each) => each.parent === parent).flatMap((each) => [each, ...findBelow(each.pid)])
+  return findBelow(pid)
+}
+
+function readProcess(pid: number) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /, '')
+      .split(' ')
+    return fields[0] === 'Z' ? undefined : { pid, parent: Number(fields[1]), start: fields[19]! }
+  } catch {
+    return undefined
+  }
+}
+
+async function until(isTrue: () => boolean, withinMs = SOON_MS): Promise<boolean> {
+  const endMs = performance.now() + withinMs
+  while (!isTrue() && performance.now() < endMs) await new Promise((resolve) => setTimeout(resolve, 20))
+  return isTrue()
+}
+
+const areGone = (processes: ReturnType<typeof below>) =>
+  processes.every(({ pid, start }) => readProcess(pid)?.start !== start)
+
+t.test('what is measured is the program that runs the code', options, async (t) => {
+  const guest = startGuest({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
+  t.ok(await guest.ready)
+  t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
+  const processes = below(process.pid)
+  t.ok(processes.some(({ pid }) => pid === guest.pid))
+  const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
+  t.match(limits, /^Max cpu time +50 +50 /m)
+  t.match(limits, /^Max core file size +0 +0 /m)
+  if (found.sealer !== undefined) t.match(limits, /^Max open files +0 +0 /m)
+  const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
+  if (found.wrapper.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
+  if (found.wrapper.includes('--user')) t.match(status, /^CapEff:\t0+$/m)
+  guest.kill()
+  await guest.ended
+  t.ok(await until(() => areGone(processes)), 'killed, all of them are gone')
+})
+
+t.test(
+  'memory beyond the heap, and time, are limited for the code and not for a wrapper',
+  options,
+  async (t) => {
+    const limits = { ...DEFAULT_LIMITS, timeMs: 1_000, memoryMiB: 64 }
+    const pool = createReactorPool({ node, confinement: found, settings: { limits } })
+    const bomb =
+      'module.exports = async () => { const all = []; for (;;) { all.push(new Uint8Array(4e6).fill(1)); await null } }'
+    const run = (reactor: string, code: string) =>
+      pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client: null })
+    const bombed = await run('bomb', bomb)
+    t.match(bombed.outcome, { error: { errors: { error: [/more than 64 MiB of memory/] } } })
+    t.ok(bombed.memoryMiB > 128 && bombed.memoryMiB < 1_024, 'it was seen to grow', bombed)
+    t.match((await run('spin', SPIN)).outcome, { error: { code: 'reactor_timeout' } })
+    t.ok(await until(() => below(process.pid).length === 0), 'nothing of either is left')
+    await pool.close()
+  },
+)
+
+t.test('the limit of processor time ends the program itself', options, async (t) => {
+  const program = 'require("fs").writeSync(1, "r"); for (;;);'
+  const { command, args } = describeLaunch({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
+  const spinning = [...args.slice(0, args.indexOf(node.path) + 1), '-e', program].map((word, at) =>
+    at === 3 ? '1' : word,
+  )
+  const child = spawn(command, spinning, { stdio: ['ignore', 'pipe', 'ignore'], env: {} })
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  const processes = below(process.pid)
+  t.equal(spinning[3], '1')
+  t.ok(await until(() => areGone(processes), 20_000))
+})
+
+interface Teardown {
+  teardown(work: () => void): void
+}
+
+/** A host of two runs that spin, as user `uid`. */
+async function startHost(t: Teardown, uid?: number): Promise<ChildProcess> {
+  const program = join(fileURLToPath(new URL('.', import.meta.url)), 'spinning-host.js')
+  const user = uid === undefined ? {} : { uid, gid: uid }
+  const host = spawn(execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'], ...user })
+  t.teardown(() => host.kill('SIGKILL'))
+  await new Promise((resolve) => host.stdout!.once('data', resolve))
+  return host
+}
+
+/** Where the system cannot tie a child to its parent, the limit of processor time ends it: 14 s for this host. */
+const killMs = describeSandbox(node, found).ends_with_host ? SOON_MS : 30_000
+
+t.test('killed with SIGKILL in the middle of loops, a host leaves no process behind', options, async (t) => {
+  for (const uid of node.isRoot ? [undefined, 65_534] : [undefined]) {
+    const host = await startHost(t, uid)
+    const processes = below(host.pid!)
+    t.ok(processes.length >= 2, `${processes.length} processes of two runs`)
+    host.kill('SIGKILL')
+    t.ok(await until(() => areGone(processes), killMs), 'all are gone soon', { uid })
+  }
+})
+
+t.test('every way of holding a guest that this system has runs one, and ends it', options, async (t) => {
+  const tried: string[] = []
+  for (const words of listWrappers(node, false)) {
+    const confinement: Confinement = findConfinement(node, guestFile, [words])
+    if (confinement.wrapper.join(' ') !== words) continue
+    tried.push(words)
+    const guest = startGuest({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
+    t.ok(await guest.ready, words)
+    t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
+    const processes = below(process.pid)
+    guest.kill()
+    await guest.ended
+    t.ok(await until(() => areGone(processes)), 'and none is left')
+  }
+  t.ok(tried.includes(''), 'none at all is one of them')
+})

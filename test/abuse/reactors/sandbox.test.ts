@@ -1,0 +1,143 @@
+/** What holds code that got out of the realm: every wall, and what still stands when one of them has fallen. */
+import { createSocket } from 'node:dgram'
+import { chmodSync, copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { startGuest } from '../../../src/reactor/child.js'
+import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
+import type { Confinement, NodeProgram } from '../../../src/reactor/launch.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+
+const here = fileURLToPath(new URL('.', import.meta.url))
+const node: NodeProgram = {
+  path: process.execPath,
+  version: process.versions.node,
+  platform: process.platform,
+  isRoot: process.getuid?.() === 0,
+}
+
+/** Readable by everybody, for the guest may be nobody. */
+const folder = mkdtempSync(join(tmpdir(), 'sandbox-'))
+chmodSync(folder, 0o755)
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+const guestFile = join(folder, 'escaped.mjs')
+copyFileSync(join(here, 'escaped.mjs'), guestFile)
+const found = findConfinement(node, guestFile, listWrappers(node, false))
+const sandbox = describeSandbox(node, found)
+t.comment(JSON.stringify(sandbox))
+
+/** A program that is Node without its permission model. */
+function withoutPermissions(): NodeProgram {
+  const path = join(folder, 'node-without-permissions')
+  const keep = 'case $word in *permission | --allow-*) ;; *) set -- "$@" "$word" ;; esac'
+  const script = `#!/bin/sh\nfor word; do shift; ${keep}; done\nexec ${node.path} "$@"\n`
+  writeFileSync(path, script, { mode: 0o755 })
+  return { ...node, path }
+}
+
+/** What a host has that code might reach for; counts who came. */
+async function openHost() {
+  const visits: string[] = []
+  const socketPath = join(folder, 'host.socket')
+  const secretPath = join(folder, 'secret')
+  writeFileSync(secretPath, 'secret', { mode: 0o644 })
+  const listen = (place: string | number) =>
+    new Promise<ReturnType<typeof createServer>>((resolve) => {
+      const server = createServer((socket) => {
+        visits.push(String(place))
+        socket.destroy()
+      })
+      server.listen(place, () => resolve(server))
+    })
+  const servers = [await listen(0), await listen(socketPath), await listen(`\0${socketPath}`)]
+  chmodSync(socketPath, 0o777)
+  const udp = createSocket('udp4').on('message', () => visits.push('udp'))
+  await new Promise<void>((resolve) => udp.bind(0, '127.0.0.1', resolve))
+  const isSignalled = () => visits.push('signal')
+  process.on('SIGWINCH', isSignalled)
+  const given = {
+    hostPid: process.pid,
+    port: (servers[0]!.address() as { port: number }).port,
+    udpPort: udp.address().port,
+    socketPath,
+    secretPath,
+  }
+  const close = () => {
+    process.off('SIGWINCH', isSignalled)
+    for (const server of servers) server.close()
+    udp.close()
+  }
+  return { given, visits, close }
+}
+
+/** What the escaped guest could do, and who came to the host. */
+async function breakOut(confinement: Confinement, program = node) {
+  const { given, visits, close } = await openHost()
+  const guest = startGuest({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
+  if (!(await guest.ready)) throw new Error('The guest did not start')
+  const lines: string[] = []
+  guest.listener = {
+    message: (message) => {
+      if (message.kind === 'log') lines.push(message.text)
+    },
+    end: () => undefined,
+  }
+  await guest.send({
+    kind: 'run',
+    args: given,
+    configuration: {},
+    prefix: 'svc',
+    hasClient: false,
+    resultBytes: 1024,
+  })
+  await guest.ended
+  close()
+  rmSync(join(folder, 'host.socket'), { force: true })
+  const left = readdirSync(folder).filter((name) => name.startsWith('secret.'))
+  for (const name of left) rmSync(join(folder, name))
+  const done = lines.filter((line) => line.endsWith(': DONE')).map((line) => line.slice(0, -': DONE'.length))
+  return { lines, done, visits, left }
+}
+
+const isWhole = sandbox.network_namespace && sandbox.process_namespace && sandbox.no_new_descriptors
+const whole = { skip: !isWhole && 'this system does not give all walls' }
+const sealed = { skip: !sandbox.no_new_descriptors && 'this system has no prlimit' }
+
+t.test('code with all the power of Node reaches nothing', whole, async (t) => {
+  const { lines, done, visits, left } = await breakOut(found)
+  t.ok(lines.length >= 26, `${lines.length} attempts`, { lines })
+  t.same({ done, visits, left }, { done: [], visits: [], left: [] })
+})
+
+t.test('with Node’s permission model fallen it still reaches nothing', whole, async (t) => {
+  const { lines, done, visits, left } = await breakOut(found, withoutPermissions())
+  t.ok(lines.length >= 22, `${lines.length} attempts`, { lines })
+  t.same({ done, visits, left }, { done: [], visits: [], left: [] }, 'nothing', { lines })
+})
+
+t.test('without namespaces no socket and no file opens', sealed, async (t) => {
+  const { sealer } = findConfinement(node, guestFile, [''])
+  const { lines, done, visits, left } = await breakOut({ wrapper: [], ...(sealer && { sealer }) })
+  t.ok(lines.length >= 26, `${lines.length} attempts`, { lines })
+  t.same(
+    done.filter((name) => !name.startsWith('signal: ') && name !== 'process: another user'),
+    [],
+  )
+  t.same({ visits: visits.filter((visit) => visit !== 'signal'), left }, { visits: [], left: [] })
+})
+
+t.test('with descriptors to be had, there is no network and nobody to signal', whole, async (t) => {
+  const { lines, done, visits, left } = await breakOut({ wrapper: found.wrapper })
+  t.ok(lines.length >= 26, `${lines.length} attempts`, { lines })
+  // Its own loopback, and sockets that are files: no other can be reached, and Node 25 refuses these too.
+  const inside = ['network: listen', 'socket: unix', 'socket: unix, after closing others']
+  t.same(
+    done.filter((name) => !inside.includes(name)),
+    [],
+  )
+  const ownSocket = join(folder, 'host.socket')
+  t.same({ visits: visits.filter((visit) => visit !== ownSocket), left }, { visits: [], left: [] })
+})
