@@ -9,7 +9,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const MAJORS = ['20', '22', '24', '26']
-const TESTS = ['reactor/runtime', 'reactor/programs', 'operations/reactor', 'abuse/reactors/attacks']
+const TESTS = [
+  'reactor/runtime',
+  'reactor/programs',
+  'operations/reactor',
+  'abuse/reactors/attacks',
+  'abuse/reactors/sandbox',
+  'abuse/reactors/processes',
+]
 
 const { platform, arch } = process
 const folder = mkdtempSync(join(tmpdir(), 'coffer-nodes-'))

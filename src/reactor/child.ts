@@ -1,7 +1,7 @@
 /** One child process that runs guest code: started, spoken to in frames, killed. It knows nothing of invocations. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeFrame, FrameReader } from './frames.js'
 import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './launch.js'
@@ -10,6 +10,9 @@ import { type GuestMessage, type HostMessage, readGuestMessage } from './message
 
 /** Aborting ends a process by these; the first process of a namespace is spared SIGABRT, and meets the others. */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
+
+/** A tenth of the processor time of others, where there is not enough for all. */
+const LOW_PRIORITY = 10
 
 /** How a child ended: by itself, or by whom. */
 export type Ending = 'garbled' | 'out of memory' | 'ended'
@@ -31,6 +34,8 @@ export interface Guest {
   readonly ended: Promise<void>
   /** Resolves once the guest's pipe took all of it, or nobody is there to read it any more; it never rejects. */
   send(message: HostMessage): Promise<void>
+  /** Lets processes that are not told so go first, for good. */
+  giveWay(): void
   /** At once, and not to be caught. */
   kill(): void
 }
@@ -96,6 +101,14 @@ class GuestProcess implements Guest {
     })
   }
 
+  giveWay(): void {
+    try {
+      if (this.#pid !== undefined) setPriority(this.#pid, LOW_PRIORITY)
+    } catch {
+      // It ended, or containers took the right to say so of another user's process.
+    }
+  }
+
   kill(): void {
     this.#child.kill('SIGKILL')
   }
@@ -142,9 +155,8 @@ function findChild(pid: number): number | undefined {
   }
 }
 
-function seal(sealer: readonly string[], pid: number): Promise<boolean> {
-  const args = ['-c', 'exec "$@"', 'sh', ...sealer, String(pid)]
+function seal([command, ...args]: readonly string[], pid: number): Promise<boolean> {
   return new Promise((resolve) => {
-    execFile('/bin/sh', args, { env: { TZ: TIME_ZONE } }, (error) => resolve(error === null))
+    execFile(command!, [...args, String(pid)], { env: {} }, (error) => resolve(error === null))
   })
 }

@@ -27,13 +27,14 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** Prints the first of the wrappers under which the program and the guest can be reached, then where the sealer is. */
+/** Prints the first of the wrappers under which the program and the guest can be reached, then where the tools are. */
 const PROBE = [
   'node=$1 guest=$2; shift 2',
   'for wrapper; do',
   `  $wrapper /bin/sh -c '[ -x "$1" ] && [ -r "$2" ]' sh "$node" "$guest" 2>/dev/null && echo "$wrapper" && break`,
   'done',
   'command -v prlimit',
+  'command -v setpriv',
 ].join('\n')
 
 /** Which wrappers there are to try here, the strongest first; the last is none. */
@@ -65,11 +66,11 @@ export function findConfinement(
     killSignal: 'SIGKILL',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [words = '', prlimit = ''] = (stdout ?? '').split('\n')
+  const [words = '', prlimit = '', setpriv = ''] = (stdout ?? '').split('\n')
   const wrapper = words.split(' ').filter((word) => word !== '')
   if (prlimit === '') return { wrapper }
   // A limit is set by the user whose process it is, unless one has rights that containers take away from root.
-  const user = words.includes(NOBODY) ? ['setpriv', ...NOBODY.split(' ')] : []
+  const user = words.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, sealer: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 

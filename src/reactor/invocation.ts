@@ -18,6 +18,8 @@ import type { FetchRequest } from './web-facade.js'
 const RESIDENT_SLACK_MIB = 64
 /** What keeping a line costs besides its text. */
 const LINE_BYTES = 64
+/** A run that takes longer than this is none that others should wait for. */
+const LONG_MS = 250
 /** How long a guest may take to come to rest after its answer. */
 const REST_MS = 250
 
@@ -87,7 +89,10 @@ export class Invocation {
       message: (message) => this.#take(message),
       end: (ending) => this.#lose(ending),
     }
-    this.#cancel = [powers.clock.after(limits.timeMs, () => this.breach('time'))]
+    this.#cancel = [
+      powers.clock.after(limits.timeMs, () => this.breach('time')),
+      powers.clock.after(LONG_MS, () => guest.giveWay()),
+    ]
     this.#watchMemory()
     void guest.send(work)
   }
@@ -191,9 +196,9 @@ export class Invocation {
     const look = () => {
       this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
       if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.breach('memory')
-      else this.#cancel[1] = clock.after(meter.intervalMs, look)
+      else this.#cancel[2] = clock.after(meter.intervalMs, look)
     }
-    this.#cancel[1] = clock.after(meter.intervalMs, look)
+    this.#cancel[2] = clock.after(meter.intervalMs, look)
   }
 
   #readMiB(): number | undefined {

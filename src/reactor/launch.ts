@@ -16,7 +16,7 @@ export interface NodeProgram {
 export interface Confinement {
   /** The words that a guest's command line begins with. Words that fork make the guest the child of what we start. */
   wrapper: readonly string[]
-  /** The words that, before a process id, take from it every descriptor it has not opened yet. */
+  /** The words, a whole path first, that before a process id take from it every descriptor it has not opened yet. */
   sealer?: readonly string[]
 }
 

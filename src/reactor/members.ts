@@ -26,6 +26,7 @@ export interface Member {
   runs: number
   busyMs: number
   invocation: Invocation | undefined
+  isStarting: boolean
   isBusy: boolean
   /** It answered and will soon be idle or gone: worth waiting for. */
   isResting: boolean
@@ -36,7 +37,7 @@ export class Members {
   #settings: PoolSettings
   readonly #powers: MemberPowers
   readonly #all = new Set<Member>()
-  /** Told of a child that ended by itself. */
+  /** Told of a child that started, or ended by itself. */
   readonly #changed: () => void
   #isClosed = false
 
@@ -69,6 +70,9 @@ export class Members {
     if (same.some(({ purpose, isResting }) => isResting && purpose?.version === version)) return undefined
     const blank = idle.find(({ purpose }) => purpose === undefined)
     if (blank !== undefined) return blank
+    // Starting takes more of the processors than most runs do: a crowd of one caller's would be in everybody's way.
+    if (this.#busy().some((member) => member.isStarting && member.purpose?.caller === caller))
+      return undefined
     const { mostChildren, reservedChildren } = this.#settings
     if (this.#all.size >= mostChildren + reservedChildren)
       this.discard(idle.find(({ purpose }) => purpose?.caller === caller) ?? idle[0]!)
@@ -126,11 +130,16 @@ export class Members {
       runs: 0,
       busyMs: 0,
       invocation: undefined,
+      isStarting: true,
       isBusy: false,
       isResting: false,
       stopWaiting: () => undefined,
     }
     this.#all.add(member)
+    void member.guest.ready.then(() => {
+      member.isStarting = false
+      this.#changed()
+    })
     void member.guest.ended.then(() => {
       member.stopWaiting()
       this.#all.delete(member)

@@ -43,6 +43,7 @@ class FakeGuest implements Guest {
   listener: GuestListener | undefined
   readonly sent: HostMessage[] = []
   isKilled = false
+  isLow = false
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   #end: () => void = () => undefined
@@ -69,6 +70,9 @@ class FakeGuest implements Guest {
   }
   answer(raw: unknown = 1): void {
     this.say({ kind: 'done', raw: JSON.stringify(raw) }, { kind: 'idle' })
+  }
+  giveWay(): void {
+    this.isLow = true
   }
   kill(): void {
     if (this.isKilled) return
@@ -363,6 +367,25 @@ t.test(
     }
   },
 )
+
+t.test('a run that takes long lets others go first, and a short one does not', async (t) => {
+  const { clock, guests, run } = setUp()
+  const long = run('long')
+  await settle()
+  await clock.turn(100)
+  const short = run('short')
+  await settle()
+  await clock.turn(150)
+  guests[1]!.answer()
+  await short
+  await clock.turn(1_000)
+  t.same(
+    guests.map(({ isLow }) => isLow),
+    [true, false],
+  )
+  guests[0]!.answer()
+  await long
+})
 
 t.test('just below its limits a run is left alone', async (t) => {
   const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, logBytes: 300, calls: 2 }
