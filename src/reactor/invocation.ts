@@ -18,7 +18,7 @@ import type { FetchRequest } from './web-facade.js'
 const RESIDENT_SLACK_MIB = 64
 /** What keeping a line costs besides its text. */
 const LINE_BYTES = 64
-/** A run that takes longer than this is none that others should wait for. */
+/** After so many ms a run is one that others should not wait for. */
 const LONG_MS = 250
 /** How long a guest may take to come to rest after its answer. */
 const REST_MS = 250
@@ -89,12 +89,14 @@ export class Invocation {
       message: (message) => this.#take(message),
       end: (ending) => this.#lose(ending),
     }
-    this.#cancel = [
-      powers.clock.after(limits.timeMs, () => this.breach('time')),
-      powers.clock.after(LONG_MS, () => guest.giveWay()),
-    ]
+    this.#cancel = [powers.clock.after(limits.timeMs, () => this.breach('time'))]
     this.#watchMemory()
     void guest.send(work)
+  }
+
+  /** Whether it has run for longer than others should wait for it. */
+  get isLong(): boolean {
+    return this.#powers.clock.now() - this.#startedMs >= LONG_MS
   }
 
   /** Ends the guest, and the invocation with it. */
@@ -196,9 +198,9 @@ export class Invocation {
     const look = () => {
       this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
       if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.breach('memory')
-      else this.#cancel[2] = clock.after(meter.intervalMs, look)
+      else this.#cancel[1] = clock.after(meter.intervalMs, look)
     }
-    this.#cancel[2] = clock.after(meter.intervalMs, look)
+    this.#cancel[1] = clock.after(meter.intervalMs, look)
   }
 
   #readMiB(): number | undefined {

@@ -79,6 +79,13 @@ export class Members {
     return this.#start()
   }
 
+  /** Long runs of callers who have several under way let those of `caller` go first, from now on. */
+  makeWayFor(caller: string): void {
+    for (const { guest, purpose, invocation } of this.#busy())
+      if (invocation?.isLong && purpose!.caller !== caller && this.busyFor(purpose!.caller) > 1)
+        guest.giveWay()
+  }
+
   keepWarm(member: Member): void {
     member.isBusy = false
     member.stopWaiting = this.#powers.clock.after(this.#settings.warmMs, () => this.discard(member))

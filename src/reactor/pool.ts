@@ -165,6 +165,7 @@ export class ReactorPool implements ReactorRuntime {
       member.isBusy = true
       const { caller, key, version } = job
       member.purpose = { caller, key, version }
+      members.makeWayFor(caller)
       this.#work(member, job, isWarm).catch(job.reject)
     }
   }

@@ -368,23 +368,18 @@ t.test(
   },
 )
 
-t.test('a run that takes long lets others go first, and a short one does not', async (t) => {
-  const { clock, guests, run } = setUp()
-  const long = run('long')
-  await settle()
-  await clock.turn(100)
-  const short = run('short')
-  await settle()
-  await clock.turn(150)
-  guests[1]!.answer()
-  await short
-  await clock.turn(1_000)
-  t.same(
-    guests.map(({ isLow }) => isLow),
-    [true, false],
-  )
-  guests[0]!.answer()
-  await long
+t.test('several long runs of one caller let those of another go first', async (t) => {
+  const line = setUpLine({})
+  await line.ask('A', 'A0')
+  await line.ask('C', 'C0')
+  await line.clock.turn(150)
+  await line.ask('A', 'A1')
+  await line.clock.turn(150)
+  const low = () => line.guests.map(({ isLow }) => isLow)
+  t.same(low(), [false, false, false], 'nobody is in their way')
+  await line.ask('B', 'B0')
+  t.same(low(), [true, false, false, false], 'one run alone is left as it is, and so is a short one')
+  await line.pool.close()
 })
 
 t.test('just below its limits a run is left alone', async (t) => {
