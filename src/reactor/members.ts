@@ -13,9 +13,9 @@ export interface MemberPowers extends Powers {
 /** What a child is wanted for. */
 export interface Purpose {
   caller: string
-  /** Tenant, application and reactor. */
+  /** Tenant and reactor. */
   key: string
-  /** The code and its configuration: all else that a run may have left behind. */
+  /** The code, its configuration and its application: none of them is run where another of them was. */
   version: string
 }
 

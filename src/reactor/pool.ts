@@ -99,8 +99,8 @@ export class ReactorPool implements ReactorRuntime {
       hasCode ? { kind: 'run', ...rest } : { kind: 'run', code, ...rest }
     const watched = await this.#enqueue({
       caller: `${tenant}/${caller}`,
-      key: `${tenant}/${application}/${reactor}`,
-      version: digest(JSON.stringify(configuration), code),
+      key: `${tenant}/${reactor}`,
+      version: digest(JSON.stringify([application, configuration]), code),
       client,
       describe,
     })
@@ -212,8 +212,8 @@ export class ReactorPool implements ReactorRuntime {
 }
 
 /** Tells versions apart without keeping what they hold. */
-function digest(configuration: string, code: string): string {
-  return createHash('sha256').update(`${configuration}\n${code}`).digest('base64')
+function digest(given: string, code: string): string {
+  return createHash('sha256').update(`${given}\n${code}`).digest('base64')
 }
 
 function closedError(): CofferError {

@@ -85,7 +85,9 @@ t.test('a vault can stand elsewhere, and is found from below', async (t) => {
   const own = ['--vault', 'safe', '--key-file', 'own.key']
   t.equal((await home.json(['vault', 'status', ...own])).directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
-  t.equal((await home.json(['vault', 'status'], { env })).tokens, 0, 'variables say the same')
+  const status = await home.json(['vault', 'status'], { env })
+  t.equal(status.tokens, 0, 'variables say the same')
+  t.match(status.reactor_sandbox, { node_permissions: true, no_new_descriptors: Boolean })
   const here = await createVaultHome(t)
   cpSync(join(here.place, '.coffer'), join(here.place, 'deep/er/.none'), { recursive: true })
   t.equal(

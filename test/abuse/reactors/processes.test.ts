@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { openTestVault } from '../../../src/index.js'
 import { startGuest } from '../../../src/reactor/child.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
 import { findGuestFile } from '../../../src/reactor/guest-file.js'
@@ -147,3 +148,41 @@ t.test('every way of holding a guest that this system has runs one, and ends it'
   }
   t.ok(tried.includes(''), 'none at all is one of them')
 })
+
+t.test(
+  'another version, configuration or application is run by another child, and the old one is gone',
+  options,
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.close())
+    const ask = async (operation: string, input: Record<string, unknown>) =>
+      (await vault.ask({ operation, input, as: { reveal: true } })).result as { id: string }
+    const code = 'module.exports = async () => ({ raw: 1 })'
+    const body = { name: 'f', type: 'private', code, configuration: [{ name: 'KEY', type: 'string' }] }
+    const formula = await ask('formula create', body)
+    const reactorBody = { name: 'r', formula: { id: formula.id }, configuration: { KEY: 'one' } }
+    const reactor = await ask('reactor create', reactorBody)
+    const application = await ask('app create', { name: 'a', type: 'private', permissions: ['token:use'] })
+    const seen = new Set<number>()
+    const react = async () => {
+      await ask('reactor react', { id: reactor.id })
+      const [child, ...others] = below(process.pid).filter(({ parent }) => parent === process.pid)
+      t.same(others, [], 'one child is there')
+      return child!.pid
+    }
+    const changes: (() => Promise<unknown>)[] = [
+      async () => undefined,
+      () => ask('formula update', { id: formula.id, ...body, code: `${code} // 2` }),
+      () => ask('reactor update', { id: reactor.id, ...reactorBody, configuration: { KEY: 'two' } }),
+      () =>
+        ask('reactor update', { id: reactor.id, ...reactorBody, configuration: { KEY: 'two' }, application }),
+    ]
+    for (const [at, change] of changes.entries()) {
+      await change()
+      const pid = await react()
+      t.notOk(seen.has(pid), `change ${at}: another child`)
+      seen.add(pid)
+      t.equal(await react(), pid, 'which stays the same until the next')
+    }
+  },
+)

@@ -1,0 +1,34 @@
+import t from 'tap'
+import { tellGaps, tellSandbox } from '../../src/cli/sandbox.js'
+import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
+
+const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
+
+t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
+  const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
+  const whole = { wrapper: best.split(' '), sealer: ['/usr/bin/prlimit'] }
+  t.equal(tellGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
+  t.notMatch(tellSandbox(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not here')
+  t.equal(
+    tellSandbox(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    'Reactor code is held by: node permissions, network namespace, user namespace. ' +
+      'Not here: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
+  )
+  t.match(
+    tellGaps(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    /held without process namespace, no new descriptors, ends with host\. .* util-linux /,
+  )
+})
+
+t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {
+  t.same(findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
+  t.same(findConfinement(node, import.meta.filename, ['no-such-tool --net', '']).wrapper, [])
+  t.same(findConfinement(node, '/no/such/guest.mjs', ['']).wrapper, [])
+})
+
+t.test('who has bundles that are theirs alone stays the user they are', async (t) => {
+  const root = { ...node, isRoot: true }
+  t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
+  t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))
+  t.notOk(listWrappers(node, false).some((words) => words.includes('--reuid')))
+})
