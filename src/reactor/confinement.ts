@@ -31,7 +31,7 @@ const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare 
 const PROBE = [
   'node=$1 guest=$2; shift 2',
   'for wrapper; do',
-  `  $wrapper /bin/sh -c '[ -x "$1" ] && [ -r "$2" ]' sh "$node" "$guest" 2>/dev/null && echo "$wrapper" && break`,
+  `  $wrapper /bin/sh -c '[ -x "$1" ] && [ -r "$2" ]' sh "$node" "$guest" 2>/dev/null && echo "held $wrapper" && break`,
   'done',
   'command -v prlimit',
   'command -v setpriv',
@@ -66,9 +66,12 @@ export function findConfinement(
     killSignal: 'SIGKILL',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [words = '', prlimit = '', setpriv = ''] = (stdout ?? '').split('\n')
+  const lines = (stdout ?? '').split('\n')
+  const find = (pattern: RegExp) => lines.find((line) => pattern.test(line))
+  const words = find(/^held /)?.slice('held '.length) ?? ''
   const wrapper = words.split(' ').filter((word) => word !== '')
-  if (prlimit === '') return { wrapper }
+  const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
+  if (prlimit === undefined) return { wrapper }
   // A limit is set by the user whose process it is, unless one has rights that containers take away from root.
   const user = words.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, sealer: [...user, prlimit, '--nofile=0', '--pid'] }
