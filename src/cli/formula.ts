@@ -51,7 +51,7 @@ export async function checkFile(desk: Desk, file: string, flags: Flags): Promise
 
 /** What the code reads that the contract does not declare. */
 function findLacks(
-  { args, configuration }: Pick<CompileReport, 'args' | 'configuration'>,
+  { args, configuration }: Omit<CompileReport, 'fault'>,
   contract: FormulaFile,
 ): { request_parameters: string[]; configuration: string[] } {
   const parameters = (contract.request_parameters ?? []).map(({ name }) => name)

@@ -7,7 +7,8 @@ export const REACTOR_COMMANDS: readonly OwnerCommand[] = [
     summary: 'Compile code without calling it, and list what it reads.',
     details:
       'The file is JavaScript, or a formula as JSON whose code is a file beside it. With a contract, which is a\n' +
-      'formula as JSON too, it also lists what the code reads that the contract lacks. Needs no vault.',
+      'formula as JSON too, it also lists what the code reads that the contract lacks. What is read as a whole or by a\n' +
+      'computed name is listed as unknown. Needs no vault.',
     arguments: [['<file>', 'formula.js, or formula.json']],
     options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],
     examples: ['coffer formula check formula.js', 'coffer formula check formula.js --contract formula.json'],

@@ -51,6 +51,8 @@ export interface CompileReport {
   args: readonly string[]
   /** Names that the code reads of `req.configuration`. */
   configuration: readonly string[]
+  /** Where the code may read more than its text shows. */
+  unknown: readonly string[]
 }
 
 /**

@@ -13,7 +13,7 @@ import { createRealm, type Realm, type RunGlobals } from './realm.js'
 import type { Epoch } from './shield.js'
 import { prepareSource, type Source, SourceError } from './source.js'
 import { createTimers } from './timers.js'
-import { findExports, findUsage } from './usage.js'
+import { findExports, findUsage, type Usage } from './usage.js'
 import { createFetch, type FetchResponse } from './web-facade.js'
 
 const INPUT = 0
@@ -107,10 +107,10 @@ class Guest {
   }
 
   async #check(code: string, run: Run): Promise<GuestMessage> {
-    const usage = { args: [] as string[], configuration: [] as string[] }
+    const usage: Usage = { args: [], configuration: [], unknown: [] }
     try {
       const { prepared } = this.#prepare(code)
-      Object.assign(usage, findUsage(prepared.program))
+      Object.assign(usage, findUsage(prepared.program, code))
       this.#load(code, prepared, run)
       return { kind: 'report', ...usage }
     } catch (error) {

@@ -41,7 +41,7 @@ export type GuestMessage =
   | { kind: 'call'; call: number; name: string; args: string }
   | { kind: 'done'; raw?: string; tokenize?: string }
   | { kind: 'failed'; failure: GuestFailure }
-  | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[] }
+  | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
   /** The invocation is over and the event loop turns: fit for the next. */
   | { kind: 'idle' }
 
@@ -113,6 +113,6 @@ const SHAPES: Readonly<Record<string, Record<string, Fits>>> = {
   call: { call: isCount, name: isText, args: isText },
   done: { raw: isPerhaps(isText), tokenize: isPerhaps(isText) },
   failed: { failure: isFailure },
-  report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts },
+  report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts, unknown: isTexts },
   idle: {},
 }

@@ -26,6 +26,7 @@ import { FairQueue, type Waiting } from './queue.js'
 const START_MS = 10_000
 /** Who asks for checks of code: no tenant is called so. */
 const CHECKS = 'checks'
+const NOTHING_READ = { args: [], configuration: [], unknown: [] }
 
 export interface PoolPowers extends MemberPowers {
   sandbox: Sandbox
@@ -117,14 +118,14 @@ export class ReactorPool implements ReactorRuntime {
       describe,
     })
     if (typeof last === 'string')
-      return { fault: toBreachError(last, this.#settings.limits), args: [], configuration: [] }
+      return { fault: toBreachError(last, this.#settings.limits), ...NOTHING_READ }
     if (last.kind === 'report') {
-      const { failure, args, configuration } = last
-      return { ...(failure === undefined ? {} : { fault: toError(failure) }), args, configuration }
+      const { failure, args, configuration, unknown } = last
+      return { ...(failure === undefined ? {} : { fault: toError(failure) }), args, configuration, unknown }
     }
     const failure =
       last.kind === 'failed' ? toError(last.failure) : new CofferError('internal', 'No report came.')
-    return { fault: failure, args: [], configuration: [] }
+    return { fault: failure, ...NOTHING_READ }
   }
 
   retire(): void {

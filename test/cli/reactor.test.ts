@@ -15,7 +15,7 @@ const GREET = `module.exports = async ({ args, configuration }) => {
 t.test('code is checked without a vault, against a contract where there is one', async (t) => {
   const home = createHome(t)
   home.write('greet.js', GREET)
-  const reads = { args: ['fail', 'name'], configuration: ['KEY'] }
+  const reads = { args: ['fail', 'name'], configuration: ['KEY'], unknown: [] }
   t.same(await home.json(['formula', 'check', 'greet.js']), { file: 'greet.js', reads })
   const contract = { request_parameters: [{ name: 'name', type: 'string' }], configuration: [] }
   home.write('greet.json', JSON.stringify({ name: 'greet', type: 'private', code: 'greet.js', ...contract }))

@@ -562,7 +562,10 @@ t.test('a check tells what it found, and its child is used for nothing else', as
   await settle()
   t.same(guests[0]!.sent, [{ kind: 'check', code: 'code' }])
   const failure = { kind: 'invalid', message: 'no', line: 2, column: 3 } as const
-  guests[0]!.say({ kind: 'report', failure, args: ['a'], configuration: ['K'] }, { kind: 'idle' })
+  guests[0]!.say(
+    { kind: 'report', failure, args: ['a'], configuration: ['K'], unknown: [] },
+    { kind: 'idle' },
+  )
   t.match(await check, {
     fault: { code: 'formula_invalid', errors: { code: ['line 2, column 3: no'] } },
     args: ['a'],

@@ -1,0 +1,148 @@
+/**
+ * The values that the code of a reactor may hold, as far as `usage.ts` follows them: parts of the request, and what
+ * leads to them. It knows no syntax.
+ */
+import type { Node } from 'acorn'
+import { locate } from './source.js'
+
+export interface Usage {
+  /** Dotted names below `args`. */
+  args: string[]
+  /** Names below `configuration`. */
+  configuration: string[]
+  /** Parts that are handed on as a whole, or read by a computed name, with their lines: more may be read there. */
+  unknown: string[]
+}
+
+/** A part of the request by its dotted path (the request itself is ''), or what leads to one. */
+export type Value = string | Shape | Callable
+export type Values = Iterable<Value>
+
+/** An object or array that the code makes. */
+export class Shape {
+  readonly members = new Map<string, Set<Value>>()
+  /** What was spread into it. */
+  readonly rest = new Set<Value>()
+}
+
+/** A function: its variables, what it may be given by position, and what it may return. Blocks are not told apart. */
+export class Callable {
+  readonly names = new Map<string, Set<Value>>()
+  readonly given = new Shape()
+  readonly returns = new Set<Value>()
+  readonly parent: Callable | undefined
+  /** The request comes here. */
+  isEntry = false
+
+  constructor(parent?: Callable) {
+    this.parent = parent
+  }
+
+  find(name: string): Set<Value> | undefined {
+    return this.names.get(name) ?? this.parent?.find(name)
+  }
+}
+
+const PARTS = ['args', 'configuration']
+/** Code that people write stays far below these. */
+const MOST_LEVELS = 8
+const MOST_VALUES = 500
+const MOST_LINES = 3
+
+/** What was found out so far. `isLoose`: the request itself may be anywhere, so that where it goes says nothing. */
+export class Findings {
+  readonly #isLoose: boolean
+  readonly #read = new Set<string>()
+  /** Offsets by path. */
+  readonly #missed = new Map<string, Set<number>>()
+  /** Whether nothing was added since it was set. */
+  isSettled = false
+  #isCut = false
+
+  constructor(isLoose: boolean) {
+    this.#isLoose = isLoose
+  }
+
+  report(code: string): Usage {
+    const below = (part: string) =>
+      [...this.#read].filter((path) => path.startsWith(`${part}.`)).map((path) => path.slice(part.length + 1))
+    const names = below('configuration').map((path) => path.split('.', 1)[0]!)
+    const missed = [...this.#missed].map(([path, offsets]) => {
+      const lines = new Set([...offsets].slice(0, MOST_LINES).map((offset) => locate(code, offset).line))
+      return `${path || 'the request'} (line ${[...lines].sort((a, b) => a - b).join(', ')})`
+    })
+    const isAll = this.isSettled && !this.#isCut
+    return {
+      args: withoutParents(below('args')),
+      configuration: [...new Set(names)].sort(),
+      unknown: isAll ? missed : [...missed, 'the code is too involved to be followed to its end'],
+    }
+  }
+
+  add(target: Set<Value>, values: Values): void {
+    for (const value of values) {
+      if (target.has(value)) continue
+      if (target.size >= MOST_VALUES) this.#isCut = true
+      else {
+        target.add(value)
+        this.isSettled = false
+      }
+    }
+  }
+
+  /** `values` go where nobody follows them. */
+  lose(values: Values, at: Node, seen = new Set<Value>()): void {
+    for (const value of values) {
+      if (typeof value === 'string') {
+        if (!value.includes('.')) this.#miss(value, at)
+      } else if (value instanceof Shape && !seen.has(value)) {
+        seen.add(value)
+        for (const inner of [value.rest, ...value.members.values()]) this.lose(inner, at, seen)
+      }
+    }
+  }
+
+  #miss(path: string, { start }: Node): void {
+    if (path !== '' || !this.#isLoose) getOrAdd(this.#missed, path).add(start)
+  }
+
+  /** What `values` have under `name`; under any, where it is undefined because it is computed. */
+  get(values: Values, name: string | undefined, at: Node, seen = new Set<Value>()): Set<Value> {
+    const found = new Set<Value>()
+    for (const value of values) {
+      if (value instanceof Shape && !seen.has(value)) {
+        seen.add(value)
+        const own = name === undefined ? [...value.members.values()] : [value.members.get(name) ?? []]
+        for (const each of [...own, this.get(value.rest, name, at, seen)])
+          for (const one of each) found.add(one)
+      } else if (typeof value === 'string') {
+        const path = name === undefined ? this.#miss(value, at) : this.#follow(value, name)
+        if (path !== undefined) found.add(path)
+      }
+    }
+    return found
+  }
+
+  #follow(path: string, name: string): string | undefined {
+    if (path === '') return PARTS.includes(name) ? name : undefined
+    const levels = path.split('.').length
+    // The member of a list and the length of a text are no parameters.
+    if (/^\d+$/.test(name) || (name === 'length' && levels > 1) || levels > MOST_LEVELS) return undefined
+    this.#read.add(`${path}.${name}`)
+    return `${path}.${name}`
+  }
+}
+
+/** `card` says nothing beside `card.number`. */
+function withoutParents(paths: readonly string[]): string[] {
+  const parents = new Set(
+    paths.flatMap((path) => [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))),
+  )
+  return paths.filter((path) => !parents.has(path)).sort()
+}
+
+export function getOrAdd<K, V>(map: Map<K, Set<V>>, key: K): Set<V> {
+  const found = map.get(key) ?? new Set<V>()
+  map.set(key, found)
+  return found
+}
