@@ -1,6 +1,7 @@
 /** `coffer config …`: the settings of the vault. What each may be is decided elsewhere. */
 import { isSecretSetting, requireSettingName, type SettingView } from '../domain/settings.js'
 import type { Desk } from './desk.js'
+import { readAnswer } from './input.js'
 import { chooseFormat, printNotice, printResult, printWarning } from './output.js'
 
 const COLUMNS = ['name', 'value', 'is_set', 'description']
@@ -36,7 +37,8 @@ async function readValue(
   const isSecret = isSecretSetting(requireSettingName(name))
   if (given === undefined && terminal.mayPrompt) {
     const { ask } = await import('./prompt.js')
-    return ask(terminal, { message: name, missing: 'the value', sensitive: isSecret })
+    const answer = await ask(terminal, { message: name, missing: 'the value', sensitive: isSecret })
+    return readAnswer(input, answer, name)
   }
   const isExposed = isSecret && given !== undefined && given !== '-' && !/^@(?!@)/.test(given)
   if (isExposed)
@@ -66,5 +68,6 @@ async function print({ terminal, config }: Desk, result: unknown): Promise<void>
     format: chooseFormat(terminal, config.output),
     columns: COLUMNS,
     fields: config.fields,
+    known: ['value'],
   })
 }

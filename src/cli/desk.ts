@@ -17,6 +17,8 @@ export interface ProcessLike {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
   readonly pid: number
+  /** Whoever started it; absent where that tells nothing. */
+  readonly ppid?: number
   /** ms since the epoch; absent for the system's. */
   readonly clock?: Clock
   cwd(): string

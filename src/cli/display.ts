@@ -101,9 +101,17 @@ const DOUBLE_WIDTH =
 
 /** Columns that displayed text takes on a terminal. Skin tones count as pictures of their own, as most terminals do. */
 export function measureWidth(text: string): number {
-  if (PRINTABLE_ASCII.test(text)) return text.length
+  return measureUpTo(text, Number.POSITIVE_INFINITY)
+}
+
+/** The same, but `most` when it is more: that takes no longer for longer text. */
+export function measureUpTo(text: string, most: number): number {
+  if (PRINTABLE_ASCII.test(text)) return Math.min(text.length, most)
   let width = 0
-  for (const character of text) width += widthOf(character)
+  for (const character of text) {
+    width += widthOf(character)
+    if (width >= most) return most
+  }
   return width
 }
 

@@ -23,6 +23,13 @@ export function readField(value: unknown, path: string): unknown {
   return key === path ? value[key] : readField(value[key], path.slice(key.length + 1))
 }
 
+/** That there is no field at a path whose first `level` names there are, and which `names` there are instead. */
+export function describeUnknown(path: string, level: number, names: readonly string[]): string {
+  const above = path.split('.').slice(0, level).join('.')
+  const there = names.length === 0 ? 'no fields' : names.join(', ')
+  return `There is no field "${path}". ${above === '' ? 'There are' : `Below ${above} there are`}: ${there}.`
+}
+
 /** The object with nothing but the fields asked for, in that order, at the places where they were. */
 export function pickFields(value: unknown, paths: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((member) => pickFields(member, paths))

@@ -33,6 +33,7 @@ export async function showOutbox(
     format,
     columns: COLUMNS,
     fields: config.fields,
+    known: ['server', 'failure', 'due_at', 'sent_at', 'link'],
     hints: { empty: 'No mail yet. Invite somebody: coffer invite create --help' },
   })
 }
@@ -54,6 +55,7 @@ export async function acceptInvitation(
   const names = present({ first_name: flags.firstName, last_name: flags.lastName })
   const member = await desk.reachVault((vault) => vault.command('invite accept', { link, ...names }))
   await printResult(terminal, member, {
+    known: ['user'],
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })

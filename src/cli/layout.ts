@@ -2,7 +2,16 @@
  * How values become lines and columns of text, whatever the width. Pure; it knows nothing of streams, and bold is
  * whatever it is handed.
  */
-import { display, displayLines, indent, layOutJson, measureWidth, toJson, truncate } from './display.js'
+import {
+  display,
+  displayLines,
+  indent,
+  layOutJson,
+  measureUpTo,
+  measureWidth,
+  toJson,
+  truncate,
+} from './display.js'
 import { isObject, readField } from './fields.js'
 import type { List } from './result.js'
 
@@ -44,7 +53,7 @@ function hang(value: unknown, labelWidth: number, gap: string, width: number): s
   return isLaidOut ? `\n${indent(layOutJson(value, width - 2), 2)}` : gap + text
 }
 
-/** Cells of displayed text, none wider than its column. */
+/** Cells of displayed text, none wider than its column unless the width has no end. */
 export interface TablePlan {
   heads: string[]
   rows: string[][]
@@ -61,6 +70,8 @@ export function planTable(
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const widths = fitColumns(heads, rows, width)
   if (widths === undefined) return undefined
+  // Text that goes to a file or a pipe is whole.
+  if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths }
   const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
   return { heads: cut(heads), rows: rows.map(cut), widths }
 }
@@ -69,7 +80,7 @@ export function planTable(
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
 /** Times to the second, to leave room for the rest; one thing alone and JSON keep them whole. */
-function cellOf(path: string, value: unknown): string {
+export function cellOf(path: string, value: unknown): string {
   const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
   return isTime ? display(value.replace(TIME, '$1 $2Z')) : textOf(value)
 }
@@ -78,14 +89,21 @@ function cellOf(path: string, value: unknown): string {
 const LEAST_WIDTH = 8
 const LEAST_ID_WIDTH = 36
 
+/** Where nothing is cut, no cell is padded beyond this, so that one long value does not widen all rows. */
+const MOST_PADDED = 200
+
 /** The widest columns give way first, equally; undefined when there is not even room for the least of each. */
 function fitColumns(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
   width: number,
 ): number[] | undefined {
+  const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
   const natural = heads.map((head, at) =>
-    rows.reduce((widest, row) => Math.max(widest, measureWidth(row[at] ?? '')), measureWidth(head)),
+    [head, ...rows.map((row) => row[at] ?? '')].reduce(
+      (widest, cell) => Math.max(widest, measureUpTo(cell, most)),
+      0,
+    ),
   )
   const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
   const room = width - GAP.length * (heads.length - 1)

@@ -1,9 +1,11 @@
 /** `coffer log tail` and `coffer log verify`: the log as it grows, and the proof that nothing in it was touched. */
 import { setTimeout } from 'node:timers/promises'
 import { CofferError } from '../errors.js'
+import { listLogs } from '../operations/log.js'
 import type { Asked, Vault } from '../vault.js'
 import type { Desk } from './desk.js'
-import { display } from './display.js'
+import { requireFields } from './known-fields.js'
+import { cellOf } from './layout.js'
 import { chooseFormat, type Format, printNotice, printResult } from './output.js'
 import { readApiKey } from './run.js'
 import { findTenantChoice } from './tenant-choice.js'
@@ -33,6 +35,7 @@ export async function tailLog(
 ): Promise<void> {
   const { terminal, config, signal } = desk
   const format = chooseFormat(terminal, config.output)
+  if (terminal.mustHaveFields) requireFields(listLogs.route, config.fields ?? [])
   const count = readCount(flags.number)
   const as = await chooseCaller(desk)
   const first = await desk.reachVault((vault) => askPage(vault, as, Math.max(1, count)))
@@ -76,6 +79,7 @@ async function printWhole({ terminal, config }: Desk, records: object[], format:
     format,
     columns: COLUMNS,
     fields: config.fields,
+    known: true,
     hints: { empty: 'The log is empty.' },
   })
 }
@@ -89,13 +93,19 @@ async function printLines(
   if (format !== 'table') {
     const line = format === 'json' ? 'ndjson' : format
     if (records.length > 0)
-      await printResult(terminal, records, { format: line, columns: COLUMNS, fields: config.fields })
+      await printResult(terminal, records, {
+        format: line,
+        columns: COLUMNS,
+        fields: config.fields,
+        known: true,
+      })
     return true
   }
+  await terminal.letGo?.()
   for (const record of records) {
     const fields = config.fields ?? COLUMNS
     const text = fields
-      .map((name) => display(String(record[name] ?? '-')).padEnd(WIDTHS[name] ?? 0))
+      .map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
       .join('  ')
     if (!(await write(terminal.stdout, `${text.trimEnd()}\n`))) return false
   }

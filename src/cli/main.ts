@@ -1,25 +1,23 @@
 /** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
 
 import { resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault.js'
 import { VERSION } from '../version.js'
+import { openOutput } from './closed-output.js'
 import type { Desk, ProcessLike } from './desk.js'
 import { createInput } from './input.js'
-import { detectTerminal, type Terminal, write } from './terminal.js'
+import { detectTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
 
 /** Runs one command line and resolves to its exit code. Never throws, never exits by itself. */
 export async function main(process: ProcessLike): Promise<number> {
+  const stdout = openOutput(process)
   const argv = process.argv.slice(2)
-  // The most asked question costs nothing but Node.
-  if (argv.length === 1 && argv[0] === '--version') {
-    await write(process.stdout, `${VERSION}\n`)
-    return 0
-  }
   const stop = new AbortController()
   // The first signal stops gently; with the listeners gone, a second one ends the process as it would any other.
   const interrupt = () => {
@@ -35,7 +33,9 @@ export async function main(process: ProcessLike): Promise<number> {
   // Until a profile is known, and where it is what is wrong, the environment is the process's own.
   const settled = { env: process.env }
   try {
-    await runLine(process, argv, stop.signal, settled)
+    // The most asked question costs nothing but Node.
+    if (argv.length === 1 && argv[0] === '--version') await write(stdout, `${VERSION}\n`)
+    else await runLine(process, argv, { stdout, signal: stop.signal, release }, settled)
     return 0
   } catch (error) {
     return await reportFailure(process, argv, settled.env, error)
@@ -47,22 +47,32 @@ export async function main(process: ProcessLike): Promise<number> {
 async function runLine(
   process: ProcessLike,
   argv: readonly string[],
-  signal: AbortSignal,
+  { stdout, signal, release }: { stdout: OutputStream; signal: AbortSignal; release: () => void },
   settled: { env: Environment },
 ): Promise<void> {
   const { registry } = await import('../operations/all.js')
   const { parseLine } = await import('./program.js')
-  const parsed = parseLine(argv, registry, process.stdout.columns ?? DEFAULT_COLUMNS)
+  const parsed = parseLine(argv, registry, stdout.columns ?? DEFAULT_COLUMNS)
   if ('text' in parsed) {
-    await write(process.stdout, parsed.text)
+    await write(stdout, parsed.text)
     return
   }
   const { applyProfile } = await import('./profile.js')
   settled.env = await applyProfile(parsed.flags, process.env)
   const { env } = settled
   const config = readConfig(parsed.flags, env)
-  const { stdin, stdout, stderr } = process
-  const terminal = detectTerminal({ stdin, stdout, stderr, env, flags: config })
+  const { stdin, stderr } = process
+  const letGo = async () => {
+    // A signal that came meanwhile is heard first.
+    await setImmediate()
+    if (!hasOwnEnd) release()
+  }
+  const mustHaveFields = typeof parsed.flags.fields === 'string'
+  const terminal = {
+    ...detectTerminal({ stdin, stdout, stderr, env, flags: config }),
+    mustHaveFields,
+    letGo,
+  }
   const opened = new Set<Vault>()
   let hasOwnEnd = false
   const desk: Desk = {

@@ -4,8 +4,16 @@
  */
 import { FORMATS, type Format } from '../config.js'
 import { CofferError, type Problem } from '../errors.js'
-import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
-import { isObject, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
+import { display, displayLines, fold, indent, measureUpTo, measureWidth, toJson } from './display.js'
+import {
+  describeUnknown,
+  isObject,
+  neutralize,
+  pickFields,
+  readField,
+  toCsvCell,
+  toCsvLine,
+} from './fields.js'
 import { describePage, drawOne, GAP, namesOf, planTable, type TablePlan, textOf } from './layout.js'
 import { collect, isList, isStream, itemsOf, sourceOf } from './result.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
@@ -22,6 +30,8 @@ export interface PrintOptions {
   columns?: readonly string[]
   fields?: readonly string[] | undefined
   hints?: { empty?: string; done?: string }
+  /** Fields that there may be though nothing has them now; true: every one in `fields` was checked. */
+  known?: true | readonly string[]
 }
 
 /**
@@ -43,26 +53,40 @@ export function chooseFormat(terminal: Terminal, asked: string | undefined): For
  */
 export async function printResult(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
   if (result === undefined) return printDone(terminal, options)
+  const missing = isStream(result) ? [] : findMissing(terminal, itemsOf(result), options)
+  await terminal.letGo?.()
   if (options.format === 'json') await printJson(terminal, result, options)
   else if (options.format === 'table') await printTable(terminal, result, options)
   else if (options.format === 'csv') await printCsv(terminal, result, options)
   else await printLines(terminal, result, options)
-  if (options.fields && !isStream(result)) await noteMissing(terminal, itemsOf(result), options.fields)
+  if (missing.length > 0) await printNotice(terminal, `Nothing here has the field ${missing.join(', ')}.`)
 }
 
 async function printDone(terminal: Terminal, { hints }: PrintOptions): Promise<void> {
   if (isTerminal(terminal.stderr)) await printNotice(terminal, hints?.done ?? 'Done.')
 }
 
-async function noteMissing(
-  terminal: Terminal,
+/** What none of the items has. @throws CofferError `usage` for what is no field, where the command line asks for it */
+function findMissing(
+  { mustHaveFields }: Terminal,
   items: readonly unknown[],
-  fields: readonly string[],
-): Promise<void> {
-  const missing = fields.filter((path) => items.every((item) => readField(item, path) === undefined))
-  if (items.length > 0 && missing.length > 0) {
-    await printNotice(terminal, `Nothing here has the field ${missing.join(', ')}.`)
-  }
+  { fields = [], known = [] }: PrintOptions,
+): string[] {
+  if (items.length === 0) return []
+  const missing = fields.filter((path) => valuesAt(items, path).length === 0)
+  const wrong = missing.find((path) => known !== true && !known.includes(path.split('.', 1)[0]!))
+  if (wrong === undefined || !mustHaveFields) return missing
+  const parents = wrong.split('.').map((_, level, names) => names.slice(0, level).join('.'))
+  const level = Math.max(
+    0,
+    parents.findLastIndex((path) => path !== '' && valuesAt(items, path).length > 0),
+  )
+  const there = level === 0 ? items : valuesAt(items, parents[level]!).flat()
+  throw new CofferError('usage', describeUnknown(wrong, level, namesOf(there)))
+}
+
+function valuesAt(items: readonly unknown[], path: string): unknown[] {
+  return items.map((item) => readField(item, path)).filter((value) => value !== undefined)
 }
 
 function columnsOf({ fields, columns = [] }: PrintOptions): readonly string[] {
@@ -125,10 +149,10 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   const width = widthOf(terminal.stdout)
   const items = await collect(result)
   const isOne = !isStream(result) && !isList(result) && !Array.isArray(result)
-  const text = isOne
-    ? drawOne(result, options.fields, width, paint.bold)
-    : await drawMany(items, columnsOf(options), width, paint)
-  if (!(await write(terminal.stdout, text))) return
+  const texts = isOne
+    ? [drawOne(result, options.fields, width, paint.bold)]
+    : drawMany(items, columnsOf(options), width, paint)
+  for await (const text of texts) if (!(await write(terminal.stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, options.hints?.empty))
   else if (items.length === 0) await printNotice(terminal, options.hints?.empty ?? 'Nothing found.')
 }
@@ -138,19 +162,21 @@ function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }
 
-/** Several things: a table when every column can be wide enough to be of use, else one after another. */
-async function drawMany(
+/** Several things, line by line: a table when every column can be wide enough to be of use, else one after another. */
+async function* drawMany(
   items: readonly unknown[],
   asked: readonly string[],
   width: number,
   paint: Paint,
-): Promise<string> {
-  if (items.length === 0) return ''
+): AsyncGenerator<string> {
+  if (items.length === 0) return
   const columns = asked.length > 0 ? asked : namesOf(items)
-  if (!items.some(isObject)) return items.map((item) => `${textOf(item)}\n`).join('')
-  const plan = planTable(items, columns, width)
-  if (plan !== undefined) return drawTable(plan, paint)
-  return items.map((item) => drawOne(item, columns, width, paint.bold)).join('\n')
+  const isPlain = !items.some(isObject)
+  const plan = isPlain ? undefined : planTable(items, columns, width)
+  if (plan !== undefined) yield* drawTable(plan, paint)
+  else
+    for (const [at, item] of items.entries())
+      yield isPlain ? `${textOf(item)}\n` : (at === 0 ? '' : '\n') + drawOne(item, columns, width, paint.bold)
 }
 
 /** Stands in for one column of text; from the private use area, and never printed. */
@@ -161,30 +187,32 @@ const STAND_IN = '\ue000'
  * measures by an old Unicode (a Thai or Hindi name would shift its row), so it lays out stand-ins of the right width,
  * and the cells take their places in reading order.
  */
-async function drawTable({ heads, rows, widths }: TablePlan, paint: Paint): Promise<string> {
+async function* drawTable({ heads, rows, widths }: TablePlan, paint: Paint): AsyncGenerator<string> {
   const { default: Table } = await import('cli-table3')
   const cells = [...heads.map((head) => paint.bold(head)), ...rows.flat()]
     .filter((cell) => cell !== '')
     .values()
   const all = [heads, ...rows]
-  let drawn = ''
   for (let at = 0; at < all.length; at += ROWS_AT_ONCE) {
     const table = new Table({
       chars: NO_RULES,
       style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
       colWidths: widths,
     })
-    table.push(...all.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
-    drawn += `${table.toString()}\n`
+    const standIns = all.slice(at, at + ROWS_AT_ONCE)
+    table.push(...standIns.map((row) => row.map((cell, column) => toStandIn(cell, widths[column]!))))
+    // Trimmed before the cells take their places: how long these are, and what they hold, costs nothing then.
+    for (const line of table.toString().split('\n'))
+      yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
   }
-  return drawn.replace(/\ue000+/g, () => cells.next().value ?? '').replace(/ +$/gm, '')
 }
 
 /** cli-table3 takes time that grows with the square of its rows. */
 const ROWS_AT_ONCE = 50
 
-function toStandIn(text: string): string {
-  return STAND_IN.repeat(measureWidth(text))
+/** A cell that is longer than its column moves the rest of its row. */
+function toStandIn(text: string, width: number): string {
+  return text === '' ? '' : STAND_IN.repeat(Math.max(1, measureUpTo(text, width)))
 }
 
 const NO_RULES = {

@@ -2,9 +2,11 @@
  * Profiles: settings under a name, which count where neither a flag nor the environment says something. To everything
  * else a profile is a part of the environment.
  */
+import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
 import type { Desk } from './desk.js'
+import { readAnswer } from './input.js'
 import { chooseFormat, printNotice, printResult, printWarning } from './output.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from './user-settings.js'
 
@@ -12,6 +14,13 @@ import { readUserSettings, type Texts, type UserSettings, writeUserSettings } fr
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'no-input']
 const API_KEY = 'api-key'
 const HIDDEN = '********'
+
+/** Settings that are paths, by their names. */
+const PATHS = new Set(
+  (Object.values(SETTINGS) as Setting[])
+    .filter(({ flag }) => /<(?:directory|file)>$/.test(flag))
+    .map(({ flag }) => flag.split(' ')[0]!.slice(2)),
+)
 
 /** The variable of each setting that a profile may hold, by the setting's name. */
 function listProfileSettings(): Map<string, string> {
@@ -80,7 +89,9 @@ export async function setInProfile(
   const known = listProfileSettings()
   if (!known.has(setting))
     throw new CofferError('usage', `A profile holds: ${[...known.keys()].join(', ')}; not "${setting}".`)
-  const text = await readText(desk, setting, given)
+  const told = await readText(desk, setting, given)
+  // Where a command is run later is somewhere else.
+  const text = PATHS.has(setting) ? resolve(desk.cwd, told) : told
   await change(desk, (settings) => {
     const profiles = { ...settings.profiles, [profile]: { ...settings.profiles[profile], [setting]: text } }
     return { ...settings, profiles }
@@ -99,7 +110,8 @@ async function readText(
   const isSecret = setting === API_KEY
   if (given === undefined && terminal.mayPrompt) {
     const { ask } = await import('./prompt.js')
-    return ask(terminal, { message: setting, missing: 'the value', sensitive: isSecret })
+    const answer = await ask(terminal, { message: setting, missing: 'the value', sensitive: isSecret })
+    return (await readAnswer(input, answer, setting)).trim()
   }
   if (isSecret && given !== undefined && given !== '-' && !/^@(?!@)/.test(given))
     await printWarning(
@@ -142,6 +154,7 @@ async function print({ terminal, config }: Desk, result: unknown): Promise<void>
     format: chooseFormat(terminal, config.output),
     columns: ['name', 'is_used', 'settings'],
     fields: config.fields,
+    known: ['settings'],
     hints: { empty: 'No profiles yet. Make one: coffer profile set --help' },
   })
 }

@@ -8,6 +8,8 @@ import { findTenantChoice } from './tenant-choice.js'
 import { write } from './terminal.js'
 
 const COLUMNS = ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib']
+/** Not every run has these. */
+const RARE = ['detail', 'errors', 'stack']
 const DEFAULT_COUNT = 20
 const KEPT = 100
 const POLL_MS = 1000
@@ -57,11 +59,12 @@ async function printRuns({ terminal, config }: Desk, runs: Run[], isStream: bool
   if (format !== 'table') {
     if (isStream && runs.length === 0) return true
     const line = isStream && format === 'json' ? 'ndjson' : format
-    await printResult(terminal, runs, { format: line, columns: COLUMNS, fields: config.fields })
+    await printResult(terminal, runs, { format: line, columns: COLUMNS, fields: config.fields, known: RARE })
     return true
   }
   if (runs.length === 0 && !isStream)
     await printResult(terminal, runs, { format, columns: COLUMNS, hints: { empty: 'It has not run yet.' } })
+  await terminal.letGo?.()
   for (const run of runs) if (!(await write(terminal.stdout, describeRun(run)))) return false
   return true
 }

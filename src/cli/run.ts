@@ -27,9 +27,12 @@ export async function runOperation(
   const format = chooseFormat(terminal, config.output)
   const key = await readApiKey(desk)
   if (terminal.mayPrompt) requireVault(desk)
+  const isExplained = options.explain === true || typeof options.explainAs === 'string'
+  if (terminal.mustHaveFields && !isExplained)
+    (await import('./known-fields.js')).requireFields(definition.route, config.fields ?? [])
   const input = await gatherInput(desk, definition, words, options)
   const isReveal = options.reveal === true
-  if (options.explain === true || typeof options.explainAs === 'string') {
+  if (isExplained) {
     const { explainOperation } = await import('./explain.js')
     const application = typeof options.explainAs === 'string' ? options.explainAs : undefined
     return explainOperation(desk, definition, input, { key, application, reveal: isReveal })
@@ -61,10 +64,11 @@ export async function runOperation(
     format,
     columns: definition.columns,
     fields: config.fields,
+    known: true,
     hints: hintsFor(desk, definition, input),
   })
   if (mail !== undefined) await noteDelivery(desk, mail)
-  if (definition.name === 'tenant delete') await (await import('./tenant.js')).forgetDeletedTenant(desk)
+  if (definition.name === 'tenant delete') await (await import('./tenant.js')).concludeTenantDeletion(desk)
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
 
@@ -104,7 +108,16 @@ function createCall(
 ): Call {
   const owner = { reveal: isReveal, ...(tenant === undefined ? {} : { tenant }) }
   const as = key === undefined ? owner : { key }
-  return async (input) => (await vault.ask({ operation: name, input, as })).result
+  const ask = async (input: Record<string, unknown>) =>
+    (await vault.ask({ operation: name, input, as })).result
+  if (name !== 'token update') return ask
+  // Whether the data of a token is text, whose digits are text too, only the vault can tell: by refusing a number.
+  return (input) =>
+    ask(input).catch((error: unknown) => {
+      const isRefused = error instanceof CofferError && error.errors?.data !== undefined
+      if (!isRefused || !Number.isSafeInteger(input.data)) throw error
+      return ask({ ...input, data: String(input.data) })
+    })
 }
 
 /** As many at once as the operation allows, within reason. */

@@ -7,6 +7,7 @@ import { openEphemeral } from '../opening.js'
 import { authenticate } from '../operations/authenticate.js'
 import type { Sandbox } from '../operations/reactor-runtime.js'
 import { VERSION } from '../version.js'
+import { CORE_DANGER, limitCore } from './core-limit.js'
 import type { Desk } from './desk.js'
 import { printNotice } from './output.js'
 import { tellGaps, tellSandbox } from './sandbox.js'
@@ -23,6 +24,7 @@ const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again 
 export async function serve(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
   const options = readServeFlags(flags)
   keepRequestsYoung()
+  if (!(await limitCore(desk.pid))) await printNotice(desk.terminal, CORE_DANGER)
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const starters = options.wantsStarters ? await ensureStarters(app) : await findStarters(app)

@@ -73,8 +73,12 @@ async function findTenant(desk: Desk, key: string | undefined): Promise<{ name: 
   })
 }
 
-/** A choice must not outlive what was chosen. */
-export async function forgetDeletedTenant(desk: Desk): Promise<void> {
+/** Says what is not gone. A choice must not outlive what was chosen. */
+export async function concludeTenantDeletion(desk: Desk): Promise<void> {
+  await printNotice(
+    desk.terminal,
+    'Backups that were made before keep their own keys: what they hold of this tenant can still be read.',
+  )
   const choice = await findTenantChoice(desk)
   if (choice === undefined || desk.config.tenant !== undefined) return
   const tenants = await command<TenantView[]>(desk, 'tenant list', {})
@@ -90,6 +94,7 @@ async function print({ terminal, config }: Desk, result: unknown): Promise<void>
     format: chooseFormat(terminal, config.output),
     columns: COLUMNS,
     fields: config.fields,
+    known: ['modified_by', 'modified_at'],
     hints: { empty: 'This vault has no tenant. Create one: coffer tenant create NAME' },
   })
 }

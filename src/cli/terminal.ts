@@ -23,6 +23,13 @@ export interface Terminal {
   readonly quiet: boolean
   /** A person is there to answer: standard input and standard error are both a terminal and nobody said `--no-input`. */
   readonly mayPrompt: boolean
+  /** A field asked for on the command line has to be one; from elsewhere it counts for commands that have it. */
+  readonly mustHaveFields?: boolean
+  /**
+   * Said before a result is printed: nothing is under way that has to be finished, so from now on a signal ends the
+   * process at once, also while it draws or waits for a reader, which no listener could.
+   */
+  readonly letGo?: () => Promise<void>
 }
 
 /** `input: false` is how `--no-input` arrives; left out means true. */
