@@ -72,6 +72,12 @@ export interface Input {
   readDescriptor(descriptor: number, flag: string): Promise<string>
 }
 
+/** The text that an answer to a question spells: that of a file as `@path`, else itself. @throws CofferError `usage` */
+export async function readAnswer(input: Input, answer: string, flag: string): Promise<string> {
+  // Standard input is where the answer was typed.
+  return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
+}
+
 /** The default limit of a request body, which no single value in it can exceed: 1 MiB. */
 export const VALUE_LIMIT_BYTES = 1024 * 1024
 /** A passphrase of 1,024 characters, or an API key, has room in this. */

@@ -19,6 +19,8 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
+  /** Whether it is sent in the body, rather than looked for. */
+  isStored: boolean
 }
 
 /** The flags of an operation: one for each property that is not in the path. */
@@ -37,6 +39,7 @@ export function listFlags(definition: AnyOperation): Flag[] {
         shape: shapeOf(schema),
         schema,
         isRequired: required.includes(property),
+        isStored: locateProperty(definition, property) === 'body',
       }
     })
 }
@@ -70,7 +73,7 @@ export function addFlags(command: Command, definition: AnyOperation): void {
     const description = describeFlag(flag)
     if (shape === 'boolean') {
       command.addOption(new Option(name, description))
-      command.addOption(new Option(name.replace('--', '--no-')).hideHelp())
+      command.addOption(new Option(name.replace('--', '--no-'), description))
       continue
     }
     const placeholder = schema.type === 'integer' ? '<number>' : PLACEHOLDERS[shape]
@@ -84,10 +87,24 @@ export function addFlags(command: Command, definition: AnyOperation): void {
   }
 }
 
+/** `--flag=true` and `--flag=false` as commander has them, for the flags of `operations` that are yes or no. */
+export function spellBooleans(argv: readonly string[], operations: readonly AnyOperation[]): string[] {
+  return argv.map((word) => {
+    const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? []
+    if (name === undefined) return word
+    const isBoolean = (flag: Flag) => flag.shape === 'boolean' && flag.name === name
+    if (!operations.some((definition) => listFlags(definition).some(isBoolean))) return word
+    if (value === 'true') return name
+    if (value === 'false') return name.replace('--', '--no-')
+    throw new CofferError('usage', `${name} takes true or false, or nothing for true.`)
+  })
+}
+
 function describeFlag({ schema, shape, isRequired }: Flag): string {
   const notes: string[] = []
   if (isRequired) notes.push('required')
   if (shape === 'list' || shape === 'map') notes.push('repeatable')
+  if (shape === 'boolean') notes.push('also =true or =false')
   if ('default' in schema) notes.push(`default ${schema.default}`)
   const text = phrase(schema.description ?? '')
   return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
@@ -101,19 +118,39 @@ function phrase(sentence: string): string {
 }
 
 /**
- * The value that `texts`, the contents given to a flag, spell. `parseJson` says where JSON is broken.
+ * The value that `texts`, the contents given to a flag, spell. `parseJson` says where JSON is broken; `isText`: what
+ * may be any JSON is known to be text.
  * @throws CofferError `usage` naming the flag.
  */
-export function readFlag(flag: Flag, texts: readonly string[], parseJson: ParseJson): unknown {
+export function readFlag(
+  flag: Flag,
+  texts: readonly string[],
+  parseJson: ParseJson,
+  { isText = false } = {},
+): unknown {
   const { name, shape, schema } = flag
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
     return texts.map((text) => (isJson(items) ? readJson(name, text, parseJson) : readText(items, text)))
   }
-  if (shape === 'map') return readMap(name, texts, parseJson)
+  if (shape === 'map') return readMap(flag, texts, parseJson)
   const [text = ''] = texts
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  return readJson(name, text, parseJson)
+  const isPlain = schema.type === undefined && !BEGINS_AS_JSON.test(text) && (isText || !isJsonText(text))
+  return isPlain ? text : readJson(name, text, parseJson)
+}
+
+/** A list, a text in quotes, or an object; two braces begin an expression. */
+export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
+
+/** Whether it is JSON at all, be it refused or not. */
+function isJsonText(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** What no plain text can spell. */
@@ -128,17 +165,30 @@ function readJson(name: string, text: string, parseJson: ParseJson): unknown {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const hint = /^\s*[[{"]/.test(text) ? '' : ` Text is given as JSON too: ${name} '"…"'.`
+    const hint = BEGINS_AS_JSON.test(text) ? '' : ` Text is given as JSON too: ${name} '"…"'.`
     throw new CofferError('usage', `${error.message}.${hint}`, { cause: error })
   }
 }
 
-function readMap(name: string, texts: readonly string[], parseJson: ParseJson): Record<string, unknown> {
+/** Entries as `key=value`, JSON objects, or both. @throws CofferError `usage` naming the flag. */
+export function readMap(
+  { name, schema, isStored }: Pick<Flag, 'name' | 'schema' | 'isStored'>,
+  texts: readonly string[],
+  parseJson: ParseJson,
+): Record<string, unknown> {
+  const values = schema.type === 'object' ? (schema.additionalProperties as Schema) : {}
   const entries = texts.flatMap((text): [string, unknown][] => {
-    if (text.startsWith('{')) return Object.entries(readJson(name, text, parseJson) as object)
+    if (/^\s*\{/.test(text)) return Object.entries(readJson(name, text, parseJson) as object)
     const at = text.indexOf('=')
+    if (/^\s*\[/.test(text)) throw new CofferError('usage', `${name} takes a JSON object, or key=value.`)
     if (at < 1) throw new CofferError('usage', `${name} takes key=value, such as ${name} customer=42.`)
-    return [[text.slice(0, at), text.slice(at + 1)]]
+    const [key, value] = [text.slice(0, at), text.slice(at + 1)]
+    if (value !== 'null' || values.type !== 'string' || !isStored) return [[key, value]]
+    if (values.nullable) return [[key, null]]
+    throw new CofferError(
+      'usage',
+      `${name} ${key}=null would remove an entry, and there is none yet. The text is given as JSON: ${name} '{"${key}":"null"}'.`,
+    )
   })
   const keys = new Set(entries.map(([key]) => key))
   if (keys.has('__proto__')) throw new CofferError('usage', `${name}: __proto__ is not allowed as a key.`)

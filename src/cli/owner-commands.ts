@@ -12,7 +12,7 @@ export interface OwnerCommand {
   summary: string
   /** What follows the words, as commander spells it: `<id>` or `[id]`, with what it is. */
   arguments: readonly (readonly [name: string, description: string])[]
-  options: readonly (readonly [flag: string, description: string])[]
+  options: readonly (readonly [flag: string, description: string, isRepeatable?: true])[]
   examples: readonly string[]
   details?: string
   run(

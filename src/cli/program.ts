@@ -10,7 +10,7 @@ import type { Registry } from '../operations/registry.js'
 import { VERSION } from '../version.js'
 import type { Desk } from './desk.js'
 import { describeOperation, describeOwnerCommand, TOPICS } from './help.js'
-import { addFlags, listFlags, takesBody } from './options.js'
+import { addFlags, listFlags, spellBooleans, takesBody } from './options.js'
 import { OWNER_COMMANDS } from './owner-commands.js'
 import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './serve-flags.js'
 
@@ -57,7 +57,7 @@ export function parseLine(
     text += chunk
   })
   try {
-    program.parse([...argv], { from: 'user' })
+    program.parse(spellBooleans(argv, registry.operations), { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     const isHelp = error.exitCode === 0 || error.code === 'commander.help'
@@ -138,7 +138,10 @@ function addOperation(group: Command, definition: AnyOperation, accept: Accept):
   addFlags(command, definition)
   if (takesBody(definition))
     command.option('--file <file>', 'the whole body as JSON; - is standard input; flags override it')
-  if (definition.columns.includes('data')) command.option('--reveal', 'show data in the clear')
+  // What was just written is answered masked, to everybody.
+  const { log } = definition
+  if (definition.columns.includes('data') && log?.operation === 'read')
+    command.option('--reveal', 'show data in the clear')
   if (listFlags(definition).some(({ property }) => property === 'page')) command.option('--all', 'all pages')
   if (definition.name.startsWith('token ')) {
     command.option('--explain', 'say what would be answered and which rule decides; do nothing')
@@ -160,7 +163,10 @@ function addOwnerCommands(group: Command, noun: string, accept: Accept): void {
   for (const definition of OWNER_COMMANDS.filter(({ name }) => name.startsWith(`${noun} `))) {
     const command = addCommand(group, definition.name.split(' ')[1]!, definition.summary)
     for (const [name, description] of definition.arguments) command.argument(name, description)
-    for (const [flag, description] of definition.options) command.option(flag, description)
+    for (const [flag, description, isRepeatable] of definition.options)
+      if (isRepeatable)
+        command.option(flag, description, (text, before?: string[]) => [...(before ?? []), text])
+      else command.option(flag, description)
     command.addHelpText('after', () => `\n${describeOwnerCommand(definition)}`)
     finish(command, accept, (flags, words) => (desk) => definition.run(desk, words, flags))
   }
@@ -247,7 +253,11 @@ function layOutHelp(command: Command, help: Help): string {
       ? []
       : help
           .visibleOptions(command)
-          .map((option) => row(help.optionTerm(option), help.optionDescription(option))),
+          .filter((option) => !isTwin(command, option, '--no-', '--'))
+          .map((option) => {
+            const mark = isTwin(command, option, '--', '--no-') ? '--[no-]' : '--'
+            return row(help.optionTerm(option).replace('--', mark), help.optionDescription(option))
+          }),
   }
   const sections = Object.entries(rows).flatMap(([heading, items]) =>
     help.formatItemList(heading, items, help),
@@ -261,6 +271,11 @@ function layOutHelp(command: Command, help: Help): string {
     ...sections,
     ...besides,
   ].join('\n')
+}
+
+/** Whether there is an option like this one that begins with `other` instead of `own`. */
+function isTwin({ options }: Command, { long }: Option, own: string, other: string): boolean {
+  return long?.startsWith(own) === true && options.some((each) => each.long === long.replace(own, other))
 }
 
 /** A command and what follows it. */

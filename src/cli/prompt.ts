@@ -8,7 +8,7 @@ import { display, displayLines } from './display.js'
 import { type Terminal, write } from './terminal.js'
 
 /** true, or what is wrong with the answer and what would be right; never the answer itself. */
-export type Check = (answer: string) => true | string
+export type Check = (answer: string) => true | string | Promise<true | string>
 
 /** `missing` names what to give instead where nobody can be asked, such as `--type`; left out, the message does. */
 export interface Question {
@@ -28,8 +28,8 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   const { message, missing = message, sensitive = false, validate = () => true } = question
   const asked = {
     message: display(message),
-    validate: (answer: string) => {
-      const verdict = validate(answer)
+    validate: async (answer: string) => {
+      const verdict = await validate(answer)
       return verdict === true ? true : displayLines(verdict)
     },
   }

@@ -45,8 +45,8 @@ export const REACTOR_COMMANDS: readonly OwnerCommand[] = [
       'no client. What it prints is on standard error, what it returns on standard output.',
     arguments: [['<file>', 'formula.js']],
     options: [
-      ['--args <json>', 'what the code is given, as JSON: @args.json'],
-      ['--configuration <json>', 'its configuration, as JSON: @configuration.json'],
+      ['--args <json>', 'what the code is given, as JSON or key=value: @args.json (repeatable)', true],
+      ['--configuration <json>', 'its configuration, as JSON or key=value (repeatable)', true],
       ['--verbose', 'say what holds the code on this machine'],
       ['--watch', 'run again whenever the file is saved, until Ctrl-C'],
     ],

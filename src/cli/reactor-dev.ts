@@ -3,12 +3,14 @@ import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { openReactors } from '../app.js'
 import { parseJson } from '../domain/json.js'
-import { CofferError, toProblem } from '../errors.js'
+import { type CofferError, toProblem } from '../errors.js'
 import type { ReactorRun, ReactorRuntime } from '../operations/reactor-runtime.js'
 import { findPlace, formatFrame } from './code-frame.js'
 import type { Desk } from './desk.js'
 import { displayLines } from './display.js'
+import { readMap } from './options.js'
 import { chooseFormat, printNotice, printProblem, printResult } from './output.js'
+import { readTexts } from './request.js'
 import { tellSandbox } from './sandbox.js'
 import { write } from './terminal.js'
 
@@ -122,10 +124,9 @@ async function printPlace(
   if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
 }
 
-/** @throws CofferError `usage` for what is no JSON object. */
-async function readObject({ input }: Desk, source: unknown, flag: string): Promise<Json> {
-  if (source === undefined) return {}
-  const value = parseJson(await input.readValue(String(source), flag), { source: flag, code: 'usage' })
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json
-  throw new CofferError('usage', `${flag} takes a JSON object.`)
+/** @throws CofferError `usage` for what is neither key=value nor a JSON object. */
+async function readObject({ input }: Desk, given: unknown, name: string): Promise<Json> {
+  const flag = { name, shape: 'map', schema: {}, isStored: true } as const
+  const texts = await readTexts(input, flag, (given ?? []) as string[])
+  return readMap(flag, texts, parseJson)
 }

@@ -3,11 +3,12 @@
  * questions. It knows schemas and never what an operation does.
  */
 import { parseJson } from '../domain/json.js'
+import { TOKEN_TYPES } from '../domain/token-types.js'
 import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { ObjectSchema } from '../operations/schema.js'
 import type { Desk } from './desk.js'
-import type { Input } from './input.js'
+import { type Input, readAnswer } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 import { printNotice, printWarning } from './output.js'
 import { isTerminal } from './terminal.js'
@@ -26,8 +27,11 @@ export async function gatherInput(
   const { input } = desk
   const flags = listFlags(definition)
   await noteWaiting(desk, flags, options)
-  const given = await readFlags(desk, input, flags, options)
+  await warnOfExposed(desk, flags, options)
+  const contents = await readContents(input, flags, options)
   const { wholeBody } = definition
+  const body = await readBody(desk, input, definition, contents, options)
+  const given = readValues(flags, contents, body)
   if (wholeBody !== undefined && given[wholeBody] === undefined) {
     const source = typeof options.file === 'string' ? options.file : '-'
     given[wholeBody] = await readDocument(desk, source)
@@ -35,31 +39,66 @@ export async function gatherInput(
   const path = Object.fromEntries(
     parseRoute(definition.route).parameters.map((name, index) => [name, words[index]]),
   )
-  const body = await readBody(desk, input, definition, given, options)
   const merged = { ...body, ...given, ...path }
   return completeInput(desk, definition, flags, merged)
 }
 
-async function readFlags(
-  desk: Desk,
+/** What was given to each flag, by property: true or false, or texts, files read. */
+type Contents = Readonly<Record<string, boolean | readonly string[]>>
+
+/** One after another, because standard input can be read once and in order. */
+async function readContents(
   input: Input,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> {
-  await warnOfExposed(desk, flags, options)
+): Promise<Contents> {
+  const contents: Record<string, boolean | readonly string[]> = {}
+  for (const flag of flags) {
+    const option = options[flag.key] as boolean | readonly string[] | undefined
+    if (option === undefined) continue
+    contents[flag.property] = typeof option === 'boolean' ? option : await readTexts(input, flag, option)
+  }
+  return contents
+}
+
+/** The texts given to a flag, with the content of files in the place of their names. */
+export async function readTexts(
+  input: Input,
+  flag: Pick<Flag, 'name' | 'shape'>,
+  given: readonly string[],
+): Promise<string[]> {
+  const texts: string[] = []
+  for (const text of given) {
+    const at = sourceOffset(flag, text)
+    texts.push(text.slice(0, at) + (await input.readValue(text.slice(at), flag.name)))
+  }
+  return texts
+}
+
+/** Where in the text given to a flag stands what may be the name of a file: behind the key, where there is one. */
+function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
+  return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
+}
+
+function readValues(
+  flags: readonly Flag[],
+  contents: Contents,
+  body: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   const given: Record<string, unknown> = {}
   for (const flag of flags) {
-    const option = options[flag.key]
-    if (option === undefined) continue
-    if (typeof option === 'boolean') {
-      given[flag.property] = option
-      continue
-    }
-    const texts = option as string[]
-    const contents = await readContents(input, flag, texts)
-    given[flag.property] = readFlag(flag, contents, parseJson)
+    const texts = contents[flag.property]
+    if (texts === undefined) continue
+    const isText = isTextOf(flag, given.type ?? body.type)
+    given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
   }
   return given
+}
+
+/** Whether it is the data of a token whose type takes nothing but text. */
+function isTextOf({ property }: Flag, type: unknown): boolean {
+  const isPlain = TOKEN_TYPES.some(({ name, isStructured }) => name === type && isStructured !== true)
+  return property === 'data' && isPlain && type !== 'token'
 }
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
@@ -68,9 +107,10 @@ async function warnOfExposed(
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const exposed = flags.filter(({ schema, key }) => {
-    const texts = options[key]
-    return schema.sensitive && Array.isArray(texts) && texts.some((text) => !isSource(text))
+  const exposed = flags.filter((flag) => {
+    const texts = options[flag.key]
+    const isInClear = (text: string) => !isSource(text.slice(sourceOffset(flag, text)))
+    return flag.schema.sensitive && Array.isArray(texts) && texts.some(isInClear)
   })
   if (exposed.length === 0) return
   const names = exposed.map(({ name }) => name)
@@ -97,16 +137,6 @@ async function noteWaiting(
   if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
 }
 
-/** One after another, because standard input can be read once and in order. */
-async function readContents(input: Input, flag: Flag, texts: readonly string[]): Promise<string[]> {
-  const contents: string[] = []
-  for (const text of texts) {
-    const at = flag.shape === 'map' && !text.startsWith('{') ? text.indexOf('=') + 1 : 0
-    contents.push(text.slice(0, at) + (await input.readValue(text.slice(at), flag.name)))
-  }
-  return contents
-}
-
 /**
  * Standard input is read when it is no terminal and something required, or everything, is missing: a command whose
  * flags say all must not wait for an input that nobody will close.
@@ -115,7 +145,7 @@ async function readBody(
   desk: Desk,
   input: Input,
   definition: AnyOperation,
-  given: Readonly<Record<string, unknown>>,
+  given: Contents,
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
   if (!takesBody(definition) || definition.wholeBody !== undefined) return {}
@@ -161,11 +191,12 @@ async function completeInput(
       `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
     )
   }
-  for (const flag of missing) merged[flag.property] = await askFor(desk, flag)
+  for (const flag of missing) merged[flag.property] = await askFor(desk, flag, merged.type)
   const { needsOneOf = [] } = definition.input as ObjectSchema
   const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
   const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
-  if (choice !== undefined && desk.terminal.mayPrompt) merged[choice.property] = await askFor(desk, choice)
+  if (choice !== undefined && desk.terminal.mayPrompt)
+    merged[choice.property] = await askFor(desk, choice, merged.type)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
@@ -175,7 +206,8 @@ async function completeInput(
   return merged
 }
 
-async function askFor({ terminal }: Desk, { property, name, schema }: Flag): Promise<unknown> {
+async function askFor({ terminal, input }: Desk, flag: Flag, type: unknown): Promise<unknown> {
+  const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
   if (schema.type === 'string' && schema.enum !== undefined) {
     return select(terminal, {
@@ -184,31 +216,31 @@ async function askFor({ terminal }: Desk, { property, name, schema }: Flag): Pro
       choices: schema.enum.map((value) => ({ value })),
     })
   }
-  const isJson = schema.type === undefined
-  const isList = schema.type === 'array'
-  const hints = { json: ' (text, or JSON that starts with { [ or ")', list: ', separated by commas' }
-  const text = await ask(terminal, {
-    message: property + (isJson ? hints.json : isList ? hints.list : ''),
+  let value: unknown
+  const read = async (answer: string): Promise<true | string> => {
+    if (answer === '') return 'Something is needed here.'
+    const text = await readAnswer(input, answer, name)
+    const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
+    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, type) })
+    return true
+  }
+  await ask(terminal, {
+    message: property + (HINTS[shape] ?? ''),
     missing: name,
     sensitive: schema.sensitive === true,
-    validate: (answer) => checkAnswer(answer, isJson),
+    validate: (answer) => read(answer).catch(explain),
   })
-  if (isList) return text.split(',').map((item) => item.trim())
-  return isJson ? readAnswer(text) : text
+  return value
 }
 
-function checkAnswer(answer: string, isJson: boolean): true | string {
-  if (answer === '') return 'Something is needed here.'
-  try {
-    if (isJson) readAnswer(answer)
-    return true
-  } catch (error) {
-    if (error instanceof CofferError) return error.message
-    throw error
-  }
+const HINTS: Readonly<Record<string, string>> = {
+  json: ' (text, JSON that starts with { [ or ", or @file)',
+  list: ', separated by commas',
+  map: ' (key=value, or JSON)',
 }
 
-/** People type text without quotes; what can only be JSON is JSON. */
-function readAnswer(answer: string): unknown {
-  return /^\s*[[{"]/.test(answer) ? parseJson(answer) : answer
+/** What is wrong with an answer is said, and it is asked for again. */
+function explain(error: unknown): string {
+  if (error instanceof CofferError) return error.message
+  throw error
 }

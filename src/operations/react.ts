@@ -36,7 +36,7 @@ export const react = operation({
         type: 'object',
         additionalProperties: true,
         sensitive: true,
-        description: 'What the code is given, as JSON: {"card":"{{ my-token }}"}.',
+        description: 'What the code is given, or all of it as JSON: {"card":"{{ my-token }}"}.',
       },
     },
     required: ['id'],

@@ -1,7 +1,9 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createMachine, ECHO_LINE, type Machine, waitFor } from './binary.js'
+import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
@@ -99,9 +101,16 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
   t.match(await machine.bash('coffer token create <&-'), { code: 2, stdout: '' }, 'no standard input at all')
   t.match(
     await machine.bash('coffer token list --output id >&-'),
-    { code: 0, stdout: '' },
+    { code: 1, stdout: '', stderr: 'error: The output could not be written (EBADF).\n' },
     'no standard output at all',
   )
+  t.equal((await machine.bash('coffer token list >/dev/null')).code, 0)
+  const unwanted = spawn(process.execPath, [PROGRAM, 'token', 'list'], {
+    cwd: machine.place,
+    env: machine.env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  t.match(await waitFor(unwanted), { code: 0, stderr: '' }, 'who wants no output is given none')
   t.match(
     await machine.bash('coffer token get none 2>&-'),
     { code: 3, stdout: '', stderr: '' },
@@ -177,4 +186,70 @@ t.test('a command loads what it needs and nothing else', async (t) => {
   const bundle = readFileSync(new URL('../../coffer.cjs', import.meta.url), 'utf8')
   t.notMatch(bundle, 'schema with key or id', 'the compiler of ajv stays at home')
   t.notMatch(bundle, 'lockdown(', 'and so does ses')
+})
+
+t.test('a signal ends a command at once, also one that draws or waits for its reader', async (t) => {
+  const machine = await open(t)
+  const tokens = Array.from({ length: 20 }, (_, at) => ({
+    type: 'token',
+    data: at === 7 ? 'x'.repeat(300_000) : 'y',
+    mask: '{{ data }}',
+  }))
+  t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    for (const output of ['table', 'json', 'ndjson', 'csv']) {
+      // Nobody reads, so that the pipe is full before the end.
+      const child = machine.start(['token', 'list', '--all', '--output', output])
+      child.stdout?.pause()
+      await new Promise((resolve) => child.stdout?.once('readable', resolve))
+      const killing = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      child.kill(signal)
+      const how = await new Promise((resolve) => child.on('exit', (code, by) => resolve(by ?? code)))
+      clearTimeout(killing)
+      child.stdout?.destroy()
+      t.ok(how === signal || how === 130, `${output} ended by ${how}`)
+    }
+  t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), { code: 0, stderr: '' })
+})
+
+t.test('one long value does not make a piped table slow', async (t) => {
+  const machine = await open(t)
+  const tokens = Array.from({ length: 100 }, (_, at) => ({
+    type: 'token',
+    data: at === 50 ? `a${' '.repeat(100_000)}b` : 'y',
+    mask: '{{ data }}',
+  }))
+  t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
+  const child = machine.start(['token', 'list', '--size', '100', '--output', 'table'])
+  const killing = setTimeout(() => child.kill('SIGKILL'), 20_000)
+  const { code, stdout } = await waitFor(child)
+  clearTimeout(killing)
+  t.equal(code, 0)
+  t.ok(stdout.includes(`a${' '.repeat(100_000)}b  /general/high/`), 'the value is whole')
+  t.ok(stdout.length < 100_000 + 101 * 300, 'and nothing is padded to its width')
+})
+
+t.test('a server leaves no core dump, or says that it cannot help it', async (t) => {
+  const machine = await open(t)
+  const serve = async (line: string) => {
+    const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
+    const child = spawn('bash', ['--norc', '-c', `${line}; exec ${words}`], {
+      cwd: machine.place,
+      env: machine.env,
+    })
+    const ended = waitFor(child)
+    await once(child.stdout!, 'data')
+    const limits = existsSync('/proc/self/limits') ? readFileSync(`/proc/${child.pid}/limits`, 'utf8') : ''
+    child.kill('SIGTERM')
+    return { limits, stderr: (await ended).stderr }
+  }
+  const free = await serve('ulimit -c $(ulimit -Hc)')
+  const isSpoken = free.stderr.includes('ulimit -c 0')
+  if (free.limits !== '') t.equal(/^Max core file size +0 +0 /m.test(free.limits), !isSpoken)
+  const bare = 'mkdir -p bin; export PATH=$PWD/bin'
+  // Where the system allows none at all, there is nothing to say.
+  const { stdout: most } = await machine.bash('ulimit -Hc')
+  const said = (await serve(`${bare}; ulimit -c ${most.trim()}`)).stderr
+  t.equal(said.includes('ulimit -c 0'), most.trim() !== '0', said)
+  t.notMatch((await serve(`${bare}; ulimit -c 0`)).stderr, 'ulimit')
 })

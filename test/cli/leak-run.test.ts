@@ -112,7 +112,7 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
     ],
     [['token', 'create'], { stdin: '"broken-json-secret"' }],
     [['token', 'create', '--type', 'card', '--data', '"argument-secret-value"'], {}],
-    [['token', 'create', '--type', 'token', '--data', 'argument-secret-value'], {}],
+    [['token', 'create', '--type', 'card', '--data', 'argument-secret-value'], {}],
     [['token', 'create', '--type', 'token', '--dta=argument-secret-value'], {}],
     [['token', 'create', '--type', 'token', `--pass='${PASSPHRASE}'`], {}],
     [['token', 'create', '-dargument-secret-value'], {}],

@@ -1,6 +1,6 @@
 /** Profiles: settings under a name, beneath flags and environment; and the file that they stand in. */
 import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import t from 'tap'
 import { createVaultHome, type Home } from './home.js'
 
@@ -97,4 +97,21 @@ t.test('deleting the chosen profile leaves none chosen, and the rest of the file
   t.same(await home.json(['profile', 'list']), [
     { name: 'other', is_used: false, settings: { output: 'json' } },
   ])
+})
+
+t.test('the path in a profile is where it was when it was set', async (t) => {
+  const home = await createVaultHome(t)
+  for (const [setting, path] of [
+    ['vault', '.coffer'],
+    ['key-file', './my.key'],
+    ['passphrase-file', '../pass'],
+    ['modules', 'bundles'],
+  ] as const) {
+    const { settings } = await home.json(['profile', 'set', 'p', setting, path])
+    t.equal(settings[setting], resolve(home.place, path))
+  }
+  await home.json(['profile', 'delete', 'p'])
+  await home.json(['profile', 'set', 'here', 'vault', '.coffer'])
+  t.equal((await home.run(['token', 'list', '--profile', 'here'], { cwd: '/' })).code, 0)
+  t.equal((await home.json(['profile', 'set', 'here', 'tenant', 'a/b'])).settings.tenant, 'a/b')
 })

@@ -34,7 +34,7 @@ t.test('every flag of token create is in its help, with what is required and rep
     '--data <json> the value to keep: any JSON (required)',
     '--container <text> where the token belongs, such as /pci/high/ (repeatable)',
     '--metadata <key=value> notes that are not secret (repeatable)',
-    '--deduplicate-token return the token',
+    '--[no-]deduplicate-token return the token that has this fingerprint already, if there is one (also =true or =false)',
     '--expires-at <text> when it is deleted: M/D/YYYY',
     '--file <file> the whole body as JSON',
   ]) {

@@ -61,10 +61,10 @@ t.test('every output has its form', async (t) => {
       { id: 'tok-1', metadata: { n: '1' } },
     ],
   })
-  const got = await home.run(['token', 'get', 'tok-1', '--fields', 'id,none'])
+  const got = await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at'])
   t.same(JSON.parse(got.stdout), { id: 'tok-1' })
-  t.equal(got.stderr, 'Nothing here has the field none.\n')
-  t.equal((await home.run(['token', 'get', 'tok-1', '--fields', 'id,none', '--quiet'])).stderr, '')
+  t.equal(got.stderr, 'Nothing here has the field expires_at.\n')
+  t.equal((await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at', '--quiet'])).stderr, '')
   const permissions = await home.run(['app', 'permissions', '--output', 'id'])
   t.same(
     [permissions.code, permissions.stderr],

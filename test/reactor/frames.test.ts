@@ -45,7 +45,7 @@ t.test('a message of another shape than ours is no message', async (t) => {
       kind: 'failed',
       failure: { kind: 'thrown', message: 'x', status: 400, errors: { a: ['b'] }, stack: 's' },
     },
-    { kind: 'report', args: ['a'], configuration: [] },
+    { kind: 'report', args: ['a'], configuration: [], unknown: [] },
   ]
   for (const message of good) t.same(readGuestMessage(JSON.stringify(message)), message)
   const bad = [

@@ -196,7 +196,7 @@ t.test('code that does not start says where, and so does its check', async (t) =
   const good = await pool.check(
     'module.exports = async ({ args, configuration: { KEY } }) => ({ raw: args.a.b + KEY })',
   )
-  t.same(good, { args: ['a.b'], configuration: ['KEY'] })
+  t.same(good, { args: ['a.b'], configuration: ['KEY'], unknown: [] })
   t.match((await pool.check('require("nothing")')).fault, {
     code: 'reactor_failed',
     errors: { error: [/Cannot find module 'nothing'/] },

@@ -1,0 +1,213 @@
+/** What people write for a value, and what they ask to see: text or JSON, yes or no, entries, files, fields. */
+import t from 'tap'
+import { createVaultHome, type Home } from './home.js'
+
+const CREATE = ['token', 'create', '--type', 'token', '--mask', '{{ data }}', '--quiet']
+
+/** The data of a token created with these words. */
+async function store(home: Home, words: readonly string[], stdin = '') {
+  const { id } = await home.json(['token', 'create', '--quiet', ...words], { stdin })
+  return (await home.json(['token', 'get', id, '--reveal'])).data
+}
+
+t.test('what is no JSON is text, and what begins as JSON has to be JSON', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('host', 'my-host\n')
+  home.write('mask', '{{ data | last4 }}\n')
+  const type = ['--type', 'token']
+  for (const [text, value] of [
+    ['hello', 'hello'],
+    ['{{ not an expression', '{{ not an expression'],
+    ['007', '007'],
+    ['2030-01-02', '2030-01-02'],
+    ['', ''],
+    [' a\nb ', ' a\nb '],
+    ['"x"', 'x'],
+    ['12', 12],
+    ['-1.5', -1.5],
+    ['true', true],
+    ['[1]', [1]],
+    [' {"a":"b"}', { a: 'b' }],
+    ['@host', 'my-host'],
+    ['@@host', '@host'],
+  ] as const)
+    t.same(await store(home, [...type, `--data=${text}`]), value, text)
+  t.equal(await store(home, [...type, '--data', '-'], 'hello'), 'hello')
+  const masked = (mask: string) => home.json([...CREATE.slice(0, 4), '--data', 'hello', '--mask', mask])
+  t.equal((await masked('{{ data }}')).data, 'hello')
+  t.equal((await masked('@mask')).data, 'ello')
+  t.equal((await masked('"{{ data }}"')).data, 'hello')
+  t.same((await masked('{"a":"{{ data }}"}')).data, { a: 'hello' })
+})
+
+t.test('where the data is text, digits are text', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('typed.json', '{"type":"card_number"}')
+  home.write('digits', '123456789\n')
+  for (const [words, value] of [
+    [['--type', 'card_number', '--data', '4242424242424242'], '4242424242424242'],
+    [['--type', 'card_number', '--data', '"4242424242424242"'], '4242424242424242'],
+    [['--type', 'card_number', '--data', '6759649826438453011'], '6759649826438453011'],
+    [['--type', 'us_bank_account_number', '--data', '12345'], '12345'],
+    [['--type', 'us_bank_routing_number', '--data', '021000021'], '021000021'],
+    [['--type', 'social_security_number', '--data', '@digits'], '123456789'],
+    [['--type', 'employer_id_number', '--data', '@-'], '123456789'],
+    [['--file', 'typed.json', '--data', '4242424242424242'], '4242424242424242'],
+  ] as const)
+    t.equal(await store(home, words, '123456789\n'), value, words.join(' '))
+  await store(home, ['--type', 'card_number', '--data', '4242424242424242', '--id', 'number'])
+  await home.json(['token', 'update', 'number', '--data', '5555555555554444'])
+  t.equal((await home.json(['token', 'get', 'number', '--reveal'])).data, '5555555555554444')
+  const wrong = await home.run(['token', 'update', 'number', '--data', '1'])
+  t.match(wrong, { code: 2, stderr: /data: must be a string of 12 to 19 digits/ })
+  await home.json([
+    'token',
+    'update',
+    (await home.json([...CREATE, '--data', 'x', '--id', 'any'])).id,
+    '--data',
+    '1',
+  ])
+  t.equal((await home.json(['token', 'get', 'any', '--reveal'])).data, 1, 'elsewhere digits are a number')
+})
+
+t.test('entries are key=value, JSON, or both, and null removes one', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('notes.json', '{"c":"x=@y"}')
+  const made = await home.json([
+    ...[...CREATE, '--data', 'x', '--id', 'noted', '--metadata', 'a=1', '--metadata', '{"b":"x=@y"}'],
+    ...['--metadata', '@notes.json'],
+  ])
+  t.same(made.metadata, { a: '1', b: 'x=@y', c: 'x=@y' })
+  const changed = await home.json(['token', 'update', 'noted', '--metadata', 'a=null', '--metadata', 'b=2'])
+  t.same(changed.metadata, { b: '2', c: 'x=@y' })
+  const refused = await home.run([...CREATE, '--data', 'x', '--metadata', 'a=null'])
+  t.match(refused, { code: 2, stdout: '', stderr: /--metadata a=null would remove an entry/ })
+  const kept = await home.json([...CREATE, '--data', 'x', '--metadata', '{"a":"null"}'])
+  t.same(kept.metadata, { a: 'null' })
+  t.equal(
+    (await home.json(['token', 'list', '--metadata', 'a=null'])).data[0].id,
+    kept.id,
+    'a filter is text',
+  )
+})
+
+t.test('arguments of reactors are JSON or key=value, in both commands', async (t) => {
+  const home = await createVaultHome(t)
+  const code = 'module.exports = async ({ args }) => ({ raw: args })'
+  home.write('f.js', code)
+  const formula = await home.json(['formula', 'create', '--name', 'f', '--type', 'private', '--code', code])
+  const reactor = await home.json(['reactor', 'create', '--name', 'r', '--formula', `{"id":"${formula.id}"}`])
+  home.write('args.json', '{"c":{"d":1}}')
+  const args = ['--args', 'a=1', '--args', '{"b":[2]}', '--args', '@args.json']
+  const raw = { a: '1', b: [2], c: { d: 1 } }
+  t.same((await home.json(['reactor', 'react', reactor.id, ...args])).raw, raw)
+  t.same((await home.json(['reactor', 'dev', 'f.js', ...args])).raw, raw)
+  const secret = await home.run(['reactor', 'react', reactor.id, '--args', 'a=@args.json'])
+  t.match(secret, { code: 0, stderr: '' }, 'a file is no secret on the command line')
+  t.match(await home.run(['reactor', 'react', reactor.id, '--args', 'a=1']), {
+    stderr: /^warning: Other processes/,
+  })
+})
+
+t.test('yes and no are said in every way', async (t) => {
+  const home = await createVaultHome(t)
+  const same = [...CREATE, '--data', 'same']
+  const first = (await home.json(same)).id
+  for (const [word, isFirst] of [
+    ['--deduplicate-token', true],
+    ['--deduplicate-token=true', true],
+    ['--no-deduplicate-token', false],
+    ['--deduplicate-token=false', false],
+  ] as const)
+    t.equal((await home.json([...same, word])).id === first, isFirst, word)
+  const wrong = await home.run([...same, '--deduplicate-token=maybe'])
+  t.match(wrong, { code: 2, stderr: /--deduplicate-token takes true or false/ })
+})
+
+t.test('what was just written is not revealed, and nothing pretends that it could be', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json([...CREATE.slice(0, 4), '--data', 'x', '--id', 'one', '--quiet'])
+  for (const words of [
+    [...CREATE, '--data', 'x'],
+    ['token', 'update', 'one', '--data', 'y'],
+  ])
+    t.match(await home.run([...words, '--reveal']), { code: 2, stderr: /Unknown option '--reveal'/ })
+  for (const words of [
+    ['token', 'get', 'one'],
+    ['token', 'list'],
+    ['token', 'search'],
+    ['token', 'children', 'one'],
+  ])
+    t.equal((await home.run([...words, '--reveal'])).code, 0, words.join(' '))
+})
+
+t.test('a field that is none is refused, with those that there are', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json([...CREATE, '--data', '{"a":{"b":1}}', '--id', 'one', '--metadata', 'x.y=1'])
+  for (const [words, message] of [
+    [['token', 'list', '--fields', 'id,tpye'], /no field "tpye"\. There are: id, tenant_id, type, data,/],
+    [['token', 'list', '--all', '--output', 'ndjson', '--fields', 'Id'], /no field .+Id/],
+    [['token', 'list', '--fields', 'pagination'], /no field "pagination"/],
+    [['token', 'get', 'one', '--fields', 'type.x'], /no field "type\.x"/],
+    [['member', 'list', '--fields', 'user.emial'], /"user\.emial"\. Below user there are: id, email,/],
+    [
+      ['app', 'list', '--fields', 'rules.contaner'],
+      /Below rules there are: description, priority, container/,
+    ],
+    [['tenant', 'usage', '--fields', 'token_report.x'], /Below token_report there are: metrics_by_type/],
+    [['log', 'tail', '--fields', 'who'], /no field "who"\. There are: tenant_id, actor_id/],
+    [['vault', 'status', '--fields', 'tokns'], /no field "tokns"\. There are: directory, vault,/],
+    [['vault', 'status', '--fields', 'storage.recrods'], /Below storage there are: records, logs/],
+    [['tenant', 'list', '--fields', 'nme'], /no field "nme"/],
+  ] as const)
+    t.match(await home.run(words), { code: 2, stdout: '', stderr: message }, words.join(' '))
+  const before = await home.json(['token', 'list'])
+  t.equal((await home.run([...CREATE, '--data', 'x', '--fields', 'idd'])).code, 2)
+  t.same((await home.json(['token', 'list'])).pagination, before.pagination, 'nothing was done')
+  for (const fields of [
+    'data.a.b',
+    'metadata.x.y',
+    'data.none',
+    'metadata.none',
+    'mask.z',
+    'expires_at',
+    'modified_by',
+  ])
+    t.equal((await home.run(['token', 'get', 'one', '--fields', fields])).code, 0, fields)
+  t.equal(
+    (await home.run(['tenant', 'usage', '--fields', 'token_report.metrics_by_type.bank.count'])).code,
+    0,
+  )
+  t.equal((await home.run(['config', 'list', '--fields', 'name,value'])).code, 0)
+  const set = await home.run(['vault', 'status'], { env: { COFFER_FIELDS: 'entity_id' } })
+  t.match(
+    set,
+    { code: 0, stderr: /Nothing here has the field entity_id/ },
+    'what is set for all commands may fit some',
+  )
+})
+
+t.test('questions take the content of a file', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('value', '4242424242424242\n')
+  const words = ['token', 'create', '--type', 'card_number', '--id', 'asked']
+  const { code, stderr } = await home.run(words, {
+    columns: 100,
+    answers: [
+      ['? data', '@none\r'],
+      ['does not exist', '\u0015@value\r'],
+    ],
+  })
+  t.equal(code, 0, stderr)
+  t.equal((await home.json(['token', 'get', 'asked', '--reveal'])).data, '4242424242424242')
+  home.write('from', 'Ada <ada@example.com>\n')
+  await home.run(['config', 'set', 'mail.from'], { columns: 100, answers: [['? mail.from', '@from\r']] })
+  t.equal((await home.json(['config', 'get', 'mail.from'])).value, 'Ada <ada@example.com>')
+})
+
+t.test('who deletes a tenant is told what is not gone', async (t) => {
+  const home = await createVaultHome(t)
+  const { code, stderr } = await home.run(['tenant', 'delete', '--yes'])
+  t.equal(code, 0)
+  t.match(stderr, 'Backups that were made before keep their own keys')
+})
