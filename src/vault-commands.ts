@@ -16,7 +16,7 @@ type VaultCommand = (app: App, input: Record<string, unknown>) => Promise<unknow
 const COMMANDS: Record<string, VaultCommand> = {
   'vault status': describeVault,
   'vault verify': (app) => app.upkeep().verify(),
-  'vault compact': (app) => app.upkeep().compact(),
+  'vault compact': compactVault,
   'vault backup': (app, { path }) => app.upkeep().backup(String(path)),
   'vault header': async (app) => app.upkeep().readHeader(),
   'vault replace-header': (app, { header, replaces }) =>
@@ -61,6 +61,13 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
     logs: await count('log'),
     reactor_sandbox: await app.sandbox(),
   }
+}
+
+/** Whoever asks for this vouches for the clock: what it says is over goes now. */
+async function compactVault(app: App): Promise<void> {
+  await app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
+  while ((await app.sweep()) > 0);
+  await app.upkeep().compact()
 }
 
 /** Input `tenant`: whose log. */

@@ -22,7 +22,7 @@ export interface Vault {
   /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
   configureReactors?(options: ReactorOptions): void
   /** Takes tokens whose time is over off the disk, where nobody else does. */
-  sweep(): Promise<number>
+  sweep(most?: number): Promise<number>
   close(): Promise<void>
 }
 

@@ -15,6 +15,8 @@ import { findTenantChoice } from './tenant-choice.js'
 import { requireVault } from './unlock.js'
 
 const LARGEST_PAGE = 1000
+/** Expired tokens that a command which only reads takes off the disk: some milliseconds. */
+const SWEPT_BY_READING = 100
 
 /** @throws CofferError whatever the operation refuses. */
 export async function runOperation(
@@ -45,19 +47,22 @@ export async function runOperation(
     if (options.all !== true) {
       const result = await call(input)
       await warnOfFormula(desk, vault, definition, input)
-      if (parseRoute(definition.route).method !== 'GET') await sweepExpired(desk, vault)
+      await sweepExpired(desk, vault, definition)
       if (key === undefined && writesMail(definition)) mail = await findDelivery(desk, vault, result)
       return result
     }
     const pages = walkPages(call, { ...input, size: input.size ?? pageSizeOf(definition) }, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
-    if (format !== 'ndjson' && format !== 'id') return collectPages(pages)
-    await printResult(terminal, itemsOf(pages), {
-      format,
-      columns: definition.columns,
-      fields: config.fields,
-    })
-    return undefined
+    const isStream = format === 'ndjson' || format === 'id'
+    const whole = isStream ? undefined : await collectPages(pages)
+    if (isStream)
+      await printResult(terminal, itemsOf(pages), {
+        format,
+        columns: definition.columns,
+        fields: config.fields,
+      })
+    await sweepExpired(desk, vault, definition)
+    return whole
   })
   if (result === undefined && options.all === true) return
   await printResult(terminal, result, {
@@ -72,10 +77,10 @@ export async function runOperation(
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
 
-/** What expired goes from the disk with the next command that writes. That it could not does not undo what was done. */
-async function sweepExpired({ terminal }: Desk, vault: Vault): Promise<void> {
+/** What expired goes from the disk with the commands that follow. That it could not does not undo what was done. */
+async function sweepExpired({ terminal }: Desk, vault: Vault, { route }: AnyOperation): Promise<void> {
   try {
-    await vault.sweep()
+    await vault.sweep(parseRoute(route).method === 'GET' ? SWEPT_BY_READING : undefined)
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
     await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)

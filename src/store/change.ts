@@ -136,14 +136,17 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
   }
 }
 
-/** The frame's plain bytes. Contract: at least one and at most {@link MAX_CHANGES} changes of consecutive `rev`. */
-export function encodeFrame(changes: readonly Change[], time: number): Uint8Array {
+/**
+ * The frame's plain bytes. Contract: at most {@link MAX_CHANGES} changes of consecutive `rev`. A frame of none notes the
+ * time; its `rev` is that of the change that comes `next`.
+ */
+export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, change) => sum + changeLength(change), FRAME_HEAD)
   // Not out of a pool: rows read from a frame keep its bytes for long, and would keep the pool's.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUInt8(FRAME_VERSION, 0)
   bytes.writeUInt16LE(changes.length, 1)
-  bytes.writeUIntLE(changes[0]?.row.rev ?? 0, 3, 6)
+  bytes.writeUIntLE(changes[0]?.row.rev ?? next, 3, 6)
   bytes.writeUIntLE(time, 9, 6)
   let at = FRAME_HEAD
   for (const change of changes) at = writeChange(bytes, at, change)

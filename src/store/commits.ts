@@ -24,13 +24,15 @@ export interface Waiting {
 interface Group {
   changes: Change[]
   bytes: number
+  /** A frame is written even though there are no changes, for its time. */
+  isNoted: boolean
   /** Somebody waits for the sync. */
   isUrgent: boolean
   waiting: Waiting[]
 }
 
 function createGroup(): Group {
-  return { changes: [], bytes: 0, isUrgent: false, waiting: [] }
+  return { changes: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
 }
 
 export class Commits {
@@ -53,7 +55,7 @@ export class Commits {
 
   /** Something was written that is not synced. */
   get isUnsynced(): boolean {
-    return this.#ledger.pending.length > 0
+    return this.#ledger.isUnsynced
   }
 
   /** What a writer sees. */
@@ -85,6 +87,7 @@ export class Commits {
       this.#group.changes.push(change)
     }
     this.#group.bytes += stage.bytes
+    this.#group.isNoted ||= stage.isNoted
     if (durability === 'now' || stage.changes.some(isRemoval)) this.#group.isUrgent = true
     this.#group.waiting.push(waiting)
   }
@@ -112,7 +115,8 @@ export class Commits {
     const removals = group.changes.filter(isRemoval)
     const wasInJournal = removals.length > 0 && this.#ledger.holdsAny(removals, group.changes)
     try {
-      if (group.changes.length > 0) this.#ledger.append(group.changes, this.counters, group.isUrgent)
+      if (group.changes.length > 0 || group.isNoted)
+        this.#ledger.append(group.changes, this.counters, group.isUrgent)
       else if (group.isUrgent) this.#ledger.sync()
       if (group.isUrgent) this.#unsynced = new Overlay()
     } catch (error) {
@@ -133,7 +137,7 @@ export class Commits {
 
   /** Goes on from what the ledger has written: a group that failed is as if it had never been. */
   takeUp(): void {
-    this.counters = { ...copyCounters(this.#ledger.counters), time: this.counters.time }
+    this.counters = copyCounters(this.#ledger.counters)
     this.#unsynced = new Overlay()
     for (const change of this.#ledger.pending) this.#unsynced.apply(change)
   }

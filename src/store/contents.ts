@@ -37,10 +37,12 @@ export function encodeContents(contents: Contents): State {
   }
 }
 
-function encodeCounters({ chains, ...numbers }: Counters): StateCounters {
+/** `last` and `since` are spelled only where the clock has jumped, as they were unknown once. */
+function encodeCounters({ chains, last, since, ...numbers }: Counters): StateCounters {
   const spelled: StateCounters['chains'] = {}
   for (const [tenant, { value, count }] of chains) spelled[tenant] = { value: toBase64(value), count }
-  return { ...numbers, chains: spelled }
+  const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since }) }
+  return { ...numbers, ...jump, chains: spelled }
 }
 
 /** A segment as `state` spells it. */
@@ -73,7 +75,7 @@ export function decodeContents(state: State, place: SegmentPlace): Contents {
 }
 
 function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
-  const counters: Counters = { ...createCounters(), ...numbers }
+  const counters: Counters = { ...createCounters(), last: numbers.time, ...numbers }
   for (const [tenant, { value, count }] of Object.entries(chains)) {
     counters.chains.set(Number(tenant), { value: fromBase64(value), count })
   }

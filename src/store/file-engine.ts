@@ -11,7 +11,7 @@ import { walkMatches } from './lookup.js'
 import { createLedger, openLedger } from './opening.js'
 import { attempt, settle } from './outcome.js'
 import { ANYTHING, ROLES, type RoleName } from './roles.js'
-import { createReader, nextTime, Stage } from './stage.js'
+import { createReader, Stage } from './stage.js'
 import type { LedgerStatus } from './status.js'
 import type {
   Clock,
@@ -25,6 +25,7 @@ import type {
   Random,
   Row,
 } from './store.js'
+import { describeAhead } from './time.js'
 import { type Size, Upkeep } from './upkeep.js'
 import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
 import type { CheckRow, Verification } from './verify.js'
@@ -75,8 +76,9 @@ export class FileEngine implements Engine {
   read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
-        const now = nextTime(this.#commits.counters, this.#options.clock)
-        const outcome = await settle(() => work(createReader(() => this.#ledger.view(), now)))
+        const now = Math.floor(this.#options.clock())
+        const reader = createReader(() => this.#ledger.view(), this.#commits.counters, now)
+        const outcome = await settle(() => work(reader))
         if (outcome.ok) resolve(outcome.value)
         else reject(outcome.error)
       }, reject)
@@ -87,13 +89,14 @@ export class FileEngine implements Engine {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const { counters } = this.#commits
-        nextTime(counters, this.#options.clock)
-        const stage = new Stage(this.#commits.view(), counters, this.#options.keys.chain)
+        const now = Math.floor(this.#options.clock())
+        const stage = new Stage(this.#commits.view(), counters, this.#options.keys.chain, now)
         const outcome = await settle(() => work(stage))
         stage.end()
         const done = outcome.ok ? () => resolve(outcome.value) : () => reject(outcome.error)
         const waiting = { done, fail: reject }
-        if (outcome.ok && stage.changes.length > 0) await this.#commits.take(stage, durability, waiting)
+        const isTaken = outcome.ok && (stage.changes.length > 0 || stage.isNoted)
+        if (isTaken) await this.#commits.take(stage, durability, waiting)
         else this.#commits.answer(waiting)
       }, reject)
     })
@@ -278,5 +281,8 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
  */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
-  return new FileEngine(options, await openLedger({ ...options, cacheBytes: ROLES[options.role].cacheBytes }))
+  const ledger = await openLedger({ ...options, cacheBytes: ROLES[options.role].cacheBytes })
+  const ahead = describeAhead(ledger.counters.time, options.clock())
+  if (ahead !== undefined) options.notice(ahead)
+  return new FileEngine(options, ledger)
 }

@@ -63,6 +63,8 @@ export class Ledger {
   overlay = new Overlay()
   /** Changes that were written but not synced. */
   pending: Change[] = []
+  /** A frame was written but not synced; one that only notes the time has no changes. */
+  isUnsynced = false
   /** Of what is safe. */
   readonly stamps = new Stamps()
   /** As of the last change that was written. */
@@ -113,8 +115,9 @@ export class Ledger {
     const waiting = this.pending.length
     const before = this.counters
     try {
-      const plain = encodeFrame(changes, counters.time)
+      const plain = encodeFrame(changes, counters.last, counters.rev)
       this.#journal.append(plain)
+      this.isUnsynced = true
       for (const change of decodeFrame(plain).changes) this.pending.push(change)
       this.counters = copyCounters(counters)
       if (isUrgent) this.sync()
@@ -133,7 +136,7 @@ export class Ledger {
    */
   sync(): void {
     this.shelf.refuseIfBroken()
-    if (this.pending.length === 0) return
+    if (!this.isUnsynced) return
     try {
       this.#journal.sync()
     } catch (error) {
@@ -145,6 +148,7 @@ export class Ledger {
       this.overlay.apply(change)
     }
     this.pending = []
+    this.isUnsynced = false
     this.#acknowledge()
   }
 

@@ -5,7 +5,7 @@ import { CofferError } from '../errors.js'
 import { checkChain } from './log-chain.js'
 import { type View, walkMatches } from './lookup.js'
 import { Overlay } from './overlay.js'
-import { createCounters, createReader, nextTime, Stage } from './stage.js'
+import { createCounters, createReader, Stage } from './stage.js'
 import { Stamps } from './stamps.js'
 import type {
   Clock,
@@ -34,21 +34,21 @@ class MemoryEngine implements Engine {
 
   read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
     return this.#inTurn(async () =>
-      work(createReader(() => this.#view(), nextTime(this.#counters, this.#clock))),
+      work(createReader(() => this.#view(), this.#counters, Math.floor(this.#clock()))),
     )
   }
 
   write<T>(work: (writer: EngineWriter) => T | Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
-      nextTime(this.#counters, this.#clock)
-      const stage = new Stage(this.#view(), this.#counters, this.#keys.chain)
+      const now = Math.floor(this.#clock())
+      const stage = new Stage(this.#view(), this.#counters, this.#keys.chain, now)
       try {
         const result = await work(stage)
         for (const change of stage.changes) {
           this.#stamps.note(change)
           this.#rows.apply(change)
         }
-        stage.advance(this.#counters)
+        if (stage.changes.length > 0 || stage.isNoted) stage.advance(this.#counters)
         return result
       } finally {
         stage.end()

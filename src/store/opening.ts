@@ -12,6 +12,7 @@ import { createJournal, type JournalPlace, type OpenedJournal, openJournal, read
 import { Ledger, type LedgerOptions } from './ledger.js'
 import { digestHeader } from './shelf.js'
 import { createCounters } from './stage.js'
+import { passTime } from './time.js'
 import {
   adoptNextState,
   type DocumentPowers,
@@ -176,7 +177,7 @@ function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
     )
   }
   counters.rev += changes.length
-  counters.time = Math.max(counters.time, time)
+  Object.assign(counters, passTime(counters, time))
   for (const change of changes) {
     const { kind, row } = change
     ledger.overlay.apply(change)

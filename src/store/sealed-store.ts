@@ -36,6 +36,7 @@ import type {
   VaultKeys,
   Where,
 } from './store.js'
+import type { ClockState } from './time.js'
 
 const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
@@ -116,6 +117,10 @@ class Reader implements StoreReader {
 
   get now(): number {
     return this.rows.now
+  }
+
+  get clock(): ClockState {
+    return this.rows.clock
   }
 
   async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
@@ -203,7 +208,8 @@ class Writer extends Reader implements StoreWriter {
     const keys = this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
     const row = this.rows.get(KINDS[kind], tenant, digest, { expired: true })
-    if (row === undefined || row.expires === 0 || row.expires > this.now) return undefined
+    const isOver = row !== undefined && row.expires !== 0 && row.expires <= this.now
+    if (!isOver || this.clock !== 'steady') return undefined
     this.rows.remove(KINDS[kind], tenant, digest)
     return openRecord(keys, row) as RecordOf[K]
   }
@@ -211,6 +217,10 @@ class Writer extends Reader implements StoreWriter {
   async removeTenant(tenant: number): Promise<void> {
     await this.remove('tenant', 0, String(tenant))
     this.rows.dropTenant(tenant)
+  }
+
+  noteTime(options?: { isTrusted?: boolean }): void {
+    this.rows.noteTime(options)
   }
 
   async log(tenant: number, record: RecordOf['log']): Promise<void> {
@@ -230,6 +240,13 @@ class Writer extends Reader implements StoreWriter {
       throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
     }
     const isExpired = this.rows.get(KINDS[kind], tenant, id, { expired: true }) !== undefined
+    if (isExpired && this.clock !== 'steady') {
+      const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
+      throw new CofferError(
+        'conflict',
+        `${reason} Try again in an hour, or confirm the clock: coffer vault compact`,
+      )
+    }
     if (isExpired) this.rows.remove(KINDS[kind], tenant, id)
   }
 

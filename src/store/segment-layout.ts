@@ -54,6 +54,8 @@ export interface Footer {
   rows: number
   seq: Range
   created: Range
+  /** Rows ascend by `created` too: no clock went back while they were written. */
+  isOrdered: boolean
   /** Over the rows that expire; both 0 when none does. */
   expires: Range
   /** Bytes of the records, which lie from offset 0 on. */
@@ -106,6 +108,7 @@ export function encodeFooter(footer: Footer): Uint8Array {
   const bytes = Buffer.alloc(FIXED_FOOTER + 12 + 6 * tenants.size + idFences.length + keyFences.length)
   bytes.writeUInt8(FOOTER_VERSION, 0)
   bytes.writeUInt8(footer.family === 'records' ? 1 : 2, 1)
+  bytes.writeUInt8(footer.isOrdered ? 0 : 1, 2)
   bytes.writeUInt32LE(footer.rows, 4)
   const { seq, created, expires } = footer
   const numbers = [
@@ -152,6 +155,7 @@ export function decodeFooter(plain: Uint8Array): Footer | undefined {
     rows: bytes.readUInt32LE(4),
     seq: { low: number(0), high: number(1) },
     created: { low: number(2), high: number(3) },
+    isOrdered: bytes.readUInt8(2) === 0,
     expires: { low: number(4), high: number(5) },
     recordBytes: number(6),
     sections: {

@@ -256,9 +256,15 @@ function evaluateRange(
   return bits
 }
 
-/** Rows ascend by `created`, so a range of it is a range of row numbers. */
+/** Where rows ascend by `created`, a range of it is a range of row numbers. */
 function cutCreated(segment: Segment, bits: Bits, from: number, below: number): Bits {
-  const { created, rows } = segment.footer
+  const { created, rows, isOrdered } = segment.footer
+  const isCut = created.low < below && created.high >= from && (created.low < from || created.high >= below)
+  if (!isOrdered && isCut) {
+    const range = { range: 'created', from, below } as const
+    for (const row of rowsOf(bits)) if (!isWithin(segment.createdOf(row), range)) clearBit(bits, row)
+    return bits
+  }
   const reached = (time: number) => {
     if (time <= created.low) return 0
     return time > created.high ? rows : lowerBound(rows, (row) => segment.createdOf(row) >= time)

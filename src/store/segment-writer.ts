@@ -96,7 +96,9 @@ export class SegmentWriter {
   readonly #sections: Footer['sections']
   readonly #tenants = new Map<number, number>()
   readonly #seq: Range = { low: 0, high: 0 }
-  readonly #created: Range = { low: 0, high: 0 }
+  readonly #created: Range = { low: Number.POSITIVE_INFINITY, high: 0 }
+  #lastCreated = 0
+  #isOrdered = true
   readonly #expires: Range = { low: 0, high: 0 }
   #recordBytes = 0
   #rows = 0
@@ -154,12 +156,12 @@ export class SegmentWriter {
   }
 
   #noteRow(seq: number, created: number, tenant: number): void {
-    if (this.#rows++ === 0) {
-      this.#seq.low = seq
-      this.#created.low = created
-    }
+    if (this.#rows++ === 0) this.#seq.low = seq
     this.#seq.high = seq
-    this.#created.high = created
+    this.#created.low = Math.min(this.#created.low, created)
+    this.#created.high = Math.max(this.#created.high, created)
+    if (created < this.#lastCreated) this.#isOrdered = false
+    this.#lastCreated = created
     this.#tenants.set(tenant, (this.#tenants.get(tenant) ?? 0) + 1)
   }
 
@@ -203,6 +205,7 @@ export class SegmentWriter {
       rows: this.#rows,
       seq: this.#seq,
       created: this.#created,
+      isOrdered: this.#isOrdered,
       expires: this.#expires,
       recordBytes: this.#recordBytes,
       sections: this.#sections,

@@ -20,6 +20,7 @@ import {
 import { findExpired, findRows, getRow, stampOf, type View } from './lookup.js'
 import { Overlay } from './overlay.js'
 import type { Draft, EngineReader, EngineWriter, Found, Mac, Query, Row, RowId } from './store.js'
+import { type ClockState, judgeClock, passTime, type Times } from './time.js'
 
 /** Where a tenant's chain of log rows stands. */
 export interface Chain {
@@ -28,18 +29,16 @@ export interface Chain {
 }
 
 /** What the next row gets. */
-export interface Counters {
+export interface Counters extends Times {
   seq: number
   logSeq: number
   rev: number
-  /** ms since the epoch: no unit of work was earlier. */
-  time: number
   /** By tenant. */
   chains: Map<number, Chain>
 }
 
 export function createCounters(): Counters {
-  return { seq: 1, logSeq: 1, rev: 1, time: 0, chains: new Map() }
+  return { seq: 1, logSeq: 1, rev: 1, time: 0, last: 0, since: 0, chains: new Map() }
 }
 
 export function copyCounters(counters: Counters): Counters {
@@ -62,10 +61,11 @@ export function chainStart(): Uint8Array {
   return CHAIN_START
 }
 
-/** A reader over what `view` gives at each call. */
-export function createReader(view: () => View, now: number): EngineReader {
+/** A reader over what `view` gives at each call. `times` are those of the newest writing, `now` is the clock's. */
+export function createReader(view: () => View, times: Times, now: number): EngineReader {
   return {
     now,
+    clock: judgeClock(times, now),
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, now),
@@ -75,6 +75,9 @@ export function createReader(view: () => View, now: number): EngineReader {
 
 export class Stage implements EngineWriter {
   readonly now: number
+  clock: ClockState
+  /** The work is taken up even though it changes nothing, for the time that it was done at. */
+  isNoted = false
   readonly changes: Change[] = []
   /** What the changes take in a frame. */
   bytes = 0
@@ -89,14 +92,20 @@ export class Stage implements EngineWriter {
   #laid = 0
   #seq: number
   #logSeq: number
+  #times: Times
   #isOver = false
 
-  /** @param below what the work sees; nothing of it changes while the work runs. */
-  constructor(below: View, counters: Counters, chain: Mac) {
+  /**
+   * @param below what the work sees; nothing of it changes while the work runs.
+   * @param now the wall clock's.
+   */
+  constructor(below: View, counters: Counters, chain: Mac, now: number) {
     this.#below = below
     this.#counters = counters
     this.#chain = chain
-    this.now = counters.time
+    this.now = now
+    this.clock = judgeClock(counters, now)
+    this.#times = passTime(counters, now)
     this.#seq = counters.seq
     this.#logSeq = counters.logSeq
   }
@@ -180,6 +189,13 @@ export class Stage implements EngineWriter {
     this.#chains.set(tenant, undefined)
   }
 
+  noteTime({ isTrusted = false } = {}): void {
+    this.isNoted = true
+    if (!isTrusted) return
+    this.#times = { time: this.now, last: this.now, since: 0 }
+    this.clock = 'steady'
+  }
+
   /** From here on the writer that the work was given refuses. */
   end(): void {
     this.#isOver = true
@@ -190,6 +206,7 @@ export class Stage implements EngineWriter {
     counters.rev += this.changes.length
     counters.seq = this.#seq
     counters.logSeq = this.#logSeq
+    Object.assign(counters, this.#times)
     for (const [tenant, chain] of this.#chains) {
       if (chain === undefined) counters.chains.delete(tenant)
       else counters.chains.set(tenant, chain)
@@ -218,10 +235,4 @@ export class Stage implements EngineWriter {
     }
     return false
   }
-}
-
-/** The time of the next unit of work: never earlier than any before it. */
-export function nextTime(counters: Counters, clock: () => number): number {
-  counters.time = Math.max(counters.time, Math.floor(clock()))
-  return counters.time
 }

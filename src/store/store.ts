@@ -4,6 +4,7 @@
  * cipher, a clock or a source of randomness.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
+import type { ClockState } from './time.js'
 
 // ---------------------------------------------------------------- records
 
@@ -22,8 +23,10 @@ export interface Page {
 }
 
 export interface StoreReader {
-  /** Time of this unit of work, ms since the epoch; never earlier than that of any unit before it. */
+  /** The wall clock at the beginning of this unit of work, ms since the epoch; it may have gone back since the last. */
   readonly now: number
+  /** Only under a `steady` clock is what expired purged. */
+  readonly clock: ClockState
   /** The record with this id, or undefined when there is none or it has expired. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Newest first, with the exact number of all that match. */
@@ -57,12 +60,14 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /**
-   * Purges the record with this id if its time is over, so that the id may be given again.
-   * Gives the record; undefined when there is none or it is still alive.
+   * Purges the record with this id if its time is over and the clock is steady, so that the id may be given again.
+   * Gives the record; undefined when nothing was purged.
    */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
   removeTenant(tenant: number): Promise<void>
+  /** Keeps the time of this unit even if it changes nothing; `isTrusted`: on somebody's word the clock is right. */
+  noteTime(options?: { isTrusted?: boolean }): void
   /** Appends a log record; it can never be replaced or removed. */
   log(tenant: number, record: RecordOf['log']): Promise<void>
   /** BLAKE2b-256 of `text` under the tenant's fingerprint key, base58. */
@@ -99,7 +104,7 @@ export interface Row {
   seq: number
   /** The vault's write counter when this version was written. */
   rev: number
-  /** ms since the epoch; never goes down as `seq` goes up. */
+  /** By the wall clock, ms since the epoch; order is that of `seq`. */
   created: number
   /** ms since the epoch, 0 for never. */
   modified: number
@@ -149,8 +154,8 @@ export interface Draft {
 }
 
 export interface EngineReader {
-  /** Monotone time of this unit of work. */
   readonly now: number
+  readonly clock: ClockState
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Row | undefined
   find(query: Query): Found
@@ -170,6 +175,7 @@ export interface EngineWriter extends EngineReader {
   append(draft: Draft): void
   /** Every row of the tenant, logs included, is dead from here on. */
   dropTenant(tenant: number): void
+  noteTime(options?: { isTrusted?: boolean }): void
 }
 
 /** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */

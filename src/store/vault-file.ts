@@ -7,6 +7,7 @@ import { CofferError } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, readWhole, replaceWhole } from './files.js'
 import type { Cipher, Random } from './store.js'
+import type { Times } from './time.js'
 
 /** The format this program reads and writes. */
 export const FORMAT = 1
@@ -35,6 +36,9 @@ export interface StateCounters {
   logSeq: number
   rev: number
   time: number
+  /** As {@link Times} has it; by default `time`. */
+  last?: number
+  since?: number
   /** By tenant number; `value` is base64 of 16 bytes. */
   chains: Record<string, { value: string; count: number }>
 }

@@ -27,7 +27,7 @@ async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<Log
   const options = { files, directory: '/vault', header: testHeader(), keys, random, notice }
   const ledger = await createLedger({ ...options, cacheBytes: 1024 })
   const counters = copyCounters(ledger.counters)
-  const stage = new Stage(ledger.view(), counters, keys.chain)
+  const stage = new Stage(ledger.view(), counters, keys.chain, 1_000)
   for (let index = 1; index <= 9; index++) await stage.append(logRow(`row ${index}`))
   stage.advance(counters)
   ledger.append(tamper([...stage.changes]), counters, true)

@@ -26,6 +26,9 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
     get now() {
       return writer.now
     },
+    get clock() {
+      return writer.clock
+    },
     get revision() {
       return writer.revision
     },
@@ -43,6 +46,7 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
     },
     remove: (...args) => writer.remove(...args),
     dropTenant: (tenant) => writer.dropTenant(tenant),
+    noteTime: (options) => writer.noteTime(options),
   })
   return {
     drafts,
