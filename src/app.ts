@@ -8,7 +8,7 @@ import { createUuid } from './crypto/random.js'
 import { KEY_BYTES } from './crypto/seal.js'
 import type { Expressions } from './domain/expression.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from './domain/records.js'
-import { CofferError } from './errors.js'
+import { AFTER_DAMAGE, CofferError } from './errors.js'
 import { createPost, type LastingPost } from './mail/post.js'
 import { registry } from './operations/all.js'
 import { authenticate, KnownCallers } from './operations/authenticate.js'
@@ -154,7 +154,7 @@ function requireUpkeep(upkeep: Upkeep | undefined): Upkeep {
 async function readSettings(reader: StoreReader): Promise<SettingsRecord> {
   const settings = await reader.get('settings', 0, 'vault')
   if (settings !== undefined) return settings
-  throw new CofferError('vault_damaged', 'The settings of the vault are missing. Run: coffer vault verify')
+  throw new CofferError('vault_damaged', `The settings of the vault are missing. ${AFTER_DAMAGE}`)
 }
 
 /** The first tenant is found without a search, which is what nearly every command wants. */

@@ -34,6 +34,11 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
+/** Ends every message about a vault that is damaged. */
+export const AFTER_DAMAGE =
+  'Run `coffer vault verify`. Then restore a backup, or bring what can be read into a new vault: ' +
+  '`coffer vault restore --salvage DIRECTORY --vault NEW`.'
+
 /** Messages per property, keyed by the path as the caller wrote it (`data.number`, `rules[0].container`). */
 export type PropertyErrors = Record<string, string[]>
 

@@ -6,10 +6,11 @@ import { createSlot, parseSlots, type SealedHeader, sealHeader } from './crypto/
 import { createKeyring, type Keyring } from './crypto/keyring.js'
 import { deriveKey } from './crypto/mac.js'
 import type { Primitives } from './crypto/primitives.js'
+import { createUuid } from './crypto/random.js'
 import { KEY_BYTES } from './crypto/seal.js'
 import { Budget, sizeOf } from './domain/budget.js'
 import { formatDate } from './domain/dates.js'
-import type { TenantKeyBytes, TokenRecord } from './domain/records.js'
+import type { TenantKeyBytes, TenantRecord, TokenRecord } from './domain/records.js'
 import { renderSearchIndexes } from './domain/token-rendering.js'
 import { CofferError } from './errors.js'
 import {
@@ -24,13 +25,16 @@ import {
   toSecret,
 } from './opening.js'
 import { openFileEngine } from './store/file-engine.js'
+import { type Mended, mendRecords } from './store/mend.js'
 import { readOwner } from './store/ownership.js'
 import { readProcessFacts } from './store/process-facts.js'
 import { readRekey, rekeyVault } from './store/rekey.js'
 import { createReseal, createRowCheck } from './store/reseal.js'
 import { readBackupHeader, restoreBackup } from './store/restore.js'
+import { type Salvage, salvageRows } from './store/salvage.js'
 import { createSealedStore } from './store/sealed-store.js'
-import { type Header, readHeader } from './store/vault-file.js'
+import { openRecord } from './store/sealing.js'
+import { beginVault, type Header, readHeader, writeHeader } from './store/vault-file.js'
 import { type Verification, verifyVault } from './store/verify.js'
 
 const TENANTS_PER_PAGE = 1000
@@ -88,6 +92,56 @@ export async function restoreVault(place: Place, file: string, choose: Choose): 
   const { keyring } = await openKeyring(effects, primitives, secret, header)
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
   keyring.wipe()
+}
+
+/** What became of a salvage; no record of it holds data. */
+export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Mended
+
+/**
+ * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
+ * is. It opens with what opens that one.
+ * @throws CofferError `conflict`, and `vault_damaged` when not even the header of `source` opens
+ */
+export async function salvageVault(place: Place, source: string, choose: Choose): Promise<SalvageReport> {
+  const target = completeEffects(place)
+  const effects = { ...target, directory: source }
+  const { files, random, directory } = target
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  beginVault(files, directory)
+  return owningMeanwhile(effects, async () => {
+    const primitives = await choosePrimitives(effects.role)
+    const { header, keyring } = await openKeyring(effects, primitives, secret)
+    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    const powers = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
+    let reseal: ReturnType<typeof createReseal> | undefined
+    const { missingLogs, ...report } = await salvageRows({
+      present: ledgerOptions(effects, header, keyring),
+      target: ledgerOptions(target, header, keyring),
+      learn: (row) => {
+        const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
+        tenants.set(number, { present: keys, next: keys })
+      },
+      reseal: (row) => {
+        reseal ??= createReseal(powers)
+        return reseal(row)
+      },
+    })
+    await writeHeader(files, directory, random, header)
+    const store = createSealedStore(
+      await openFileEngine({ ...target, header, keys: keyring.engine }),
+      keyring,
+    )
+    try {
+      const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
+      const mended = await mendRecords(store, missingLogs, {
+        secretsKey,
+        createUuid: () => createUuid(random),
+      })
+      return { ...report, ...mended }
+    } finally {
+      await store.close()
+    }
+  })
 }
 
 export interface RekeyReport {

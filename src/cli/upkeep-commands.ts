@@ -32,11 +32,19 @@ export const UPKEEP_COMMANDS: readonly OwnerCommand[] = [
   },
   {
     name: 'vault restore',
-    summary: 'Make a vault of a backup, here or where --vault says.',
-    arguments: [['<file>', 'what vault backup wrote']],
-    options: [],
-    examples: ['coffer vault restore /safe/place/vault.backup --vault restored'],
-    run: async (desk, [file]) => (await import('./upkeep.js')).restore(desk, file!),
+    summary:
+      'Make a vault of a backup, or of what can be read of a damaged vault, here or where --vault says.',
+    details:
+      'With --salvage the vault in the directory is left as it is. What was lost is counted by kind, and each log says how\n' +
+      'many of its records are missing. What the lost changes had replaced or removed may be there again.',
+    arguments: [['<file>', 'what vault backup wrote; with --salvage the directory of a vault']],
+    options: [['--salvage', 'take what can be read of a damaged vault']],
+    examples: [
+      'coffer vault restore /safe/place/vault.backup --vault restored',
+      'coffer vault restore --salvage .coffer --vault salvaged',
+    ],
+    run: async (desk, [file], flags) =>
+      (await import('./upkeep.js'))[flags.salvage === true ? 'salvage' : 'restore'](desk, file!),
   },
   {
     name: 'vault rekey',

@@ -1,7 +1,7 @@
 /** `coffer vault verify | compact | backup | restore | rekey | lock`. */
 import { resolve } from 'node:path'
 import { CofferError } from '../errors.js'
-import { readHolder, rekey, restoreVault, verifyAtRest } from '../keeping.js'
+import { readHolder, rekey, restoreVault, salvageVault, verifyAtRest } from '../keeping.js'
 import type { Desk } from './desk.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { createProgress } from './progress.js'
@@ -11,17 +11,29 @@ interface Verification {
   findings: { place: string; problem: string }[]
   readable: { records: number; logs: number }
   segments: number
+  dated_ahead?: { records: number; logs: number; newest: string }
 }
+
+const SALVAGING =
+  'Restore a backup, or bring what can be read into a new vault: coffer vault restore --salvage DIRECTORY --vault NEW'
 
 /** @throws CofferError `vault_damaged` once the findings are printed */
 export async function verify(desk: Desk): Promise<void> {
   const result = await verifyReachable(desk)
   await print(desk, { ok: result.findings.length === 0, ...result })
+  if (result.dated_ahead !== undefined) {
+    const { records, logs, newest } = result.dated_ahead
+    const what = `${records} records and ${logs} log records are dated ahead of the clock, up to ${newest}.`
+    await printNotice(
+      desk.terminal,
+      `${what} Set the clock if it is wrong; else it was wrong when they were written.`,
+    )
+  }
   if (result.findings.length === 0) return
   const { records, logs } = result.readable
   throw new CofferError(
     'vault_damaged',
-    `The vault is damaged; ${records} records and ${logs} log records can still be read. Restore it from a backup.`,
+    `The vault is damaged; ${records} records and ${logs} log records can still be read. ${SALVAGING}`,
   )
 }
 
@@ -52,6 +64,22 @@ export async function restore(desk: Desk, file: string): Promise<void> {
   const place = { ...placeOf(desk, directory) }
   await restoreVault(place, resolve(desk.cwd, file), (vault) => chooseOpener(desk, vault))
   await print(desk, { directory, restored_from: resolve(desk.cwd, file) })
+}
+
+/** What can be read of the damaged vault in a directory, as a new vault. */
+export async function salvage(desk: Desk, damaged: string): Promise<void> {
+  const directory = newVaultDirectory(desk)
+  const source = resolve(desk.cwd, damaged)
+  const report = await salvageVault(placeOf(desk, directory), source, (vault) => chooseOpener(desk, vault))
+  await print(desk, { directory, salvaged_from: source, ...report })
+  const lost = Object.values(report.missing).reduce((sum, count) => sum + count, 0)
+  const isWhole = lost === 0 && report.findings.length === 0
+  const some = lost === 0 ? 'What is damaged' : `${lost} rows could not be read; what is damaged`
+  const what = isWhole ? 'Nothing is missing' : `${some} is listed above`
+  await printNotice(
+    desk.terminal,
+    `${what}. The damaged vault is as it was: keep it until you are sure that you have what you need.`,
+  )
 }
 
 export async function changeKeys(desk: Desk): Promise<void> {

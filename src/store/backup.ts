@@ -4,7 +4,7 @@
  */
 import { CofferError } from '../errors.js'
 import { type Files, removeQuietly } from './files.js'
-import { associateFrame } from './journal.js'
+import { associateFrame } from './frames.js'
 import type { EngineKeys, Random } from './store.js'
 import { type Header, headerText } from './vault-file.js'
 

@@ -2,7 +2,7 @@
  * One change of the vault's rows, and its bytes inside a journal frame. Pure bytes: nothing here knows of files,
  * chains or ciphers.
  */
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { asBuffer, MAX_U48 } from './bytes.js'
 import type { Row } from './store.js'
 
@@ -212,10 +212,7 @@ function endOfChange(bytes: Buffer, start: number): number {
 }
 
 function malformed(): CofferError {
-  return new CofferError(
-    'vault_damaged',
-    'A frame of the journal opens but holds no rows. Run `coffer vault verify`.',
-  )
+  return new CofferError('vault_damaged', `A frame of the journal opens but holds no rows. ${AFTER_DAMAGE}`)
 }
 
 /** Refuses what the files' fields cannot hold; every row passes here before it is taken. */

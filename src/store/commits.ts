@@ -3,7 +3,7 @@
  * it saw and did is safe. Knows who may see unsafe changes; when to commit is the engine's to say.
  */
 import { type Change, FRAME_HEAD, MAX_CHANGES } from './change.js'
-import { FRAME_LIMIT, SEAL_BYTES } from './journal.js'
+import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
 import { isRemoval, type Ledger } from './ledger.js'
 import type { View } from './lookup.js'
 import { attempt, settle } from './outcome.js'

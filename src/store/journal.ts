@@ -2,35 +2,30 @@
  * The journal: sealed frames, each chained to the one before, and `head`, which says how far they were
  * acknowledged. Knows what a torn tail is; not what the rows inside a frame are for.
  */
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { asBuffer, encodeId, isEqual } from './bytes.js'
-import { decodeFrame, type Frame } from './change.js'
+import type { Frame } from './change.js'
 import { type Files, removeQuietly } from './files.js'
+import {
+  associateFrame,
+  findFrame,
+  JOURNAL_HEADER,
+  LENGTH_WORDS,
+  type Mark,
+  openFrame,
+  type Readable,
+  readFrames,
+  SEAL_BYTES,
+} from './frames.js'
 import type { Cipher, Random } from './store.js'
 
-/** "COFFERJ1" 8 | format u16 | 0 u16 | journal id 16 | vault id 16 | 0 … */
-export const JOURNAL_HEADER = 64
-/** Bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
-export const FRAME_LIMIT = 4 * 1024 * 1024
-/** Bytes a sealed frame has beyond its plain ones. */
-export const SEAL_BYTES = 40
-const LENGTH_WORDS = 8
 /** Far beyond what folding lets a journal grow to; more is not read into memory. */
-const FILE_LIMIT = 1024 * 1024 * 1024
+export const JOURNAL_LIMIT = 1024 * 1024 * 1024
 
 const MAGIC = Buffer.from('COFFERJ1')
 const HEAD_FILE = 'head'
 /** journal id 16 | frames u48 | end u48 | last tag 16 */
 const HEAD_PLAIN = 44
-
-/** How far a journal has come. */
-export interface Mark {
-  frames: number
-  /** Offset of the first byte after the last frame. */
-  end: number
-  /** The last frame's tag, which the next one chains to. */
-  tag: Uint8Array
-}
 
 /** What reading and writing the journal takes. */
 export interface JournalPlace {
@@ -44,15 +39,6 @@ export interface JournalPlace {
 /** Path of the journal with this id. */
 export function journalPath(directory: string, id: Uint8Array): string {
   return `${directory}/journal-${encodeId(id)}`
-}
-
-/** What a frame is sealed to: id of the journal or backup ‖ frame number u48 ‖ previous tag. */
-export function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
-  const bytes = Buffer.allocUnsafe(38)
-  bytes.set(id)
-  bytes.writeUIntLE(number, 16, 6)
-  bytes.set(previous, 22)
-  return bytes
 }
 
 function encodeJournalHeader(id: Uint8Array, vault: Uint8Array): Uint8Array {
@@ -154,7 +140,7 @@ export function createJournal(place: JournalPlace, random: Random, previous: Uin
 export interface OpenedJournal {
   journal: Journal
   frames: Frame[]
-  /** Bytes of a torn last frame that were not taken; the owner cuts them off. */
+  /** Bytes after the last whole frame; the owner sets the journal aside and cuts them off. */
   torn: number
 }
 
@@ -174,18 +160,44 @@ export function openJournal(
   const file = files.open(path, 'write')
   if (file === undefined) throw damaged(path, 'is missing')
   try {
-    const size = files.size(file)
-    if (size > FILE_LIMIT) throw damaged(path, 'is larger than it can be')
-    const bytes = Buffer.allocUnsafe(size)
-    if (files.read(file, bytes, 0) < size) throw damaged(path, 'shrank while it was read')
+    const bytes = readJournal(files, path, file)
     if (!isEqual(bytes.subarray(0, JOURNAL_HEADER), encodeJournalHeader(id, vault))) {
       throw damaged(path, 'does not begin as it should')
     }
     const { frames, mark } = replay(place.journal, path, bytes, { id, previous, covered })
-    return { journal: new Journal(place, id, previous, file, mark), frames, torn: size - mark.end }
+    const torn = bytes.subarray(mark.end).length
+    return { journal: new Journal(place, id, previous, file, mark), frames, torn }
   } catch (error) {
     files.close(file)
     throw error
+  }
+}
+
+function readJournal(files: Files, path: string, file: number): Buffer {
+  const size = files.size(file)
+  if (size > JOURNAL_LIMIT) throw damaged(path, 'is larger than it can be')
+  const bytes = Buffer.allocUnsafe(size)
+  if (files.read(file, bytes, 0) < size) throw damaged(path, 'shrank while it was read')
+  return bytes
+}
+
+/**
+ * What can be read of a journal however damaged it is. The first frame is only found where `previous` is right.
+ * @throws CofferError `vault_damaged` when there is no such file.
+ */
+export function readDamagedJournal(
+  { files, directory, journal }: JournalPlace,
+  id: Uint8Array,
+  previous: Uint8Array,
+): Readable {
+  const path = journalPath(directory, id)
+  const file = files.open(path, 'read')
+  if (file === undefined) throw damaged(path, 'is missing')
+  try {
+    const start = { frames: 0, end: JOURNAL_HEADER, tag: previous }
+    return readFrames(journal, readJournal(files, path, file), id, start)
+  } finally {
+    files.close(file)
   }
 }
 
@@ -202,49 +214,19 @@ function replay(cipher: Cipher, path: string, bytes: Buffer, { id, previous, cov
     if (covered !== undefined && mark.end === covered.end && !isSame(mark, covered)) {
       throw damaged(path, 'does not lead where it was acknowledged')
     }
-    const sealed = frameAt(bytes, mark.end)
-    const plain =
-      sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, mark.frames, mark.tag))
-    if (sealed === undefined || plain === undefined) break
-    frames.push(decodeFrame(plain))
-    mark = {
-      frames: mark.frames + 1,
-      end: mark.end + LENGTH_WORDS + sealed.length,
-      // A copy: as a view it would keep the whole journal's bytes.
-      tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
-    }
+    const next = openFrame(cipher, bytes, id, mark)
+    if (next === undefined) break
+    frames.push(next.frame)
+    mark = next.mark
   }
   if (covered !== undefined && mark.end < covered.end)
     throw damaged(path, 'has a broken frame that was acknowledged')
   if (covered !== undefined && mark.end > covered.end && mark.frames <= covered.frames) {
     throw damaged(path, 'does not lead where it was acknowledged')
   }
-  if (isFollowed(cipher, bytes, id, mark)) throw damaged(path, 'has a broken frame before a whole one')
+  if (findFrame(cipher, bytes, id, mark) !== undefined)
+    throw damaged(path, 'has a broken frame before a whole one')
   return { frames, mark }
-}
-
-function isSame(left: Mark, right: Mark): boolean {
-  return left.frames === right.frames && left.end === right.end && isEqual(left.tag, right.tag)
-}
-
-/** The sealed frame at an offset, or undefined when its length words disagree or reach past the end. */
-function frameAt(bytes: Buffer, at: number): Buffer | undefined {
-  if (at + LENGTH_WORDS > bytes.length) return undefined
-  const length = bytes.readUInt32LE(at)
-  if (~length >>> 0 !== bytes.readUInt32LE(at + 4)) return undefined
-  const start = at + LENGTH_WORDS
-  if (length <= SEAL_BYTES || length > FRAME_LIMIT || start + length > bytes.length) return undefined
-  return bytes.subarray(start, start + length)
-}
-
-/** True when the frame after the broken one at `mark` opens with the broken one's stored tag. */
-function isFollowed(cipher: Cipher, bytes: Buffer, id: Uint8Array, mark: Mark): boolean {
-  const broken = frameAt(bytes, mark.end)
-  if (broken === undefined) return false
-  const next = frameAt(bytes, mark.end + LENGTH_WORDS + broken.length)
-  if (next === undefined) return false
-  const tag = broken.subarray(broken.length - 16)
-  return cipher.open(next, associateFrame(id, mark.frames + 1, tag)) !== undefined
 }
 
 /** What `head` says, or undefined when it is missing or unreadable. */
@@ -267,9 +249,10 @@ export function readHead(place: JournalPlace): (Mark & { journal: Uint8Array }) 
   }
 }
 
+function isSame(left: Mark, right: Mark): boolean {
+  return left.frames === right.frames && left.end === right.end && isEqual(left.tag, right.tag)
+}
+
 function damaged(path: string, what: string): CofferError {
-  return new CofferError(
-    'vault_damaged',
-    `${path} ${what}. Run \`coffer vault verify\`, or restore a backup.`,
-  )
+  return new CofferError('vault_damaged', `${path} ${what}. ${AFTER_DAMAGE}`)
 }

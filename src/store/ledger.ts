@@ -9,7 +9,8 @@ import { type Change, decodeFrame, encodeFrame, INSERT, REMOVE, REPLACE } from '
 import type { Contents } from './contents.js'
 import { type Files, removeQuietly } from './files.js'
 import { writeOverlay } from './fold.js'
-import { createJournal, type Journal, type JournalPlace, journalPath, type Mark } from './journal.js'
+import type { Mark } from './frames.js'
+import { createJournal, type Journal, type JournalPlace, journalPath } from './journal.js'
 import type { View } from './lookup.js'
 import type { Merged } from './merge.js'
 import { Overlay } from './overlay.js'
@@ -20,7 +21,7 @@ import { Shelf } from './shelf.js'
 import { type Counters, copyCounters } from './stage.js'
 import { Stamps } from './stamps.js'
 import { describeContents, type LedgerStatus } from './status.js'
-import type { EngineKeys, Random } from './store.js'
+import type { Clock, EngineKeys, Random } from './store.js'
 import type { Header, StateDocument } from './vault-file.js'
 
 /** What a ledger is opened with. */
@@ -31,6 +32,7 @@ export interface LedgerOptions {
   header: Header
   keys: EngineKeys
   random: Random
+  clock: Clock
   /** Told what a person should know and no program needs. */
   notice(text: string): void
   /** Bytes of opened index blocks to keep. */

@@ -7,6 +7,14 @@ import type { StoredRow } from './change.js'
 import { type Chain, chainNext, chainStart } from './stage.js'
 import type { LogCheck, Mac, Row } from './store.js'
 
+/** The row with the chain value that it gets as its tenant's next; `chains` move on. */
+export function rechain(row: StoredRow, chains: Map<number, Chain>, mac: Mac): StoredRow {
+  const last = chains.get(row.tenant) ?? { value: chainStart(), count: 0 }
+  const value = chainNext(mac, last.value, row.sealed)
+  chains.set(row.tenant, { value, count: last.count + 1 })
+  return { ...row, chain: value }
+}
+
 /**
  * Checks `rows`, all of one tenant's, oldest first. `end` is where the chain stood when the last one was written, which
  * is kept apart from the rows: without it nobody could tell that the last ones are missing.

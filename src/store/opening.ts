@@ -2,13 +2,23 @@
  * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
  * Knows the order of things at the beginning; what follows is the ledger's.
  */
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { BlockCache } from './block-cache.js'
 import { decodeId, encodeId, isEqual } from './bytes.js'
 import { DROP, type Frame, INSERT, LOG } from './change.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
-import { type Files, removeQuietly } from './files.js'
-import { createJournal, type JournalPlace, type OpenedJournal, openJournal, readHead } from './journal.js'
+import { type Files, readWhole, removeQuietly, replaceWhole } from './files.js'
+import type { Mark } from './frames.js'
+import {
+  createJournal,
+  JOURNAL_LIMIT,
+  type Journal,
+  type JournalPlace,
+  journalPath,
+  type OpenedJournal,
+  openJournal,
+  readHead,
+} from './journal.js'
 import { Ledger, type LedgerOptions } from './ledger.js'
 import { digestHeader } from './shelf.js'
 import { createCounters } from './stage.js'
@@ -21,7 +31,10 @@ import {
   stateDocument,
 } from './vault-file.js'
 
-const NO_TAG = new Uint8Array(16)
+/** What a vault's first journal is chained to. */
+export const NO_TAG = new Uint8Array(16)
+/** Begins the name of a journal that was set aside. */
+export const ASIDE = 'aside-'
 
 /** What opening takes: where segments and journals are, and the `state` document, not read yet. */
 export function prepare(options: LedgerOptions) {
@@ -34,17 +47,19 @@ export function prepare(options: LedgerOptions) {
   }
 }
 
-/** A new vault's files, all but its header, which is written last and by the caller. */
-export async function createLedger(options: LedgerOptions): Promise<Ledger> {
+/** A new vault's files, all but its header, which is written last and by the caller. `filled` is what it begins with. */
+export async function createLedger(
+  options: LedgerOptions,
+  filled: Pick<Contents, 'counters' | 'segments'> = { counters: createCounters(), segments: [] },
+): Promise<Ledger> {
   const { random, header, keys } = options
   const prepared = prepare(options)
   const journal = createJournal(prepared.journals, random, NO_TAG)
   const contents: Contents = {
     generation: 1,
     headers: [digestHeader(keys, header)],
-    counters: createCounters(),
+    ...filled,
     journals: [{ id: journal.id, previous: NO_TAG }],
-    segments: [],
   }
   prepared.state.data = encodeContents(contents)
   try {
@@ -121,7 +136,7 @@ function checkPresence(files: Files, directory: string, { segments }: Contents):
   const present = new Set(files.list(`${directory}/segments`))
   for (const { segment } of segments) {
     if (present.has(segment.path.slice(segment.path.lastIndexOf('/') + 1))) continue
-    throw new CofferError('vault_damaged', `${segment.path} is missing. Restore it, or restore a backup.`)
+    throw new CofferError('vault_damaged', `${segment.path} is missing. ${AFTER_DAMAGE}`)
   }
 }
 
@@ -135,7 +150,7 @@ function openJournals(options: LedgerOptions, place: JournalPlace, contents: Con
     for (const frame of opened.frames) frames.push(frame)
     const next = contents.journals[index + 1]
     if (next === undefined) {
-      mendEnd(options, opened, covered !== undefined)
+      mendEnd(options, opened, covered)
       sweepJournals(options.files, options.directory, contents)
       return { journal: opened.journal, frames }
     }
@@ -143,28 +158,45 @@ function openJournals(options: LedgerOptions, place: JournalPlace, contents: Con
     if (opened.torn > 0 || !isEqual(opened.journal.mark.tag, next.previous)) {
       throw new CofferError(
         'vault_damaged',
-        'An older journal ends before the next one begins. Restore a backup.',
+        `An older journal ends before the next one begins. ${AFTER_DAMAGE}`,
       )
     }
   }
-  throw new CofferError('vault_damaged', 'The vault names no journal. Restore a backup.')
+  throw new CofferError('vault_damaged', `The vault names no journal. ${AFTER_DAMAGE}`)
 }
 
-/** Cuts off what a crash left half written, and says how far the journal was read. */
+/**
+ * Sets aside what a crash left half written, and says how far the journal was read. `head` is not synced, so an older one
+ * looks like one that is right: nothing that does not open is deleted on its word alone.
+ */
 function mendEnd(
-  { notice }: LedgerOptions,
+  options: LedgerOptions,
   { journal, frames, torn }: OpenedJournal,
-  isCovered: boolean,
+  covered: Mark | undefined,
 ): void {
-  if (!isCovered && frames.length > 0) {
+  const { notice } = options
+  if (covered === undefined && frames.length > 0) {
     notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
   }
   if (torn > 0) {
+    const path = setAside(options, journal)
     journal.cut(journal.mark)
     journal.sync()
-    notice(`A last change that was never confirmed was cut off (${torn} bytes).`)
+    const isVouched = covered?.end === journal.mark.end
+    const what = isVouched
+      ? `A last change that was never confirmed was cut off (${torn} bytes)`
+      : `The journal ends with ${torn} bytes that do not open, and \`head\` cannot tell whether they were confirmed`
+    notice(`${what}. The journal as it was is kept in ${path}; remove that file once nothing is missing.`)
   }
-  if (torn > 0 || !isCovered) journal.acknowledge()
+  if (torn > 0 || covered === undefined) journal.acknowledge()
+}
+
+/** Copies the journal as it lies there, safe when it returns. Gives the path, which nothing of ours sweeps. */
+function setAside({ files, directory, random }: LedgerOptions, { id }: Journal): string {
+  const bytes = readWhole(files, journalPath(directory, id), JOURNAL_LIMIT)
+  const name = `${ASIDE}${encodeId(id)}-${encodeId(random.bytes(5))}`
+  replaceWhole(files, directory, name, bytes!, encodeId(random.bytes(10)))
+  return `${directory}/${name}`
 }
 
 /** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
@@ -173,7 +205,7 @@ function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) {
     throw new CofferError(
       'vault_damaged',
-      "The journal does not go on where the vault's state ends. Restore a backup.",
+      `The journal does not go on where the vault's state ends. ${AFTER_DAMAGE}`,
     )
   }
   counters.rev += changes.length
@@ -199,7 +231,7 @@ function sweep(files: Files, directory: string, { segments }: Contents): void {
     if (!named.has(path)) removeQuietly(files, path)
   }
   for (const name of files.list(directory)) {
-    if (/^((vault\.json|state|state\.next|rekey)\.tmp-|state\.next$)/.test(name))
+    if (/^((vault\.json|state|state\.next|rekey|aside-[a-z2-7-]+)\.tmp-|state\.next$)/.test(name))
       removeQuietly(files, `${directory}/${name}`)
   }
 }

@@ -8,13 +8,14 @@ import type { StoredRow } from './change.js'
 import { decodeSegment, encodeContents, encodeSegment, orderSegments } from './contents.js'
 import { createJournal } from './journal.js'
 import type { Ledger, LedgerOptions } from './ledger.js'
+import { rechain } from './log-chain.js'
 import { documentPowers, openLedger, prepare } from './opening.js'
 import { walkRows } from './segment-cursor.js'
 import type { Family } from './segment-layout.js'
-import { finish, writeRowsAsSegments } from './segment-rows.js'
+import { finish, inBatches, writeRowsAsSegments } from './segment-rows.js'
 import type { LiveSegment } from './segment-search.js'
 import { digestHeader } from './shelf.js'
-import { type Chain, chainNext, chainStart } from './stage.js'
+import type { Chain } from './stage.js'
 import type { EngineKeys } from './store.js'
 import { type Header, rekeyDocument, type StateSegment, stateDocument, writeHeader } from './vault-file.js'
 
@@ -52,10 +53,6 @@ interface Note {
   header: Header
   pieces: Piece[]
 }
-
-/** Rows and bytes that are sealed anew before they are written and noted. */
-const BATCH_ROWS = 16_384
-const BATCH_BYTES = 16 * 1024 * 1024
 
 /** What an unfinished change of the root key left for the caller, or undefined when none is under way. */
 export async function readRekey(
@@ -130,7 +127,7 @@ class Rekeying {
     if (!this.#pieces.some((piece) => isOf(piece, live))) {
       const segments: StateSegment[] = []
       const maps = [new Uint32Array(live.segment.name.rows)]
-      for await (const rows of this.#batches(readRows([live], maps), 'records'))
+      for await (const rows of inBatches(this.#reseal(readRows([live], maps), 'records')))
         segments.push(...this.#write('records', rows))
       const { id, dead, dropped } = encodeSegment(live)
       this.#pieces.push({ of: id, dead, dropped, segments })
@@ -147,11 +144,11 @@ class Rekeying {
     const chains = new Map<number, Chain>()
     const segments: StateSegment[] = []
     const maps = logs.map(({ segment }) => new Uint32Array(segment.name.rows))
-    for await (const rows of this.#batches(readRows(logs, maps), 'logs')) {
+    for await (const rows of inBatches(this.#reseal(readRows(logs, maps), 'logs'))) {
       segments.push(
         ...this.#write(
           'logs',
-          rows.map((row) => this.#chain(row, chains)),
+          rows.map((row) => rechain(row, chains, this.#options.keys.chain)),
         ),
       )
       this.#done += rows.length
@@ -160,26 +157,8 @@ class Rekeying {
     return { segments, chains }
   }
 
-  #chain(row: StoredRow, chains: Map<number, Chain>): StoredRow {
-    const last = chains.get(row.tenant) ?? { value: chainStart(), count: 0 }
-    const value = chainNext(this.#options.keys.chain, last.value, row.sealed)
-    chains.set(row.tenant, { value, count: last.count + 1 })
-    return { ...row, chain: value }
-  }
-
-  async *#batches(rows: Iterable<StoredRow>, family: Family): AsyncGenerator<StoredRow[]> {
-    let batch: StoredRow[] = []
-    let bytes = 0
-    for (const row of rows) {
-      const resealed = { ...row, ...(await this.#options.reseal(row, family)) }
-      batch.push(resealed)
-      bytes += resealed.sealed.length
-      if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    if (batch.length > 0) yield batch
+  async *#reseal(rows: Iterable<StoredRow>, family: Family): AsyncGenerator<StoredRow> {
+    for (const row of rows) yield { ...row, ...(await this.#options.reseal(row, family)) }
   }
 
   #write(family: Family, rows: readonly StoredRow[]): StateSegment[] {

@@ -3,7 +3,7 @@
  * records and keys; walking the files is the engine's.
  */
 import { KINDS, type RecordOf, type TenantKeyBytes } from '../domain/records.js'
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import type { StoredRow } from './change.js'
 import type { Resealed } from './rekey.js'
 import {
@@ -88,5 +88,5 @@ export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: Check
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {
   const keys = tenants.get(number)
   if (keys !== undefined) return keys
-  throw new CofferError('vault_damaged', 'The record of a tenant is missing. Run: coffer vault verify')
+  throw new CofferError('vault_damaged', `The record of a tenant is missing. ${AFTER_DAMAGE}`)
 }

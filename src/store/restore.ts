@@ -5,10 +5,10 @@
 import { CofferError } from '../errors.js'
 import { type BackupPlace, chainHeader, DATA, END, FILE, FIXED, FORMAT, ID, MAGIC, PIECE } from './backup.js'
 import { asBuffer } from './bytes.js'
-import { type Files, makeDirectories, removeQuietly } from './files.js'
-import { associateFrame } from './journal.js'
+import { type Files, removeQuietly } from './files.js'
+import { associateFrame } from './frames.js'
 import type { EngineKeys } from './store.js'
-import { checkDirectory, checkHeader, type Header, hasHeader, writeHeader } from './vault-file.js'
+import { beginVault, checkHeader, type Header, hasHeader, writeHeader } from './vault-file.js'
 
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = PIECE + 4096
@@ -94,12 +94,7 @@ function* readFrames(files: Files, file: number, path: string, keys: EngineKeys)
 export async function restoreBackup(place: BackupPlace, path: string, directory: string): Promise<void> {
   const { files, keys, random } = place
   const header = readBackupHeader(files, path)
-  if (hasHeader(files, directory)) {
-    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
-  }
-  makeDirectories(files, directory)
-  checkDirectory(files, directory)
-  files.makeDirectory(`${directory}/segments`)
+  beginVault(files, directory)
   const file = openBackup(files, path)
   const target = new Target(files, directory)
   try {

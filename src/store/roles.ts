@@ -1,5 +1,5 @@
 /** How much an engine keeps in memory, and when it folds, by how long its process lives. */
-import { JOURNAL_HEADER } from './journal.js'
+import { JOURNAL_HEADER } from './frames.js'
 import type { Size } from './upkeep.js'
 
 export type RoleName = 'command' | 'server'

@@ -5,7 +5,7 @@
 import { lookupsOf } from '../domain/lookups.js'
 import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../domain/records.js'
 import { type Lookup, searchLookup } from '../domain/token-lookups.js'
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { asBuffer, fromBase64 } from './bytes.js'
 import type { RecordKeys, Row, VaultKeys } from './store.js'
 
@@ -69,7 +69,7 @@ export function unseal(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): Uint
 export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): RecordOf[Kind] {
   const plain = unseal(keys, row)
   if (plain === undefined) {
-    throw new CofferError('vault_damaged', 'A record does not open with its key. Run: coffer vault verify')
+    throw new CofferError('vault_damaged', `A record does not open with its key. ${AFTER_DAMAGE}`)
   }
   const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)

@@ -54,6 +54,25 @@ export function* writeRowsAsSegments(
   return written.map((name) => new LiveSegment(new Segment(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
 }
 
+/** Rows and bytes that are held in memory before they are written. */
+const BATCH_ROWS = 16_384
+const BATCH_BYTES = 16 * 1024 * 1024
+
+/** Rows in pieces that can be held, for those who make a vault anew. */
+export async function* inBatches(rows: AsyncIterable<StoredRow>): AsyncGenerator<StoredRow[]> {
+  let batch: StoredRow[] = []
+  let bytes = 0
+  for await (const row of rows) {
+    batch.push(row)
+    bytes += row.sealed.length
+    if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
 /** Rows in pieces that a segment may hold. */
 function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
   let first = 0

@@ -2,7 +2,7 @@
  * Reads one immutable segment: nothing of it is opened before it is asked for, then one sealed block at a time.
  * Knows entries and postings; which of its rows are dead is known to those who hold it.
  */
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import type { BlockCache } from './block-cache.js'
 import { asBuffer, isEqual } from './bytes.js'
 import type { StoredRow } from './change.js'
@@ -243,10 +243,7 @@ export class Segment {
   }
 
   #damaged(what: string): CofferError {
-    return new CofferError(
-      'vault_damaged',
-      `${this.path} ${what}. Run \`coffer vault verify\`, or restore a backup.`,
-    )
+    return new CofferError('vault_damaged', `${this.path} ${what}. ${AFTER_DAMAGE}`)
   }
 }
 

@@ -48,7 +48,9 @@ export function isAhead(time: number, now: number): boolean {
 export function describeAhead(time: number, now: number): string | undefined {
   if (!isAhead(time, now)) return undefined
   const minutes = Math.round((time - now) / 60_000)
-  const distance = minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`
+  const hours = Math.round(minutes / 60)
+  const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`
+  const distance = minutes < 120 ? `${minutes} minutes` : long
   return (
     `The newest record of this vault is dated ${formatDate(time)}, ${distance} ahead of the clock. Set the clock if it ` +
     'is wrong. If it is right, it was wrong when that was written: nothing is lost, for expiry goes by the clock; ' +

@@ -3,9 +3,9 @@
  * `state` (sealed). Knows their shapes and who may read them, not what key slots or segments mean.
  */
 import { type Adapter, Low } from 'lowdb'
-import { CofferError } from '../errors.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
-import { type Files, readWhole, replaceWhole } from './files.js'
+import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
 import type { Cipher, Random } from './store.js'
 import type { Times } from './time.js'
 
@@ -120,6 +120,16 @@ function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void
 /** True when the directory holds a vault's header. */
 export function hasHeader(files: Files, directory: string): boolean {
   return files.facts(`${directory}/${HEADER_FILE}`) !== undefined
+}
+
+/** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
+export function beginVault(files: Files, directory: string): void {
+  if (hasHeader(files, directory)) {
+    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
+  }
+  makeDirectories(files, directory)
+  checkDirectory(files, directory)
+  files.makeDirectory(`${directory}/segments`)
 }
 
 /**
@@ -284,8 +294,5 @@ const EMPTY: State = Object.freeze({
 })
 
 function damagedState(path: string, what: string): CofferError {
-  return new CofferError(
-    'vault_damaged',
-    `${path} ${what}. Run \`coffer vault verify\`, or restore a backup.`,
-  )
+  return new CofferError('vault_damaged', `${path} ${what}. ${AFTER_DAMAGE}`)
 }

@@ -2,33 +2,31 @@
  * Looks at every byte that the vault relies on and tells what is damaged and what is still readable, also of a vault
  * that does not open any more. Changes nothing. What a record's seal must be is the caller's to know.
  */
+import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
-import { asBuffer, decodeId, isEqual, toText } from './bytes.js'
+import { asBuffer, isEqual, toText } from './bytes.js'
 import type { Change, StoredRow } from './change.js'
-import { type Contents, decodeContents } from './contents.js'
-import { openJournal, readHead } from './journal.js'
+import type { Contents } from './contents.js'
 import type { LedgerOptions } from './ledger.js'
-import { prepare } from './opening.js'
+import { ASIDE } from './opening.js'
 import { Overlay } from './overlay.js'
-import { Segment, type SegmentPlace } from './segment.js'
+import type { Segment } from './segment.js'
 import { walkRows } from './segment-cursor.js'
-import { DICT, EXPIRY, type Family, IDS, POST, ROWS, TAIL_LENGTH } from './segment-layout.js'
-import { LiveSegment } from './segment-search.js'
-import { digestHeader } from './shelf.js'
+import { DICT, EXPIRY, type Family, IDS, POST, ROWS } from './segment-layout.js'
+import type { LiveSegment } from './segment-search.js'
 import { chainNext, chainStart } from './stage.js'
-
-/** One thing that is wrong. */
-export interface Finding {
-  /** The file, or the tenant's log. */
-  place: string
-  problem: string
-}
+import { type Finding, report, survey } from './survey.js'
+import { isAhead } from './time.js'
 
 export interface Verification {
   findings: Finding[]
   /** Rows that were found whole, by family. */
   readable: { records: number; logs: number }
   segments: number
+  /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */
+  dated_ahead?: { records: number; logs: number; newest: string }
+  /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
+  set_aside?: string[]
 }
 
 /** Says what is wrong with a row's seal, if anything. */
@@ -45,110 +43,36 @@ export async function* verifyVault(
   check: CheckRow,
 ): AsyncGenerator<number, Verification> {
   const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
-  const contents = await readContents(options, result)
-  const changes = contents === undefined ? [] : readChanges(options, contents, result)
-  const segments = contents?.segments ?? findSegments(options, result)
+  const { contents, changes, segments } = await survey(options, result.findings)
+  const surveyed = result.findings.length
   const overlay = new Overlay()
   for (const change of changes) overlay.apply(change)
-  const whole: LiveSegment[] = []
-  for (const live of segments) {
-    const before = result.findings.length
-    yield* verifySegment(live, overlay, check, result)
-    if (result.findings.length === before) whole.push(live)
+  const now = options.clock()
+  const checkDated: CheckRow = (row, family) => {
+    noteDate(result, family, row.created, now)
+    return check(row, family)
   }
+  for (const live of segments) yield* verifySegment(live, overlay, checkDated, result)
   for (const family of ['records', 'logs'] as const) {
-    for (const row of overlay.live(family)) note(result, 'the journal', family, row, check)
+    for (const row of overlay.live(family)) note(result, 'the journal', family, row, checkDated)
   }
-  const isComplete = contents !== undefined && whole.length === segments.length
-  if (isComplete) yield* verifyChains(options, contents, changes, result)
+  const areWhole = result.findings.length === surveyed
+  if (contents !== undefined && areWhole) yield* verifyChains(options, contents, changes, result)
   for (const { segment } of segments) segment.close()
-  return result
+  const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
+  return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
-function report(result: Verification, place: string, error: unknown): void {
-  if (!(error instanceof CofferError)) throw error
-  // The advice at the end of a message is what led here.
-  result.findings.push({ place, problem: error.message.replace(/ Run `coffer vault verify`.*$/, '') })
+function noteDate(result: Verification, family: Family, created: number, now: number): void {
+  if (!isAhead(created, now)) return
+  result.dated_ahead ??= { records: 0, logs: 0, newest: '' }
+  const ahead = result.dated_ahead
+  const date = formatDate(created)
+  ahead[family]++
+  if (date > ahead.newest) ahead.newest = date
 }
 
 const count = ({ readable }: Verification) => readable.records + readable.logs
-
-async function readContents(options: LedgerOptions, result: Verification): Promise<Contents | undefined> {
-  const { reader, state } = prepare(options)
-  try {
-    await state.read()
-  } catch (error) {
-    report(result, 'state', error)
-    return undefined
-  }
-  const contents = decodeContents(state.data, reader)
-  if (!contents.headers.includes(digestHeader(options.keys, options.header))) {
-    result.findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
-  }
-  return contents
-}
-
-function readChanges(options: LedgerOptions, contents: Contents, result: Verification): Change[] {
-  const { journals } = prepare(options)
-  const changes: Change[] = []
-  let ends: Uint8Array | undefined
-  for (const { id, previous } of contents.journals) {
-    try {
-      const head = readHead(journals)
-      const covered = head !== undefined && isEqual(head.journal, id) ? head : undefined
-      const { journal, frames, torn } = openJournal(journals, id, previous, covered)
-      journal.close()
-      if (ends !== undefined && !isEqual(ends, previous)) {
-        result.findings.push({
-          place: 'the journal',
-          problem: 'An older one ends before the next one begins.',
-        })
-      }
-      ends = journal.mark.tag
-      if (torn > 0)
-        result.findings.push({ place: 'the journal', problem: `It ends with ${torn} unconfirmed bytes.` })
-      for (const frame of frames) changes.push(...frame.changes)
-    } catch (error) {
-      report(result, 'the journal', error)
-    }
-  }
-  return changes
-}
-
-/** Without `state`: whatever lies in the directory and shows its own footer. */
-function findSegments(options: LedgerOptions, result: Verification): LiveSegment[] {
-  const { reader } = prepare(options)
-  const found: LiveSegment[] = []
-  for (const name of options.files.list(`${options.directory}/segments`)) {
-    try {
-      const segment = openUnnamed(reader, name)
-      if (segment !== undefined)
-        found.push(new LiveSegment(segment, new Uint32Array(0), new Uint32Array(0), new Set()))
-    } catch (error) {
-      report(result, `segments/${name}`, error)
-    }
-  }
-  return found
-}
-
-/** A segment of which only the file is known: it is asked for its own tag. */
-function openUnnamed(reader: SegmentPlace, name: string): Segment | undefined {
-  const id = decodeId(name.slice(2))
-  if (id === undefined || id.length !== 16 || !/^[rl]-/.test(name)) return undefined
-  const family = name.startsWith('r') ? 'records' : 'logs'
-  const path = `${reader.directory}/segments/${name}`
-  const bytes = reader.files.facts(path)?.size ?? 0
-  const file = reader.files.open(path, 'read')
-  if (file === undefined || bytes < TAIL_LENGTH + 16) return undefined
-  const tag = new Uint8Array(16)
-  reader.files.read(file, tag, bytes - TAIL_LENGTH - 16)
-  reader.files.close(file)
-  const draft = { id, family, tag, bytes, rows: 0, from: 0, to: 0 } as const
-  const probe = new Segment(reader, draft)
-  const { rows, seq } = probe.footer
-  probe.close()
-  return new Segment(reader, { ...draft, rows, from: seq.low, to: seq.high })
-}
 
 /** Every block of every section, their agreement with one another, and every live record. */
 function* verifySegment(live: LiveSegment, overlay: Overlay, check: CheckRow, result: Verification) {
@@ -159,19 +83,17 @@ function* verifySegment(live: LiveSegment, overlay: Overlay, check: CheckRow, re
   try {
     verifyIndex(live)
   } catch (error) {
-    report(result, place, error)
-    return
+    report(result.findings, place, error)
   }
-  const hidden = new Set(segment.name.family === 'records' ? live.hiddenBy(overlay) : [])
-  for (let number = 0; number < segment.footer.rows; number++) {
+  for (let number = 0; number < segment.name.rows; number++) {
     if (number % STRIDE === 0) yield count(result)
-    const { tenant } = segment.entry(number)
-    if (live.isDead(number) || live.dropped.has(tenant) || hidden.has(number) || overlay.dropped.has(tenant))
-      continue
     try {
+      const { tenant, id } = segment.entry(number)
+      if (live.isDead(number) || live.dropped.has(tenant) || overlay.dropped.has(tenant)) continue
+      if (segment.name.family === 'records' && overlay.entry(toText(id)) !== undefined) continue
       note(result, place, segment.name.family, segment.row(number), check)
     } catch (error) {
-      report(result, place, error)
+      report(result.findings, place, error)
     }
   }
 }

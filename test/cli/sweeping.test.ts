@@ -51,7 +51,7 @@ t.test('waiting for the next sweep ends with the signal', async (t) => {
   t.equal(sweeps, 1)
 })
 
-t.test('a command that writes takes what expired off the disk, and one that reads does not', async (t) => {
+t.test('a command takes what expired off the disk, also one that reads', async (t) => {
   const home = await createVaultHome(t)
   let now = Date.now()
   const clock = () => now
@@ -67,7 +67,5 @@ t.test('a command that writes takes what expired off the disk, and one that read
     return logs.data.map(({ message }: { message: string }) => message)
   }
   await home.json(['token', 'list'], { clock })
-  t.same(await messages(), ['Token created'])
-  await create('other')
   t.same(await messages(), ['Token expired', 'Token created'])
 })

@@ -24,7 +24,8 @@ async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<Log
   files.makeDirectory('/vault/segments')
   const keys = engineKeys(random)
   const notice = () => undefined
-  const options = { files, directory: '/vault', header: testHeader(), keys, random, notice }
+  const clock = createClock()
+  const options = { files, directory: '/vault', header: testHeader(), keys, random, clock, notice }
   const ledger = await createLedger({ ...options, cacheBytes: 1024 })
   const counters = copyCounters(ledger.counters)
   const stage = new Stage(ledger.view(), counters, keys.chain, 1_000)
@@ -34,7 +35,7 @@ async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<Log
   await ledger.fold()
   ledger.close()
   await writeHeader(files, '/vault', random, testHeader())
-  const engine = await openFileEngine({ ...options, clock: createClock(), role: 'command' })
+  const engine = await openFileEngine({ ...options, role: 'command' })
   const check = await engine.verifyLogs(query, () => true)
   await engine.close()
   return check

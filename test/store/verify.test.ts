@@ -101,12 +101,21 @@ t.test('says what is damaged and what is still readable', async (t) => {
     return copy
   }
   t.match(await verify(damage('/vault/state', 60)), {
-    findings: [{ place: 'state', problem: /does not open/ }, { problem: 'Row 1: its seal is broken' }],
-    readable: { records: 2, logs: 6 },
+    findings: [
+      { place: 'state', problem: /does not open/ },
+      { place: 'the journal', problem: /broken frame/ },
+      {
+        place: 'the journal',
+        problem: /^\d+ bytes from byte 64 on do not open; 0 frames before them and 2 after/,
+      },
+      { problem: 'Row 1: its seal is broken' },
+    ],
+    readable: { records: 3, logs: 5 },
     segments: 4,
   })
   t.match(await verify(damage(pathOf('journal-')[0]!, 100)), {
-    findings: [{ place: 'the journal', problem: /broken/ }],
+    findings: [{ place: 'the journal', problem: /broken/ }, { problem: /0 frames before them and 2 after/ }],
+    readable: { records: 3 },
   })
   const [records] = pathOf('/r-')
   t.match(await verify(damage(records!, 9)), {
