@@ -48,8 +48,8 @@ export interface App extends Host, Vault {
   sandbox(): Promise<Sandbox>
   /** @throws CofferError `internal` for a vault in memory, which has nothing to be kept up. */
   upkeep(): Upkeep
-  /** Takes tokens whose time is over off the disk, at most `most` or some thousands at once; gives their number. */
-  sweep(most?: number): Promise<number>
+  /** Takes tokens whose time is over off the disk, at most some thousands at once and for about `ms`; gives their number. */
+  sweep(ms?: number): Promise<number>
   close(): Promise<void>
 }
 
@@ -87,7 +87,11 @@ export function createApp(parts: {
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
     upkeep: () => requireUpkeep(upkeep),
     createUuid: () => createUuid(random),
-    sweep: (most = SWEPT_AT_ONCE) => sweepExpired({ store, createUuid: () => createUuid(random) }, most),
+    sweep: (ms = Number.POSITIVE_INFINITY) => {
+      const end = performance.now() + ms
+      const host = { store, createUuid: () => createUuid(random) }
+      return sweepExpired(host, SWEPT_AT_ONCE, () => performance.now() > end)
+    },
     ask: (asked) => answerAsked(app, asked),
     command: async (name, input) => {
       const { runVaultCommand } = await import('./vault-commands.js')

@@ -21,8 +21,8 @@ export interface Vault {
   command(name: string, input: Record<string, unknown>): Promise<unknown>
   /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
   configureReactors?(options: ReactorOptions): void
-  /** Takes tokens whose time is over off the disk, where nobody else does. */
-  sweep(most?: number): Promise<number>
+  /** Takes tokens whose time is over off the disk, where nobody else does; for about `ms`, where that is given. */
+  sweep(ms?: number): Promise<number>
   close(): Promise<void>
 }
 

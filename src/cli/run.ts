@@ -15,8 +15,8 @@ import { findTenantChoice } from './tenant-choice.js'
 import { requireVault } from './unlock.js'
 
 const LARGEST_PAGE = 1000
-/** Expired tokens that a command which only reads takes off the disk: some milliseconds. */
-const SWEPT_BY_READING = 100
+/** So long a command that only reads takes expired tokens off the disk. */
+const SWEEP_BY_READING_MS = 20
 
 /** @throws CofferError whatever the operation refuses. */
 export async function runOperation(
@@ -80,7 +80,7 @@ export async function runOperation(
 /** What expired goes from the disk with the commands that follow. That it could not does not undo what was done. */
 async function sweepExpired({ terminal }: Desk, vault: Vault, { route }: AnyOperation): Promise<void> {
   try {
-    await vault.sweep(parseRoute(route).method === 'GET' ? SWEPT_BY_READING : undefined)
+    await vault.sweep(parseRoute(route).method === 'GET' ? SWEEP_BY_READING_MS : undefined)
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
     await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)

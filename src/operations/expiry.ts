@@ -12,35 +12,47 @@ const BATCH = 200
 /**
  * Purges at most `limit` records whose time is over, whichever tenant they are of, each token with its log record.
  * Gives the number of those purged. After a jump of the clock that number is 0, and only the time is noted: a later
- * sweep tells a clock that was wrong from time that passed.
+ * sweep tells a clock that was wrong from time that passed. `isOver` is asked after each record whether to leave the rest.
  */
-export async function sweepExpired(host: Pick<Host, 'store' | 'createUuid'>, limit: number): Promise<number> {
+export async function sweepExpired(
+  host: Pick<Host, 'store' | 'createUuid'>,
+  limit: number,
+  isOver: () => boolean = () => false,
+): Promise<number> {
   let swept = 0
-  while (swept < limit) {
+  do {
     const most = Math.min(BATCH, limit - swept)
     const isDue = await host.store.read(
       async (reader) =>
         reader.clock === 'jumped' || (reader.clock === 'steady' && (await reader.findExpired(1)).length > 0),
     )
     if (!isDue) return swept
-    const count = await host.store.write((writer) => purgeSome(writer, most, host.createUuid()))
+    const count = await host.store.write((writer) => purgeSome(writer, most, host.createUuid(), isOver))
     if (count === 0) return swept
     swept += count
-  }
+  } while (swept < limit && !isOver())
   return swept
 }
 
-async function purgeSome(store: StoreWriter, limit: number, traceId: string): Promise<number> {
+async function purgeSome(
+  store: StoreWriter,
+  limit: number,
+  traceId: string,
+  isOver: () => boolean,
+): Promise<number> {
   if (store.clock !== 'steady') {
     store.noteTime()
     return 0
   }
   const expired = await store.findExpired(limit)
+  let purged = 0
   for (const { kind, tenant, record } of expired) {
+    if (purged > 0 && isOver()) break
     if (kind === 'token') await purgeToken(store, tenant, record.id, traceId)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
+    purged++
   }
-  return expired.length
+  return purged
 }
 
 /**

