@@ -1,0 +1,175 @@
+/** `vault restore --salvage`: what can be read of a damaged vault becomes a vault that works, and what is lost is told. */
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createVaultHome, type Home } from './home.js'
+
+const SECRET = 'secret-of-token'
+
+interface Damaged {
+  home: Home
+  vault: string
+  key: string
+  /** Commands in the salvaged vault. */
+  after(...words: string[]): Promise<never>
+}
+
+/** Five tokens, two links and an application, all in the journal unless `isFolded`. */
+async function createBench(t: Test, isFolded = false): Promise<Damaged> {
+  const home = await createVaultHome(t)
+  for (let index = 1; index <= 5; index++) {
+    const token = {
+      id: `tok-${index}`,
+      type: 'token',
+      data: `${SECRET} ${index}`,
+      containers: [`/c${index}/`],
+    }
+    await home.json(['token', 'create'], {
+      stdin: JSON.stringify({ ...token, search_indexes: ['{{ data }}'] }),
+    })
+  }
+  for (const child of ['tok-2', 'tok-3']) await home.run(['token', 'link', 'tok-1', child])
+  const rule = {
+    priority: 1,
+    container: '/c1/',
+    transform: 'reveal',
+    permissions: ['token:read', 'token:search'],
+  }
+  const app = { name: 'reader', type: 'private', rules: [rule, { ...rule, priority: 2, container: '/c2/' }] }
+  const { key } = await home.json(['app', 'create'], { stdin: JSON.stringify(app) })
+  if (isFolded) await home.json(['vault', 'compact'])
+  const after: Damaged['after'] = async (...words) => (await home.json([...words, '--vault', 'new'])) as never
+  return { home, vault: join(home.place, '.coffer'), key, after }
+}
+
+function breakByte(path: string, at: number): void {
+  const bytes = readFileSync(path)
+  bytes[at]! ^= 1
+  writeFileSync(path, bytes)
+}
+
+/** Where each frame of the journal begins. */
+function framesOf(vault: string): { path: string; starts: number[] } {
+  const path = join(vault, readdirSync(vault).find((name) => name.startsWith('journal-'))!)
+  const bytes = readFileSync(path)
+  const starts: number[] = []
+  for (let at = 64; at < bytes.length; at += 8 + bytes.readUInt32LE(at)) starts.push(at)
+  return { path, starts }
+}
+
+async function salvage({ home, vault }: Damaged) {
+  const before = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')
+  const { code, stdout, stderr } = await home.run(['vault', 'restore', '--salvage', vault, '--vault', 'new'])
+  if (code !== 0) throw new Error(stderr)
+  if (`${stdout}${stderr}`.includes(SECRET)) throw new Error('data on the screen')
+  const left = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')
+  if (`${before.sort()}` !== `${left.sort()}`) throw new Error('the damaged vault was changed')
+  return { report: JSON.parse(stdout), stderr }
+}
+
+t.test('a young vault with one broken byte: nearly all is readable, and becomes a vault again', async (t) => {
+  const bench = await createBench(t)
+  const { home, vault, key, after } = bench
+  const { path, starts } = framesOf(vault)
+  // Frames: the vault and its tenant, five tokens, two links, the application.
+  breakByte(path, starts[3]! + 100)
+  t.match(await home.run(['token', 'list']), { code: 7, stderr: /vault verify.*vault restore --salvage/s })
+  const verified = await home.run(['vault', 'verify'])
+  t.match(verified, {
+    code: 7,
+    stderr: /2\d records and \d+ log records can still be read.*restore --salvage/s,
+  })
+  const { findings, readable } = JSON.parse(verified.stdout)
+  t.ok(readable.records >= 20, `${readable.records} readable`)
+  t.match(findings[1], {
+    problem: /^\d+ bytes from byte \d+ on do not open; 3 frames before them and 5 after them do/,
+  })
+
+  const { report, stderr } = await salvage(bench)
+  t.match(report, { salvaged: { token: 4, application: 1 }, missing: { changes: 4 }, links_left_out: 1 })
+  t.match(stderr, /4 rows could not be read.*keep it until you are sure/s)
+  const list = (await after('token', 'list', '--reveal')) as { data: { id: string; data: string }[] }
+  t.same(
+    list.data.map(({ id, data }) => `${id}: ${data}`),
+    [5, 4, 2, 1].map((n) => `tok-${n}: ${SECRET} ${n}`),
+  )
+  t.match(await after('token', 'children', 'tok-1'), {
+    pagination: { total_items: 1 },
+    data: [{ id: 'tok-2' }],
+  })
+  t.match(await after('token', 'search', '--query', `data:"${SECRET} 4"`), { data: [{ id: 'tok-4' }] })
+  t.match(await after('vault', 'verify'), { ok: true, findings: [] })
+  t.match(await after('log', 'verify'), { is_whole: true })
+  t.match(await after('log', 'list', '--entity-type', 'tenant'), {
+    data: [{ message: /^Vault salvaged; log records missing/ }],
+  })
+  const asKey = { env: { COFFER_API_KEY: key } }
+  t.match(await home.json(['token', 'list', '--vault', 'new'], asKey), { pagination: { total_items: 2 } })
+  await home.json(['token', 'create', '--vault', 'new'], {
+    stdin: '{"id":"tok-3","type":"token","data":"anew"}',
+  })
+  t.match(
+    await after('token', 'children', 'tok-1'),
+    { pagination: { total_items: 1 } },
+    'no old link leads to it',
+  )
+  t.match(
+    await home.run(['vault', 'restore', '--salvage', vault, '--vault', vault]),
+    { code: 5 },
+    'never over a vault',
+  )
+})
+
+t.test(
+  'broken segments give what of them can be read, and records that others need are made anew',
+  async (t) => {
+    const bench = await createBench(t, true)
+    const { vault, after, home, key } = bench
+    const folder = join(vault, 'segments')
+    const path = join(folder, readdirSync(folder).find((name) => name.startsWith('r-'))!)
+    const sound = readFileSync(path)
+    const copy = join(home.place, 'sound')
+    cpSync(vault, copy, { recursive: true })
+    const totals: number[] = []
+    for (let at = 20; at < sound.length - 700; at += Math.floor(sound.length / 12)) {
+      breakByte(path, at)
+      const { report } = await salvage(bench)
+      const { token = 0, tenant = 0, settings = 0 } = report.salvaged
+      t.match(await after('vault', 'verify'), { ok: true }, `broken at ${at}`)
+      if (tenant === 1) {
+        t.match(await after('token', 'list'), { pagination: { total_items: token } })
+        t.match(await after('log', 'verify'), { is_whole: true })
+      }
+      if (tenant === 1 && token === 5) {
+        const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
+          env: { COFFER_API_KEY: key },
+        })
+        const isKnown =
+          settings === 1 && report.applications_without_key === 0 && report.salvaged.application === 1
+        t.equal(code, isKnown ? 0 : 4, 'a key works, or it is told')
+      }
+      if (tenant === 1) totals.push(token)
+      rmSync(join(home.place, 'new'), { recursive: true })
+      writeFileSync(path, sound)
+    }
+    t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
+  },
+)
+
+t.test('without state or head', async (t) => {
+  const young = await createBench(t)
+  for (const name of ['state', 'head']) rmSync(join(young.vault, name))
+  t.match((await salvage(young)).report, {
+    salvaged: { token: 5, tenant: 1 },
+    findings: [{ place: 'state' }],
+  })
+  t.match(await young.after('token', 'list'), { pagination: { total_items: 5 } })
+
+  const folded = await createBench(t, true)
+  await folded.home.json(['token', 'update', 'tok-1'], { stdin: '{"metadata":{"a":"b"}}' })
+  await folded.home.json(['vault', 'compact'])
+  rmSync(join(folded.vault, 'state'))
+  t.match((await salvage(folded)).report, { salvaged: { token: 5, tenant: 1 } })
+  t.match(await folded.after('token', 'get', 'tok-1'), { metadata: { a: 'b' } }, 'the newest version')
+  t.match(await folded.after('log', 'verify'), { is_whole: true })
+})

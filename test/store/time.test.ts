@@ -1,0 +1,128 @@
+/** What is kept of the clock outlives folding, reopening and a death; a server that runs while it jumps keeps to it too. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createVault, openVault } from '../../src/opening.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
+import { describeAhead, judgeClock, passTime, type Times } from '../../src/store/time.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+const START = Date.parse('2030-01-15T12:00:00Z')
+
+t.test('a jump is a day forward or minutes back, and it is outlived in an hour', async (t) => {
+  const steady: Times = { time: START, last: START, since: 0 }
+  const cases: [number, string][] = [
+    [0, 'steady'],
+    [DAY, 'steady'],
+    [DAY + 1, 'jumped'],
+    [-5 * MINUTE, 'steady'],
+    [-5 * MINUTE - 1, 'jumped'],
+  ]
+  for (const [by, state] of cases) t.equal(judgeClock(steady, START + by), state, `by ${by}`)
+  t.equal(judgeClock({ time: 0, last: 0, since: 0 }, START), 'steady', 'a vault that is new')
+  const jumped = passTime(steady, START + 2 * DAY)
+  t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY })
+  t.equal(judgeClock(jumped, START + 2 * DAY + HOUR - 1), 'settling')
+  t.equal(judgeClock(jumped, START + 2 * DAY + HOUR), 'steady')
+  t.equal(passTime(jumped, START + 2 * DAY + HOUR).since, 0)
+  t.strictSame(passTime(jumped, START), { time: START + 2 * DAY, last: START, since: START }, 'back again')
+  t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
+  t.match(describeAhead(START + 6 * MINUTE, START), / 6 minutes ahead/)
+  t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
+})
+
+t.test('a jump is remembered by the journal and by state', async (t) => {
+  const random = repeatableRandom('time')
+  const clock = createClock(START)
+  const notices: string[] = []
+  const shape = { directory: '/vault', header: testHeader(), random, clock, role: 'command' as const }
+  const optionsFor = (files: FakeFiles) => ({
+    ...shape,
+    files,
+    keys: engineKeys(random),
+    notice: (text: string) => void notices.push(text),
+  })
+  let files = new FakeFiles()
+  let engine = await createFileEngine(optionsFor(files))
+  const reopen = async (isFolded: boolean): Promise<FileEngine> => {
+    if (isFolded) await engine.fold()
+    // As after a kill: nothing is closed.
+    files = files.afterCrash(false)
+    return openFileEngine(optionsFor(files))
+  }
+  const state = () => engine.read(async (reader) => reader.clock)
+  for (const isFolded of [false, true]) {
+    const name = `${isFolded}`
+    clock.set(clock() + HOUR)
+    await engine.write((writer) => writer.put(draftOf({ name })))
+    clock.set(clock() + 2 * DAY)
+    t.equal(await state(), 'jumped')
+    await engine.write((writer) => writer.noteTime())
+    t.equal(await state(), 'settling')
+    engine = await reopen(isFolded)
+    t.equal(await state(), 'settling', 'opened anew')
+    clock.set(clock() + HOUR)
+    t.equal(await state(), 'steady')
+    clock.set(clock() - DAY)
+    t.equal(await state(), 'jumped')
+    await engine.write((writer) => writer.put(draftOf({ name: `${name} back` })))
+    engine = await reopen(isFolded)
+    t.equal(await state(), 'settling', 'a clock that went back is remembered too')
+    t.match(notices.splice(0), [/23 hours ahead of the clock/])
+    await engine.write((writer) => writer.noteTime({ isTrusted: true }))
+    t.equal(await state(), 'steady')
+    await engine.fold()
+    engine = await reopen(isFolded)
+    t.equal(await state(), 'steady', 'who vouches for the clock ends it')
+    t.strictSame(notices, [])
+    clock.set(clock() + 2 * DAY)
+    await engine.write((writer) => writer.noteTime({ isTrusted: true }))
+  }
+  await engine.close()
+})
+
+t.test('a server whose clock jumps while it runs purges an hour later', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'coffer-time-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  let now = START
+  let text = ''
+  const notices: string[] = []
+  const shape = { pid: process.pid, clock: () => now, notice: (notice: string) => void notices.push(notice) }
+  const place = { ...shape, directory: join(directory, 'vault'), role: 'server' as const }
+  const save = async (_: string, saved: string) => {
+    text = saved
+  }
+  const opener = { kind: 'key-file' as const, save }
+  const app = await createVault(place, 'time', opener)
+  const ask = async (operation: string, input: Record<string, unknown>) =>
+    (await app.ask({ operation, input, as: { reveal: true } })).result as { data: unknown[]; id: string }
+  for (const id of ['short', 'long']) {
+    const expires_at = new Date(START + (id === 'short' ? HOUR : 100 * DAY)).toISOString()
+    await ask('token create', { id, type: 'token', data: id, expires_at })
+  }
+  now += 2 * HOUR
+  t.equal(await app.sweep(), 1, 'time that passes is no jump')
+  now += 200 * DAY
+  t.equal(await app.sweep(), 0)
+  t.equal((await ask('token list', {})).data.length, 0, 'hidden at once')
+  now += 30 * MINUTE
+  t.equal(await app.sweep(), 0)
+  now -= 200 * DAY
+  t.equal(await app.sweep(), 0)
+  t.equal((await ask('token get', { id: 'long' })).id, 'long', 'a jump that is taken back costs nothing')
+  now += 200 * DAY
+  t.equal(await app.sweep(), 0)
+  now += HOUR
+  t.equal(await app.sweep(), 1)
+  await app.close()
+  now -= DAY
+  const again = await openVault(place, async () => ({ kind: 'key-file', text }))
+  t.match(notices, [/23 hours ahead|24 hours ahead|1 days ahead/], 'said when it starts')
+  await again.close()
+})
