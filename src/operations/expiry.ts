@@ -11,8 +11,8 @@ const BATCH = 200
 
 /**
  * Purges at most `limit` records whose time is over, whichever tenant they are of, each token with its log record.
- * Gives the number of those purged. After a jump of the clock that number is 0, and only the time is noted: a later
- * sweep tells a clock that was wrong from time that passed. `isOver` is asked after each record whether to leave the rest.
+ * Gives the number of those purged. After a jump of the clock the time is noted, so that a later sweep tells a clock that
+ * was wrong from time that passed. `isOver` is asked after each record whether to leave the rest.
  */
 export async function sweepExpired(
   host: Pick<Host, 'store' | 'createUuid'>,
@@ -23,8 +23,7 @@ export async function sweepExpired(
   do {
     const most = Math.min(BATCH, limit - swept)
     const isDue = await host.store.read(
-      async (reader) =>
-        reader.clock === 'jumped' || (reader.clock === 'steady' && (await reader.findExpired(1)).length > 0),
+      async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
     if (!isDue) return swept
     const count = await host.store.write((writer) => purgeSome(writer, most, host.createUuid(), isOver))
@@ -40,10 +39,7 @@ async function purgeSome(
   traceId: string,
   isOver: () => boolean,
 ): Promise<number> {
-  if (store.clock !== 'steady') {
-    store.noteTime()
-    return 0
-  }
+  if (store.clock.isJump) store.noteTime()
   const expired = await store.findExpired(limit)
   let purged = 0
   for (const { kind, tenant, record } of expired) {

@@ -37,11 +37,11 @@ export function encodeContents(contents: Contents): State {
   }
 }
 
-/** `last` and `since` are spelled only where the clock has jumped, as they were unknown once. */
-function encodeCounters({ chains, last, since, ...numbers }: Counters): StateCounters {
+/** `last`, `since` and `until` are spelled only where the clock has jumped, as they were unknown once. */
+function encodeCounters({ chains, last, since, until, ...numbers }: Counters): StateCounters {
   const spelled: StateCounters['chains'] = {}
   for (const [tenant, { value, count }] of chains) spelled[tenant] = { value: toBase64(value), count }
-  const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since }) }
+  const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since, until }) }
   return { ...numbers, ...jump, chains: spelled }
 }
 

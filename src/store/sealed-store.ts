@@ -208,8 +208,7 @@ class Writer extends Reader implements StoreWriter {
     const keys = this.keysOf(tenant)
     const digest = digestId(keys, kind, tenant, id)
     const row = this.rows.get(KINDS[kind], tenant, digest, { expired: true })
-    const isOver = row !== undefined && row.expires !== 0 && row.expires <= this.now
-    if (!isOver || this.clock !== 'steady') return undefined
+    if (row === undefined || row.expires === 0 || row.expires > this.clock.purgeUntil) return undefined
     this.rows.remove(KINDS[kind], tenant, digest)
     return openRecord(keys, row) as RecordOf[K]
   }
@@ -239,15 +238,16 @@ class Writer extends Reader implements StoreWriter {
     if (this.rows.get(KINDS[kind], tenant, id) !== undefined) {
       throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
     }
-    const isExpired = this.rows.get(KINDS[kind], tenant, id, { expired: true }) !== undefined
-    if (isExpired && this.clock !== 'steady') {
+    const expired = this.rows.get(KINDS[kind], tenant, id, { expired: true })
+    if (expired === undefined) return
+    if (expired.expires > this.clock.purgeUntil) {
       const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
       throw new CofferError(
         'conflict',
         `${reason} Try again in an hour, or confirm the clock: coffer vault compact`,
       )
     }
-    if (isExpired) this.rows.remove(KINDS[kind], tenant, id)
+    this.rows.remove(KINDS[kind], tenant, id)
   }
 
   private async noteContainers(tenant: number, containers: readonly string[]): Promise<void> {

@@ -38,7 +38,7 @@ export interface Counters extends Times {
 }
 
 export function createCounters(): Counters {
-  return { seq: 1, logSeq: 1, rev: 1, time: 0, last: 0, since: 0, chains: new Map() }
+  return { seq: 1, logSeq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0, chains: new Map() }
 }
 
 export function copyCounters(counters: Counters): Counters {
@@ -63,12 +63,13 @@ export function chainStart(): Uint8Array {
 
 /** A reader over what `view` gives at each call. `times` are those of the newest writing, `now` is the clock's. */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {
+  const clock = judgeClock(times, now)
   return {
     now,
-    clock: judgeClock(times, now),
+    clock,
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
-    findExpired: (limit) => findExpired(view(), limit, now),
+    findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
     stamp: (kind) => stampOf(view(), kind),
   }
 }
@@ -143,7 +144,7 @@ export class Stage implements EngineWriter {
   }
 
   findExpired(limit: number): Row[] {
-    return findExpired(this.#view, limit, this.now)
+    return findExpired(this.#view, limit, this.clock.purgeUntil)
   }
 
   stamp(kind: number): number | undefined {
@@ -192,8 +193,8 @@ export class Stage implements EngineWriter {
   noteTime({ isTrusted = false } = {}): void {
     this.isNoted = true
     if (!isTrusted) return
-    this.#times = { time: this.now, last: this.now, since: 0 }
-    this.clock = 'steady'
+    this.#times = { time: this.now, last: this.now, since: 0, until: 0 }
+    this.clock = { isJump: false, purgeUntil: this.now }
   }
 
   /** From here on the writer that the work was given refuses. */

@@ -25,7 +25,7 @@ export interface Page {
 export interface StoreReader {
   /** The wall clock at the beginning of this unit of work, ms since the epoch; it may have gone back since the last. */
   readonly now: number
-  /** Only under a `steady` clock is what expired purged. */
+  /** A clock that has jumped keeps what expired from being purged. */
   readonly clock: ClockState
   /** The record with this id, or undefined when there is none or it has expired. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
@@ -35,7 +35,7 @@ export interface StoreReader {
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ records: RecordOf[K][]; total: number }>
-  /** Records of every tenant whose time is over but which were not purged yet: at most `limit`, in no order. */
+  /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Expired[]>
 }
 
@@ -60,7 +60,7 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /**
-   * Purges the record with this id if its time is over and the clock is steady, so that the id may be given again.
+   * Purges the record with this id if its time is over and the clock lets it, so that the id may be given again.
    * Gives the record; undefined when nothing was purged.
    */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
@@ -159,7 +159,7 @@ export interface EngineReader {
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Row | undefined
   find(query: Query): Found
-  /** Records whose time is over but which were not purged yet, of every tenant and kind: at most `limit`, in no order. */
+  /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): Row[]
   /** {@link Engine.stamp} as this unit sees it; undefined while a change of the kind may still be taken back. */
   stamp(kind: number): number | undefined

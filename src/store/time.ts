@@ -12,13 +12,17 @@ export interface Times {
   last: number
   /** When a jump of the clock was first seen that it has not outlived yet; 0 for none. */
   since: number
+  /** While there is such a jump: what expired by then may be purged all the same. */
+  until: number
 }
 
-/**
- * What a unit of work may take the clock for. `steady`: what expired may be destroyed. `jumped`: it may not, and this is
- * the first that sees the jump. `settling`: it may not yet.
- */
-export type ClockState = 'steady' | 'jumped' | 'settling'
+/** What a unit of work may take the clock for. */
+export interface ClockState {
+  /** It is the first that sees a jump. */
+  isJump: boolean
+  /** What expired by then, ms since the epoch, may be destroyed; 0 for nothing. */
+  purgeUntil: number
+}
 
 /** A longer silence is no different from a clock that was set forward. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
@@ -28,16 +32,19 @@ const SETTLING_MS = 60 * 60 * 1000
 const TOLERANCE_MS = 5 * 60 * 1000
 
 /** The times once something was written at `now`. */
-export function passTime({ time, last, since }: Times, now: number): Times {
-  const isJump = last > 0 && (now - last > SILENCE_MS || now < last - TOLERANCE_MS)
-  const isOutlived = now - since >= SETTLING_MS
-  return { time: Math.max(time, now), last: now, since: isJump ? now : isOutlived ? 0 : since }
+export function passTime({ time, last, since, until }: Times, now: number): Times {
+  const newest = Math.max(time, now)
+  // What had expired before a silence is over by two looks at a clock that has not gone back.
+  if (last > 0 && now - last > SILENCE_MS)
+    return { time: newest, last: now, since: now, until: time === last ? last : 0 }
+  if (now < last - TOLERANCE_MS) return { time: newest, last: now, since: now, until: 0 }
+  if (now - since >= SETTLING_MS) return { time: newest, last: now, since: 0, until: 0 }
+  return { time: newest, last: now, since, until }
 }
 
 export function judgeClock(times: Times, now: number): ClockState {
-  const { since } = passTime(times, now)
-  if (since === 0) return 'steady'
-  return since === times.since ? 'settling' : 'jumped'
+  const { since, until } = passTime(times, now)
+  return { isJump: since !== 0 && since !== times.since, purgeUntil: since === 0 ? now : until }
 }
 
 export function isAhead(time: number, now: number): boolean {

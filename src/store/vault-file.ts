@@ -39,6 +39,7 @@ export interface StateCounters {
   /** As {@link Times} has it; by default `time`. */
   last?: number
   since?: number
+  until?: number
   /** By tenant number; `value` is base64 of 16 bytes. */
   chains: Record<string, { value: string; count: number }>
 }

@@ -146,6 +146,20 @@ t.test('commands that leave no record begin the hour too', async (t) => {
   t.same(await purged(), ['week'])
 })
 
+t.test('a life of commands days apart purges what had expired at the one before', async (t) => {
+  const { clock, json, create, purged } = await createBench(t)
+  await create({ id: 'keep' })
+  await create({ id: 'week', expires_at: inDays(7) })
+  for (const [day, gone] of [
+    [8, []],
+    [10, ['week']],
+  ] as const) {
+    clock.now = START + day * DAY
+    await json('token', 'get', 'keep')
+    t.same(await purged(), gone)
+  }
+})
+
 t.test('an id is not given again under a clock that has just jumped', async (t) => {
   const { clock, run, create } = await createBench(t)
   await create({ id: 'week', data: 'old', expires_at: inDays(7) })

@@ -16,22 +16,34 @@ const DAY = 24 * HOUR
 const START = Date.parse('2030-01-15T12:00:00Z')
 
 t.test('a jump is a day forward or minutes back, and it is outlived in an hour', async (t) => {
-  const steady: Times = { time: START, last: START, since: 0 }
-  const cases: [number, string][] = [
-    [0, 'steady'],
-    [DAY, 'steady'],
-    [DAY + 1, 'jumped'],
-    [-5 * MINUTE, 'steady'],
-    [-5 * MINUTE - 1, 'jumped'],
+  const steady: Times = { time: START, last: START, since: 0, until: 0 }
+  const cases: [number, boolean, number][] = [
+    [0, false, 0],
+    [DAY, false, DAY],
+    [DAY + 1, true, 0],
+    [-5 * MINUTE, false, -5 * MINUTE],
+    [-5 * MINUTE - 1, true, -START],
   ]
-  for (const [by, state] of cases) t.equal(judgeClock(steady, START + by), state, `by ${by}`)
-  t.equal(judgeClock({ time: 0, last: 0, since: 0 }, START), 'steady', 'a vault that is new')
+  for (const [by, isJump, until] of cases)
+    t.strictSame(judgeClock(steady, START + by), { isJump, purgeUntil: START + until }, `by ${by}`)
+  t.match(
+    judgeClock({ time: 0, last: 0, since: 0, until: 0 }, START),
+    { isJump: false },
+    'a vault that is new',
+  )
   const jumped = passTime(steady, START + 2 * DAY)
-  t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY })
-  t.equal(judgeClock(jumped, START + 2 * DAY + HOUR - 1), 'settling')
-  t.equal(judgeClock(jumped, START + 2 * DAY + HOUR), 'steady')
+  t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY, until: START })
+  const almost = START + 2 * DAY + HOUR - 1
+  t.strictSame(judgeClock(jumped, almost), { isJump: false, purgeUntil: START })
+  t.strictSame(judgeClock(jumped, almost + 1), { isJump: false, purgeUntil: almost + 1 })
+  const again = judgeClock(jumped, START + 4 * DAY)
+  t.strictSame(again, { isJump: true, purgeUntil: START + 2 * DAY }, 'what was over before is over')
   t.equal(passTime(jumped, START + 2 * DAY + HOUR).since, 0)
-  t.strictSame(passTime(jumped, START), { time: START + 2 * DAY, last: START, since: START }, 'back again')
+  t.strictSame(
+    passTime(jumped, START),
+    { time: START + 2 * DAY, last: START, since: START, until: 0 },
+    'back again',
+  )
   t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
   t.match(describeAhead(START + 6 * MINUTE, START), / 6 minutes ahead/)
   t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
@@ -56,7 +68,11 @@ t.test('a jump is remembered by the journal and by state', async (t) => {
     files = files.afterCrash(false)
     return openFileEngine(optionsFor(files))
   }
-  const state = () => engine.read(async (reader) => reader.clock)
+  const state = () =>
+    engine.read(async ({ now, clock: { isJump, purgeUntil } }) => {
+      if (isJump) return 'jumped'
+      return purgeUntil === now ? 'steady' : 'settling'
+    })
   for (const isFolded of [false, true]) {
     const name = `${isFolded}`
     clock.set(clock() + HOUR)
