@@ -27,6 +27,8 @@ export interface Member {
   busyMs: number
   invocation: Invocation | undefined
   isStarting: boolean
+  /** Another version came after what it runs. */
+  isOutdated: boolean
   isBusy: boolean
   /** It answered and will soon be idle or gone: worth waiting for. */
   isResting: boolean
@@ -60,8 +62,11 @@ export class Members {
 
   /** A child that may run this now; undefined for none. Contract: the caller may have another. */
   choose({ key, version, caller }: Purpose): Member | undefined {
-    for (const member of this.#idle())
-      if (member.purpose?.key === key && member.purpose.version !== version) this.discard(member)
+    for (const member of [...this.#all]) {
+      if (member.purpose?.key !== key || member.purpose.version === version) continue
+      member.isOutdated = true
+      if (!member.isBusy) this.discard(member)
+    }
     const idle = this.#idle()
     const own = idle.find(({ purpose }) => purpose?.key === key)
     if (own !== undefined) return own
@@ -138,6 +143,7 @@ export class Members {
       busyMs: 0,
       invocation: undefined,
       isStarting: true,
+      isOutdated: false,
       isBusy: false,
       isResting: false,
       stopWaiting: () => undefined,

@@ -204,9 +204,9 @@ export class ReactorPool implements ReactorRuntime {
     return isReady
   }
 
-  #mayServeAgain({ purpose, runs, busyMs }: Member, { memoryMiB }: Watched): boolean {
+  #mayServeAgain({ purpose, runs, busyMs, isOutdated }: Member, { memoryMiB }: Watched): boolean {
     const { isolation, mostRuns, limits } = this.#settings
-    if (isolation === 'process' || purpose?.caller === CHECKS) return false
+    if (isolation === 'process' || isOutdated || purpose?.caller === CHECKS) return false
     // Garbage that was not collected yet would count against the next run; processor time against its life.
     return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs
   }

@@ -222,6 +222,22 @@ function setUpLine(settings: Partial<PoolSettings>) {
   return { ...set, ask, answer, ended, errors, running }
 }
 
+t.test('a child that is busy when another version comes is ended after its run', async (t) => {
+  const { guests, run } = setUp()
+  const old = run('a')
+  await settle()
+  const next = run('a', { code: 'other' })
+  await settle()
+  guests[0]!.answer()
+  guests[1]!.answer()
+  await Promise.all([old, next])
+  await settle()
+  t.same(
+    guests.map(({ isKilled }) => isKilled),
+    [true, false],
+  )
+})
+
 t.test('callers are served in turn, and each of them in the order of asking', async (t) => {
   const line = setUpLine({ mostChildren: 1, reservedChildren: 0, isolation: 'process' })
   for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))

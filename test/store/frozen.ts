@@ -65,7 +65,8 @@ export function copyFrozen(source: string): { directory: string; remove(): void 
 
 /** Everything that the command line shows of a vault. The order counts: to list tokens is logged. */
 export async function readEverything({ json }: Place) {
-  const { directory: _, ...status } = await json(['vault', 'status'])
+  // Where it lies and what this machine gives are no part of the vault.
+  const { directory: _, reactor_sandbox: __, ...status } = await json(['vault', 'status'])
   const tenants: Record<string, unknown> = {}
   for (const name of TENANTS) {
     const inTenant = async (...words: string[]) => (await json([...words, '--all', '--tenant', name])).data
