@@ -131,18 +131,36 @@ const spareChildProcess: Plugin = {
   },
 }
 
-/** The program of reactors' children: one file, the only one that they may read. */
+/**
+ * The program of reactors' children: one file, the only one that they may read. It runs as a script instead of a module,
+ * because what is evaluated in a script can import nothing. It is given functions of Node's one by one and keeps them,
+ * whatever becomes of the modules they are from.
+ */
 async function bundleGuest(): Promise<void> {
-  await build({
+  const { outputFiles } = await build({
     entryPoints: [`${compiledSources}reactor/guest.js`],
     bundle: true,
     platform: 'node',
     target: 'node20',
     format: 'esm',
     minifyWhitespace: true,
+    // The lockdown's `Date` and `Error` stay what they are called.
+    keepNames: true,
     legalComments: 'none',
-    outfile: `${distribution}guest.mjs`,
+    write: false,
   })
+  const program = outputFiles[0]!.text.replaceAll(
+    /\bimport(?:\{([^}]*)\}|\*as (\w+) )from("node:\w+");/g,
+    (_, names: string | undefined, all: string, name) =>
+      `const ${names === undefined ? all : `{${names.replaceAll(' as ', ':')}}`}=fromNode$(${name});`,
+  )
+  if (/(?:^|;)import(?:[{*"]|\s+\w)/.test(program))
+    throw new Error('The guest imports in a way that the build does not know.')
+  const script = JSON.stringify(`(function(fromNode$){"use strict";${program}})`)
+  writeFileSync(
+    `${distribution}guest.mjs`,
+    `import{Script}from"node:vm";new Script(${script},{filename:"guest.mjs"}).runInThisContext()(process.getBuiltinModule)\n`,
+  )
 }
 
 interface Bundle {

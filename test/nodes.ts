@@ -12,8 +12,10 @@ const MAJORS = ['20', '22', '24', '26']
 const TESTS = [
   'reactor/runtime',
   'reactor/programs',
+  'reactor/strip',
   'operations/reactor',
   'abuse/reactors/attacks',
+  'abuse/reactors/walk',
   'abuse/reactors/sandbox',
   'abuse/reactors/processes',
 ]
@@ -32,6 +34,7 @@ for (const major of MAJORS) {
     const { status, stdout } = spawnSync(node, [file], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
     const counts = /^# (\{ total: .*\})$/m.exec(stdout)?.[1] ?? 'no count'
     console.log(`Node ${major}: ${name} ${status === 0 ? 'passed' : 'FAILED'} ${counts}`)
+    for (const [line] of stdout.matchAll(/^ +# Node .*$/gm)) console.log(line)
     if (status !== 0) failures += 1
   }
 }

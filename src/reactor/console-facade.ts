@@ -1,8 +1,8 @@
 /** `console` for reactor code: formats in the guest, sends lines to the host, which counts them. */
-import { formatWithOptions } from 'node:util'
+import { type DescribeError, format, MOST_CHARACTERS } from './inspect.js'
 
-/** A longer line is cut; the host counts what is left. */
-const MOST_CHARACTERS = 16_384
+/** How deep objects are shown. */
+const DEPTH = 4
 
 const LEVELS: Readonly<Record<string, string>> = {
   debug: 'debug',
@@ -14,18 +14,6 @@ const LEVELS: Readonly<Record<string, string>> = {
   warn: 'warn',
   error: 'error',
 }
-
-/** Custom inspection stays off: it would hand the code Node's own `inspect`. */
-export const INSPECT_OPTIONS = {
-  customInspect: false,
-  depth: 4,
-  maxArrayLength: 100,
-  maxStringLength: MOST_CHARACTERS,
-  breakLength: 110,
-} as const
-
-/** What an error is in a line; the realm hides its class and stack from Node's own formatting. */
-export type DescribeError = (error: Error) => string
 
 export function createConsole(
   send: (level: string, text: string) => void,
@@ -50,14 +38,11 @@ export function createConsole(
 
 function formatValues(values: readonly unknown[], describeError: DescribeError): string {
   try {
-    const shown = values.map((value) => (value instanceof Error ? describeError(value) : value))
-    // The text of an error is no format.
-    if (values[0] instanceof Error) shown.unshift('%s')
-    return formatWithOptions(INSPECT_OPTIONS, ...shown)
+    return format(values, DEPTH, describeError)
       .slice(0, MOST_CHARACTERS)
       .replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
-    // A value may refuse to be looked at: a proxy that throws, a getter that overflows the stack.
+    // A value may refuse to be looked at: a proxy that throws, a text that overflows the stack.
     return '[not printable]'
   }
 }

@@ -2,24 +2,42 @@
 
 type Listener = ((event: Event) => void) | { handleEvent(event: Event): void }
 
+/** What only this file may do with an instance. */
+let setTarget: (event: Event, target: EventTarget) => void
+let abort: (signal: AbortSignal, reason: unknown) => void
+
 export class Event {
-  readonly type: string
-  readonly cancelable: boolean
-  target: unknown = null
+  readonly #type: string
+  readonly #isCancelable: boolean
+  #target: EventTarget | null = null
   #isPrevented = false
 
-  constructor(type: unknown, options: { cancelable?: boolean } = {}) {
-    this.type = String(type)
-    this.cancelable = options?.cancelable === true
+  static {
+    setTarget = (event, target) => {
+      event.#target = target
+    }
   }
-  get currentTarget(): unknown {
-    return this.target
+  constructor(type: unknown, options: { cancelable?: boolean } = {}) {
+    this.#type = String(type)
+    this.#isCancelable = options?.cancelable === true
+  }
+  get type(): string {
+    return this.#type
+  }
+  get cancelable(): boolean {
+    return this.#isCancelable
+  }
+  get target(): EventTarget | null {
+    return this.#target
+  }
+  get currentTarget(): EventTarget | null {
+    return this.#target
   }
   get defaultPrevented(): boolean {
     return this.#isPrevented
   }
   preventDefault(): void {
-    if (this.cancelable) this.#isPrevented = true
+    if (this.#isCancelable) this.#isPrevented = true
   }
   stopPropagation(): void {}
 }
@@ -39,7 +57,7 @@ export class EventTarget {
     if (listener !== null) this.#listeners.get(String(type))?.delete(listener)
   }
   dispatchEvent(event: Event): boolean {
-    event.target = this
+    setTarget(event, this)
     const listeners = this.#listeners.get(event.type) ?? new Map<Listener, boolean>()
     for (const [listener, isOnce] of [...listeners]) {
       if (isOnce) listeners.delete(listener)
@@ -53,32 +71,42 @@ export class EventTarget {
 export class AbortSignal extends EventTarget {
   #reason: unknown
   #isAborted = false
-  onabort: ((event: Event) => void) | null = null
+  #onabort: ((event: Event) => void) | null = null
 
+  static {
+    abort = (signal, reason) => {
+      if (signal.#isAborted) return
+      signal.#isAborted = true
+      signal.#reason = reason ?? createAbortError()
+      const event = new Event('abort')
+      signal.#onabort?.(event)
+      signal.dispatchEvent(event)
+    }
+  }
   get aborted(): boolean {
     return this.#isAborted
   }
   get reason(): unknown {
     return this.#reason
   }
+  get onabort(): ((event: Event) => void) | null {
+    return this.#onabort
+  }
+  set onabort(listener: unknown) {
+    this.#onabort = typeof listener === 'function' ? (listener as (event: Event) => void) : null
+  }
   throwIfAborted(): void {
     if (this.#isAborted) throw this.#reason
-  }
-  /** The controller's way in; harmless in other hands, which could abort through it just as well. */
-  static end(signal: AbortSignal, reason: unknown): void {
-    if (signal.#isAborted) return
-    signal.#isAborted = true
-    signal.#reason = reason ?? createAbortError()
-    const event = new Event('abort')
-    signal.onabort?.(event)
-    signal.dispatchEvent(event)
   }
 }
 
 export class AbortController {
-  readonly signal = new AbortSignal()
+  readonly #signal = new AbortSignal()
+  get signal(): AbortSignal {
+    return this.#signal
+  }
   abort(reason?: unknown): void {
-    AbortSignal.end(this.signal, reason)
+    abort(this.#signal, reason)
   }
 }
 

@@ -1,4 +1,5 @@
 /** Messages between host and guest as length-prefixed frames: a little-endian u32, then UTF-8 JSON. Both sides use it. */
+import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
 

@@ -2,16 +2,19 @@
  * The program of a child process: takes messages on standard input, runs reactor code in the realm, answers on
  * standard output. It is bundled into one file, the only one that the process may read, and trusts its host alone.
  */
+import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
 import { Calls, createClient } from './calls.js'
-import { createConsole, type DescribeError } from './console-facade.js'
+import { createConsole } from './console-facade.js'
 import { encodeFrame, FrameReader } from './frames.js'
+import type { Epoch } from './gate.js'
 import { describeFailure } from './guest-failures.js'
+import type { DescribeError } from './inspect.js'
 import { FETCH_CALL, type GuestFailure, type GuestMessage, type HostMessage } from './messages.js'
 import { createRealm, type Realm, type RunGlobals } from './realm.js'
-import type { Epoch } from './shield.js'
 import { prepareSource, type Source, SourceError } from './source.js'
+import { stripProcess } from './strip.js'
 import { createTimers } from './timers.js'
 import { findExports, findUsage, type Usage } from './usage.js'
 import { createFetch, type FetchResponse } from './web-facade.js'
@@ -19,6 +22,8 @@ import { createFetch, type FetchResponse } from './web-facade.js'
 const INPUT = 0
 const OUTPUT = 1
 const MOST_FRAME_BYTES = 256 * 1024 * 1024
+/** Taken before the process object loses it. */
+const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
 type Work = Extract<HostMessage, { kind: 'run' }>
 type Check = Extract<HostMessage, { kind: 'check' }>
@@ -56,7 +61,7 @@ class Run {
 class Guest {
   readonly #epoch: Epoch
   readonly #realm: Realm
-  #source: { code: string; prepared: Source } | undefined
+  #source: { code: string; prepared?: Source } | undefined
   #run: Run | undefined
 
   constructor(epoch: Epoch, realm: Realm) {
@@ -71,7 +76,7 @@ class Guest {
   }
 
   async #begin(message: Work | Check): Promise<void> {
-    const run = new Run((error) => this.#describeError(error))
+    const run = new Run(this.#realm.describeError)
     this.#run = run
     this.#epoch.current = run
     const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, run)
@@ -119,12 +124,11 @@ class Guest {
   }
 
   #prepare(code: string | undefined) {
-    if (code !== undefined) {
-      this.#source = undefined
-      this.#source = { code, prepared: prepareSource(code) }
-    }
+    if (code !== undefined) this.#source = { code }
     if (this.#source === undefined) throw new Error('The host sent no code')
-    return this.#source
+    // Code that does not compile is asked for once more as any other.
+    this.#source.prepared ??= prepareSource(this.#source.code)
+    return { code: this.#source.code, prepared: this.#source.prepared }
   }
 
   /** The function that the code exports, as CommonJS or as compiled from a module with a default export. */
@@ -137,11 +141,6 @@ class Guest {
       'The code exports no function; set module.exports to one',
       findExports(program, code),
     )
-  }
-
-  #describeError(error: Error): string {
-    const stack = this.#realm.findStack(error)
-    return stack === undefined ? String(error) : `${error}\n${stack.replaceAll(/^/gm, '    ')}`
   }
 
   #describe(error: unknown): GuestFailure {
@@ -174,7 +173,7 @@ function send(message: GuestMessage): void {
     for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
   } catch {
     // Nobody listens any more.
-    process.exit(0)
+    exit(0)
   }
 }
 
@@ -183,22 +182,24 @@ function listen(guest: Guest): void {
   const buffer = Buffer.alloc(64 * 1024)
   const next = () => {
     read(INPUT, buffer, 0, buffer.length, null, (error, bytes) => {
-      if (error !== null || bytes === 0) process.exit(0)
+      if (error !== null || bytes === 0) exit(0)
       const texts = reader.push(Buffer.from(buffer.subarray(0, bytes)))
-      for (const text of texts ?? process.exit(1)) guest.take(JSON.parse(text))
+      for (const text of texts ?? exit(1)) guest.take(JSON.parse(text))
       next()
     })
   }
   next()
 }
 
-function start(modulesDirectory: string | undefined): void {
+function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {} }
-  const guest = new Guest(epoch, createRealm(epoch, modulesDirectory))
-  process.on('uncaughtException', (error) => guest.failFromOutside(error))
-  process.on('unhandledRejection', (error) => guest.failFromOutside(error))
+  const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
+  stripProcess(node)
+  // Only now: until here an error is an end of the process.
+  node.on('uncaughtException', (error) => guest.failFromOutside(error))
+  node.on('unhandledRejection', (error) => guest.failFromOutside(error))
   listen(guest)
   send({ kind: 'ready' })
 }
 
-start(process.argv[2])
+start(process)

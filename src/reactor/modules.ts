@@ -4,11 +4,14 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
-import * as util from 'node:util'
-import { INSPECT_OPTIONS } from './console-facade.js'
+import { types } from 'node:util'
+import { Buffer } from './buffer-facade.js'
 import { ERROR_CLASSES_SOURCE, ERROR_MODULES } from './error-classes.js'
-import { shield } from './shield.js'
+import { gate } from './gate.js'
+import { type DescribeError, format, inspect, isDeepEqual } from './inspect.js'
 import { prepareSource } from './source.js'
+import { atob, btoa, TextDecoder, TextEncoder } from './text-facade.js'
+import { URL, URLSearchParams } from './url-facade.js'
 import { Headers, Request, Response } from './web-facade.js'
 
 /** One level of scope, no dots at the start of a part: the name can lead nowhere but into the directory. */
@@ -18,33 +21,30 @@ const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/
 export type EvaluateModule = (text: string, fileName: string) => unknown
 
 /** Builtins that are the same for every invocation. They must be hardened before code sees them. */
-export function createBuiltins(crypto: Record<string, unknown>): Record<string, unknown> {
+export function createBuiltins(
+  crypto: Record<string, unknown>,
+  describeError: DescribeError,
+): Record<string, unknown> {
   return {
     crypto,
-    buffer: { Buffer: globalThis.Buffer, atob: shield(atob), btoa: shield(btoa), kMaxLength: 2 ** 31 - 1 },
+    buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },
     querystring: {
-      parse: shield((text: string, separator?: string, equals?: string) => ({
-        ...querystring.parse(text, separator, equals),
-      })),
-      stringify: shield((value: Record<string, string>, separator?: string, equals?: string) =>
-        querystring.stringify(value, separator, equals),
-      ),
-      escape: shield(querystring.escape),
-      unescape: shield(querystring.unescape),
+      parse: gate((text, separator, equals) => querystring.parse(text, separator, equals)),
+      stringify: gate((value, separator, equals) => querystring.stringify(value, separator, equals)),
+      escape: gate(querystring.escape),
+      unescape: gate(querystring.unescape),
     },
     url: { URL, URLSearchParams },
-    util: createUtil(),
+    util: createUtil(describeError),
   }
 }
 
-function createUtil(): Record<string, unknown> {
-  const inspect = shield((value: unknown, options: { depth?: number | null } = {}) =>
-    util.inspect(value, { ...INSPECT_OPTIONS, depth: options?.depth === undefined ? 2 : options.depth }),
-  )
+function createUtil(describeError: DescribeError): Record<string, unknown> {
   return {
-    format: shield((...values: unknown[]) => util.formatWithOptions(INSPECT_OPTIONS, ...values)),
-    inspect,
-    isDeepStrictEqual: shield((a: unknown, b: unknown) => util.isDeepStrictEqual(a, b)),
+    format: (...values: unknown[]) => format(values, 2, describeError),
+    inspect: (value: unknown, options?: { depth?: number | null }) =>
+      inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError),
+    isDeepStrictEqual: (a: unknown, b: unknown) => isDeepEqual(a, b),
     TextEncoder,
     TextDecoder,
     promisify:
@@ -58,10 +58,10 @@ function createUtil(): Record<string, unknown> {
     },
     deprecate: (work: unknown) => work,
     types: {
-      isDate: util.types.isDate,
-      isRegExp: util.types.isRegExp,
-      isPromise: util.types.isPromise,
-      isUint8Array: util.types.isUint8Array,
+      isDate: (value: unknown) => types.isDate(value),
+      isRegExp: (value: unknown) => types.isRegExp(value),
+      isPromise: (value: unknown) => types.isPromise(value),
+      isUint8Array: (value: unknown) => types.isUint8Array(value),
     },
   }
 }

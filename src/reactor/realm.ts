@@ -3,14 +3,16 @@
  * is given one by one. Never loaded by the host: `lockdown` changes a whole process.
  */
 import 'ses'
-import { Buffer } from 'node:buffer'
-import { inspect } from 'node:util'
+import { Buffer as NodeBuffer } from 'node:buffer'
+import { Buffer } from './buffer-facade.js'
 import { clone } from './clone.js'
 import { createCryptoFacade, createWebCrypto } from './crypto-facade.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events-facade.js'
+import type { Epoch } from './gate.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
-import { type Epoch, shield } from './shield.js'
-import { shieldClass, shieldMembers } from './shield-class.js'
+import { stripEvaluators, stripGlobal } from './strip.js'
+import { atob, btoa, TextDecoder, TextEncoder } from './text-facade.js'
+import { URL, URLSearchParams } from './url-facade.js'
 import { type createFetch, Headers, Request, Response } from './web-facade.js'
 
 /** Stands on the first line before the code, so that lines stay what they are. */
@@ -26,17 +28,28 @@ export interface RunGlobals {
 export interface Realm {
   /** Evaluates prepared CommonJS text in a compartment of its own; gives back `module.exports`. */
   load(text: string, globals: RunGlobals): unknown
-  /** Freezes everything that can be reached from `value`. */
-  harden<T>(value: T): T
   /** The frames of `error` in reactor code, or undefined. */
   findStack(error: unknown): string | undefined
+  /** What `error` is in a line of the console. */
+  describeError(error: Error): string
 }
 
-declare const getStackString: (error: Error) => string
+interface Lockdown {
+  lockdown: typeof lockdown
+  Compartment: typeof Compartment
+  harden<T>(value: T): T
+  getStackString(error: Error): string
+}
+
+/** What the lockdown leaves on a compartment's global that is not the language. */
+const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
 /** Locks this process down, for good, and readies what all invocations share. */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined): Realm {
-  removeSharedState()
+  // A pool is one buffer that strangers' bytes lie in.
+  NodeBuffer.poolSize = 0
+  const { lockdown } = globalThis as unknown as Lockdown
+  stripGlobal()
   lockdown({
     errorTaming: 'safe',
     // Older class patterns (axios and others) assign over inherited names.
@@ -47,18 +60,26 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined):
     unhandledRejectionTrapping: 'none',
     reporting: 'none',
   })
-  const readStack = getStackString
-  const shared = createSharedGlobals(epoch)
+  const { Compartment, harden, getStackString } = globalThis as unknown as Lockdown
+  stripEvaluators()
+  const findStack = (error: unknown) =>
+    error instanceof Error ? cleanStack(getStackString(error)) : undefined
+  const describeError = (error: Error) => {
+    const stack = findStack(error)
+    return stack === undefined ? String(error) : `${error}\n${stack.replaceAll(/^/gm, '    ')}`
+  }
+  const shared = harden(createSharedGlobals(epoch))
   for (const prototype of findHiddenPrototypes()) harden(prototype)
-  const builtins = harden(createBuiltins(createCryptoFacade(epoch)))
+  const builtins = harden(createBuiltins(createCryptoFacade(epoch), describeError))
   const bundles = createBundles(modulesDirectory)
 
   return {
-    harden: (value) => harden(value),
-    findStack: (error) => (error instanceof Error ? cleanStack(readStack(error)) : undefined),
+    findStack,
+    describeError,
     load: (text, { console, timers, fetch }) => {
       const compartment = new Compartment({ ...shared, ...timers, console, fetch })
       const { globalThis: global } = compartment
+      for (const name of SES_NAMES) Reflect.deleteProperty(global, name)
       global.global = global
       global.self = global
       const evaluate = (code: string, fileName: string): unknown => {
@@ -75,46 +96,27 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined):
   }
 }
 
-/** What lockdown would freeze in a shape that invocations could use to talk to each other, or to reach Node through. */
-function removeSharedState(): void {
-  // A pool is one buffer that strangers' bytes lie in.
-  Buffer.poolSize = 0
-  const iterator = Object.getPrototypeOf(new URLSearchParams()[Symbol.iterator]()) as object
-  const classes = { Buffer, URL, URLSearchParams, TextEncoder, TextDecoder }
-  // These call Node's own `inspect` with objects of the code's, and would hand it out.
-  for (const prototype of [...Object.values(classes).map((each) => each.prototype), iterator])
-    Reflect.deleteProperty(prototype, inspect.custom)
-  Reflect.deleteProperty(Buffer.prototype, 'inspect')
-  for (const name of ['createObjectURL', 'revokeObjectURL']) Reflect.deleteProperty(URL, name)
-  shieldMembers(iterator)
-  for (const [name, each] of Object.entries(classes))
-    Object.defineProperty(globalThis, name, { value: shieldClass(each), writable: true, configurable: true })
-}
-
 /** Prototypes that no name leads to: objects that calls give have them, and every invocation's have the same. */
 function findHiddenPrototypes(): object[] {
   const segments = new Intl.Segmenter('en').segment('a')
-  const made = [new URLSearchParams()[Symbol.iterator](), segments, segments[Symbol.iterator]()]
-  // What a Buffer's own methods make new ones with.
-  const species = (Buffer as unknown as Record<symbol, object>)[Symbol.species]!
-  return [species, ...made.map((each) => Object.getPrototypeOf(each) as object)]
+  return [segments, segments[Symbol.iterator]()].map((each) => Object.getPrototypeOf(each) as object)
 }
 
 function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
-  return harden({
+  return {
     // SES's own Date and Math for compartments refuse to tell the time and to draw a number.
     Date,
     Math,
     Intl,
-    Buffer: globalThis.Buffer,
+    Buffer,
     URL,
     URLSearchParams,
     TextEncoder,
     TextDecoder,
     Float32Array,
     Float64Array,
-    atob: shield(atob),
-    btoa: shield(btoa),
+    atob,
+    btoa,
     crypto: createWebCrypto(epoch),
     Headers,
     Request,
@@ -124,7 +126,7 @@ function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
     Event,
     EventTarget,
     structuredClone: (value: unknown) => clone(value),
-  })
+  }
 }
 
 /** Only frames of reactor code: the others name places of this machine. Columns of the first line count the wrapper. */

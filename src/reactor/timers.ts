@@ -1,6 +1,8 @@
 /** Timers for one invocation, by number: Node's own timer objects are linked to every other timer of the process. */
 import { clearTimeout, setTimeout } from 'node:timers'
 
+/** Taken before the global object loses it. */
+const { queueMicrotask } = globalThis
 /** Most that may be pending at a time. */
 const MOST_TIMERS = 10_000
 

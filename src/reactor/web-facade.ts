@@ -2,8 +2,11 @@
  * `fetch` and what belongs to it, for reactor code: small classes of our own over one call of the host, which alone
  * may connect. It knows nothing of which hosts are allowed.
  */
-import { Buffer } from 'node:buffer'
+import { Buffer as NodeBuffer } from 'node:buffer'
+import { type Buffer, toBuffer } from './buffer-facade.js'
 import type { AbortSignal } from './events-facade.js'
+import { viewMemory } from './shield.js'
+import { URL, URLSearchParams } from './url-facade.js'
 
 /** What the host is asked for. Bodies travel as base64. */
 export interface FetchRequest {
@@ -82,44 +85,51 @@ function toHeaderValue(value: unknown): string {
   return text
 }
 
+/** A body's bytes: to be read once, and to be copied. No code outside of this file has them otherwise. */
+let take: (body: Body) => Bytes
+let peek: (body: Body) => Bytes
+
 /** A body that can be read, once. */
 class Body {
   readonly #bytes: Bytes
   #isUsed = false
 
+  static {
+    peek = (body) => body.#bytes
+    take = (body) => {
+      if (body.#isUsed) throw new TypeError('The body was read already')
+      body.#isUsed = true
+      return body.#bytes
+    }
+  }
   constructor(bytes: Bytes) {
     this.#bytes = bytes
   }
-
   get bodyUsed(): boolean {
     return this.#isUsed
   }
   async arrayBuffer(): Promise<ArrayBuffer> {
-    return this.take().slice().buffer
+    return take(this).slice().buffer
   }
   async bytes(): Promise<Bytes> {
-    return this.take().slice()
+    return take(this).slice()
   }
   /** As the `node-fetch` package has it. */
   async buffer(): Promise<Buffer> {
-    return Buffer.from(this.take())
+    return toBuffer(take(this).slice())
   }
   async text(): Promise<string> {
-    return Buffer.from(this.take())
-      .toString('utf8')
-      .replace(/^\uFEFF/, '')
+    return toText(take(this))
   }
   async json(): Promise<unknown> {
-    return JSON.parse(await this.text())
+    return JSON.parse(toText(take(this)))
   }
-  protected take(): Bytes {
-    if (this.#isUsed) throw new TypeError('The body was read already')
-    this.#isUsed = true
-    return this.#bytes
-  }
-  protected peek(): Bytes {
-    return this.#bytes
-  }
+}
+
+function toText(bytes: Bytes): string {
+  return NodeBuffer.from(bytes)
+    .toString('utf8')
+    .replace(/^\uFEFF/, '')
 }
 
 interface ResponseInit {
@@ -131,19 +141,34 @@ interface ResponseInit {
 }
 
 export class Response extends Body {
-  readonly url: string
-  readonly status: number
-  readonly statusText: string
-  readonly redirected: boolean
-  readonly headers: Headers
+  readonly #init: Required<ResponseInit> & { headers: Headers }
 
   constructor(body?: unknown, init: ResponseInit = {}) {
     super(toBytes(body).bytes)
-    this.url = init.url ?? ''
-    this.status = init.status ?? 200
-    this.statusText = init.statusText ?? ''
-    this.redirected = init.redirected ?? false
-    this.headers = new Headers(init.headers)
+    const { url = '', status = 200, statusText = '', redirected = false } = init
+    const headers = new Headers(init.headers)
+    this.#init = {
+      url: String(url),
+      status: Number(status),
+      statusText: String(statusText),
+      redirected: Boolean(redirected),
+      headers,
+    }
+  }
+  get url(): string {
+    return this.#init.url
+  }
+  get status(): number {
+    return this.#init.status
+  }
+  get statusText(): string {
+    return this.#init.statusText
+  }
+  get redirected(): boolean {
+    return this.#init.redirected
+  }
+  get headers(): Headers {
+    return this.#init.headers
   }
   get ok(): boolean {
     return this.status >= 200 && this.status < 300
@@ -152,7 +177,7 @@ export class Response extends Body {
     return 'basic'
   }
   clone(): Response {
-    return new Response(this.peek(), this)
+    return new Response(peek(this), this.#init)
   }
 }
 
@@ -164,55 +189,73 @@ interface RequestInit {
   signal?: AbortSignal | null
 }
 
-export class Request extends Body {
-  readonly url: string
-  readonly method: string
-  readonly headers: Headers
-  readonly redirect: string
-  readonly signal: AbortSignal | undefined
+/** What travels to the host; it reads the body. */
+let describe: (request: Request) => FetchRequest
 
+export class Request extends Body {
+  readonly #url: string
+  readonly #method: string
+  readonly #headers: Headers
+  readonly #redirect: string
+  readonly #signal: AbortSignal | undefined
+
+  static {
+    describe = (request) => {
+      const redirect = request.#redirect
+      if (!['follow', 'manual', 'error'].includes(redirect))
+        throw new TypeError('redirect is follow, manual or error')
+      const method = request.#method
+      const bytes = take(request)
+      if (bytes.length > 0 && (method === 'GET' || method === 'HEAD'))
+        throw new TypeError(`${method} takes no body`)
+      return {
+        url: request.#url,
+        method,
+        headers: [...request.#headers],
+        redirect: redirect as FetchRequest['redirect'],
+        ...(bytes.length === 0 ? {} : { body: NodeBuffer.from(bytes).toString('base64') }),
+      }
+    }
+  }
   constructor(input: unknown, init: RequestInit = {}) {
     const from = input instanceof Request ? input : undefined
-    const { bytes, type } = 'body' in init ? toBytes(init.body) : { bytes: from?.peek() ?? toBytes('').bytes }
+    const { bytes, type } =
+      'body' in init ? toBytes(init.body) : { bytes: from === undefined ? toBytes('').bytes : peek(from) }
     super(bytes)
-    this.url = from?.url ?? new URL(String(input)).href
-    this.method = String(init.method ?? from?.method ?? 'GET').toUpperCase()
-    this.headers = new Headers(init.headers ?? from?.headers)
-    this.redirect = String(init.redirect ?? from?.redirect ?? 'follow')
-    this.signal = init.signal ?? from?.signal
-    if (type !== undefined && !this.headers.has('content-type')) this.headers.set('content-type', type)
+    this.#url = from?.url ?? new URL(input).toString()
+    this.#method = String(init.method ?? from?.method ?? 'GET').toUpperCase()
+    this.#headers = new Headers(init.headers ?? from?.headers)
+    this.#redirect = String(init.redirect ?? from?.redirect ?? 'follow')
+    this.#signal = init.signal ?? from?.signal
+    if (type !== undefined && !this.#headers.has('content-type')) this.#headers.set('content-type', type)
   }
-  /** What travels to the host. */
-  describe(): FetchRequest {
-    if (!['follow', 'manual', 'error'].includes(this.redirect))
-      throw new TypeError('redirect is follow, manual or error')
-    const { url, method, redirect } = this
-    const bytes = this.take()
-    if (bytes.length > 0 && (method === 'GET' || method === 'HEAD'))
-      throw new TypeError(`${method} takes no body`)
-    return {
-      url,
-      method,
-      headers: [...this.headers],
-      redirect: redirect as FetchRequest['redirect'],
-      ...(bytes.length === 0 ? {} : { body: Buffer.from(bytes).toString('base64') }),
-    }
+  get url(): string {
+    return this.#url
+  }
+  get method(): string {
+    return this.#method
+  }
+  get headers(): Headers {
+    return this.#headers
+  }
+  get redirect(): string {
+    return this.#redirect
+  }
+  get signal(): AbortSignal | undefined {
+    return this.#signal
   }
 }
 
 /** A body's bytes, and the content type that it has of itself. */
 function toBytes(body: unknown): { bytes: Bytes; type?: string } {
   if (body === undefined || body === null) return { bytes: new Uint8Array(0) }
-  if (ArrayBuffer.isView(body))
-    return {
-      bytes: new Uint8Array(Buffer.from(body.buffer as ArrayBuffer, body.byteOffset, body.byteLength)),
-    }
-  if (body instanceof ArrayBuffer) return { bytes: new Uint8Array(body.slice(0)) }
+  const memory = viewMemory(body)
+  if (memory !== undefined) return { bytes: new Uint8Array(memory) }
   const type =
     body instanceof URLSearchParams
       ? 'application/x-www-form-urlencoded;charset=UTF-8'
       : 'text/plain;charset=UTF-8'
-  return { bytes: new Uint8Array(Buffer.from(String(body))), type }
+  return { bytes: new Uint8Array(NodeBuffer.from(String(body))), type }
 }
 
 /** `fetch` over one call of the host. */
@@ -224,8 +267,8 @@ export function createFetch(call: (request: FetchRequest) => Promise<FetchRespon
     const aborted = new Promise<never>((_, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason))
     })
-    const answered = call(request.describe())
+    const answered = call(describe(request))
     const { body, ...rest } = await (signal === undefined ? answered : Promise.race([answered, aborted]))
-    return new Response(Buffer.from(body, 'base64'), rest)
+    return new Response(NodeBuffer.from(body, 'base64'), rest)
   }
 }

@@ -191,6 +191,8 @@ t.test('code that does not start says where, and so does its check', async (t) =
   for (const [code, text] of cases) {
     const { outcome } = await invoke(code)
     t.match(outcome, { error: { code: 'formula_invalid', status: 422, errors: { code: [text] } } }, code)
+    const again = await invoke(code)
+    t.match(again.outcome, { error: { code: 'formula_invalid', status: 422 } }, 'in the same child, too')
     t.match((await pool.check(code)).fault, { code: 'formula_invalid', errors: { code: [text] } })
   }
   const good = await pool.check(
@@ -271,8 +273,14 @@ t.test('crypto: digests, ciphers, signatures, keys and randomness work as docume
       [true, true],
     ],
     [
-      `const k = await crypto.subtle.importKey('raw', new TextEncoder().encode('key'), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']); const s = await crypto.subtle.sign('HMAC', k, new TextEncoder().encode('data')); return [Buffer.from(s).toString('hex'), await crypto.subtle.verify('HMAC', k, s, new TextEncoder().encode('data')), k.type, k.extractable]`,
-      ['5031fe3d989c6d1537a013fa6e739da23463fdaec3b70137d828e36ace221bd0', true, 'secret', false],
+      `const k = await crypto.subtle.importKey('raw', new TextEncoder().encode('key'), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify']); const s = await crypto.subtle.sign('HMAC', k, new TextEncoder().encode('data')); return [Buffer.from(s).toString('hex'), await crypto.subtle.verify('HMAC', k, s, new TextEncoder().encode('data')), k.type, k.extractable, String(k)]`,
+      [
+        '5031fe3d989c6d1537a013fa6e739da23463fdaec3b70137d828e36ace221bd0',
+        true,
+        'secret',
+        false,
+        '[object CryptoKey]',
+      ],
     ],
     [
       `const k = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, true, ['encrypt', 'decrypt']); const iv = crypto.getRandomValues(new Uint8Array(12)); const s = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, k, Buffer.from('x')); const raw = await crypto.subtle.exportKey('raw', k); return [Buffer.from(await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, k, s)).toString(), raw.byteLength]`,
@@ -322,6 +330,10 @@ t.test('buffers, URLs, text, dates, numbers and locales work as documented', asy
       ['1970-01-01T00:00:00.000Z', 'number', true, 0],
     ],
     [`return [Math.random() < 1, Math.max(1, 2)]`, [true, 2]],
+    [
+      `return [new Date().constructor.name, Error.name, /a/.constructor.name, Function.name]`,
+      ['Date', 'Error', 'RegExp', 'Function'],
+    ],
     [
       `return [(1234.5).toLocaleString('de-DE'), new Intl.NumberFormat('en', { style: 'currency', currency: 'EUR' }).format(2), new Date(0).toLocaleDateString('en-GB')]`,
       ['1.234,5', '€2.00', '01/01/1970'],
@@ -392,6 +404,104 @@ t.test('buffers, URLs, text, dates, numbers and locales work as documented', asy
     const [body, expected] = cases[at++]!
     t.same(found, expected, body.slice(0, 90))
   }
+})
+
+/** What is the same here and there: expressions, for their JSON. */
+const ALIKE = [
+  ...['utf8', 'utf16le', 'ucs2', 'latin1', 'binary', 'ascii', 'hex', 'base64', 'base64url', 'UTF-8'].flatMap(
+    (name) => [
+      `Buffer.from('4a6b é漢', '${name}').toString('hex')`,
+      `Buffer.from([0, 255, 128, 65, 66, 67]).toString('${name}')`,
+      `[Buffer.byteLength('4a6bé', '${name}'), Buffer.isEncoding('${name}')]`,
+    ],
+  ),
+  'Buffer.from([1, 2, 3])',
+  '[...Buffer.from(new Uint16Array([257, 2]))]',
+  'Buffer.from({ type: "Buffer", data: [7] })[0]',
+  'Buffer.from({ length: 2, 0: 5, 1: 6 })',
+  'Buffer.from(new String("boxed")).toString()',
+  'Buffer.from(new ArrayBuffer(8), 2, 3).length',
+  'new Buffer("old").toString() + Buffer("older") + new Buffer(2).length',
+  'Buffer.alloc(5, "ab").toString() + Buffer.alloc(3, 1).toString("hex") + Buffer.alloc(2, "/w==", "base64")[0]',
+  'Buffer.concat([Buffer.from("a"), new Uint8Array([98])], 4).toString("hex")',
+  'Buffer.concat([Buffer.from("abc")], 2).toString()',
+  '[Buffer.compare(Buffer.from("a"), Buffer.from("b")), Buffer.from("b").compare(Buffer.from("xbz"), 1, 2)]',
+  '(() => { const b = Buffer.from("abcdef"); b.slice(1, 3)[0] = 65; b.subarray(-1)[0] = 90; return b.toString() })()',
+  '(() => { const b = Buffer.from("abcdef"); return [b.map((x) => x + 1).toString(), b.filter((x) => x > 98) instanceof Buffer, b.slice(-2).toString()] })()',
+  '(() => { const b = Buffer.alloc(24); b.writeUInt32BE(1, 0); b.writeInt16LE(-2, 4); b.writeDoubleLE(1.5, 6); b.writeUIntBE(0x123456, 14, 3); b.writeBigInt64BE(-3n, 16); return [b.toString("hex"), b.readUInt32BE(), b.readInt16LE(4), b.readDoubleLE(6), b.readUintBE(14, 3), String(b.readBigInt64BE(16)), b.readInt8(4), b.readFloatLE(1)] })()',
+  '(() => { const b = Buffer.from("0102030405060708", "hex"); return [b.swap16().toString("hex"), b.swap64() === b, b.toString("hex")] })()',
+  '(() => { const b = Buffer.from("hello hello"); return [b.indexOf("lo"), b.indexOf("lo", 5), b.lastIndexOf("he"), b.includes("zz"), b.indexOf(Buffer.from("o")), b.indexOf(104, 1), b.equals(Buffer.from("hello hello"))] })()',
+  '(() => { const b = Buffer.alloc(6); return [b.write("abc", 1), b.write("ff", 4, "hex"), b.fill("xy", 0, 2).toString("latin1"), Buffer.from("zz").copy(b, 2), b.toString("utf8", 1, 4), b.copy(new Uint8Array(3), 0, 1, 3)] })()',
+  'JSON.stringify({ b: Buffer.from("a") }) + Buffer.from("b") + `${Buffer.from("c")}` + [Buffer.from("d")]',
+  '[Buffer.isBuffer(Buffer.from("a")), Buffer.isBuffer(new Uint8Array(1)), Buffer.from("a") instanceof Uint8Array, Buffer.of(1, 2).length, Buffer.name]',
+  '[...Buffer.from("ab").entries()].concat([...Buffer.from("ab").keys()], [...Buffer.from("ab")])',
+  ...[
+    'Buffer.alloc("1")',
+    'Buffer.from(1)',
+    'Buffer.from(null)',
+    'Buffer.from("a", "none")',
+    'Buffer.alloc(1).readInt8(2)',
+    'Buffer.alloc(1).writeUInt8(256)',
+    'Buffer.concat("a")',
+    'Buffer.from("a").equals("a")',
+    'new URL("x")',
+    'new URLSearchParams([["a"]])',
+    'new TextDecoder("none")',
+    'atob("%")',
+    'btoa("漢")',
+  ].map(
+    (text) =>
+      `(() => { try { return ${text} } catch (e) { return [e.constructor.name === 'DOMException' ? 'Error' : e.constructor.name, e instanceof Error] } })()`,
+  ),
+  '(() => { const u = new URL("https://u:p@h.example:8443/a/../b?x=1&y=%20#f"); return [u, u.origin, u.protocol, u.username, u.password, u.host, u.hostname, u.port, u.pathname, u.search, u.hash, String(u)] })()',
+  '(() => { const u = new URL("https://h/p?x=1"); u.searchParams.append("é", "a b"); u.hash = "z"; u.port = "99"; u.pathname = "/q r"; const first = u.href; u.search = "?n=2"; return [first, u.searchParams.get("n"), u.searchParams.get("x"), u.href] })()',
+  '[URL.canParse("x"), URL.canParse("/x", "http://a"), new URL("/x", new URL("http://a/b")).href, new URL("//é.example").href]'.replace(
+    '"//é.example"',
+    '"http://é.example"',
+  ),
+  '(() => { const p = new URLSearchParams("b=2&a=1&a=3"); p.sort(); p.delete("b"); const seen = []; p.forEach((v, k, q) => seen.push(k + v + (q === p))); return [p.toString(), seen, p.getAll("a"), p.has("a"), [...p], [...p.keys()], [...p.values()], p.size, p.get("z")] })()',
+  '[new URLSearchParams({ a: 1, b: "x y" }), new URLSearchParams([["c", 2]]), new URLSearchParams(new Map([["d", "e"]])), new URLSearchParams("?f=g")].map(String)',
+  'Object.prototype.toString.call(new URL("http://a")) + Object.prototype.toString.call(new URLSearchParams()) + Object.prototype.toString.call(new TextDecoder())',
+  ...['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'latin1'].map(
+    (label) =>
+      `(() => { const d = new TextDecoder('${label}'); return [d.encoding, d.fatal, d.ignoreBOM, d.decode(new Uint8Array([0x82, 0xa0, 65, 0]), { stream: true }) + d.decode(new Uint8Array([66, 0x81]).buffer) + d.decode()] })()`,
+  ),
+  '(() => { const target = new Uint8Array(4); return [new TextEncoder().encodeInto("aé漢", target), [...target], [...new TextEncoder().encode("é")], new TextEncoder().encoding] })()',
+  'new TextDecoder("utf-8", { ignoreBOM: true }).decode(new Uint8Array([0xef, 0xbb, 0xbf, 65])).length',
+  ...[
+    '[{ a: { b: { c: { d: 1 } } }, e: [1, [2, [3, [4]]]] }]',
+    '["%s is %d and %i, %f, %j, %o", "a", 1.5, 2.7, "3.1", { x: [1] }, 5, "more"]',
+    '["%%s %s", "a"]',
+    '[new Map([["a", { b: 1 }]]), new Set([1, "b"])]',
+    '[Buffer.from("hi"), new Uint8Array(2), new Float64Array([1.5])]',
+    '[/a/g, new Date(0), null, undefined, 1n, Symbol("s"), -0, "text"]',
+    '[() => 1, function named() {}, class Some {}]',
+    '[new (class Thing { a = 1 })(), Object.create(null), [undefined, , 3], { get a() { return 1 }, set b(v) {} }]',
+    '[Object.assign([1], { k: 2 }), { [Symbol("k")]: 1, "a-b": 2 }, "b"]',
+    '[(() => { const a = { b: {} }; a.b.c = a; return a })()]',
+    '[Array(150).fill(7)]',
+    '["%s", { a: { b: 1 } }]',
+    '[{ s: "x\'y", t: `multi\nline` }]',
+    '["a", 1, { b: 2 }]',
+    '[1, "a"]',
+    '["%d", "x"]',
+    '["100%", 1]',
+    '["%c styled", "css"]',
+  ].map((values) => `require('util').format(...${values})`),
+  'require("util").inspect({ a: { b: { c: { d: 1 } } } }, { depth: 0 }) + require("util").inspect({ a: { b: { c: { d: { e: {} } } } } }, { depth: null })',
+  '[[{ a: [1, new Map([[1, { b: 2 }]])] }, { a: [1, new Map([[1, { b: 2 }]])] }], [new Set([{ a: 1 }]), new Set([{ a: 1 }])], [[1], { 0: 1 }], [NaN, NaN], [0, -0], [new Date(1), new Date(1)], [new Date(1), new Date(2)], [/a/g, /a/i], [Buffer.from("a"), Buffer.from("a")], [{ a: undefined }, {}], [new Error("a"), new Error("b")], [[1, 2], [1, 3]]].map(([a, b]) => require("util").isDeepStrictEqual(a, b))',
+  'require("querystring").stringify({ a: [1, "b c"], d: true, e: null }) + JSON.stringify(require("querystring").parse("a=1&a=2&b", "&", "="))',
+]
+
+t.test("what stands for Node's own does the same", async (t) => {
+  const { createRequire } = await import('node:module')
+  const list = `[${ALIKE.map((text) => `() => (${text})`).join(',\n')}].map((work) => { try { return JSON.stringify(work() ?? null) } catch (e) { return 'threw ' + e.message } })`
+  const expected = new Function('require', `'use strict'; return ${list}`)(
+    createRequire(import.meta.url),
+  ) as unknown[]
+  const found = (await evaluate(`return ${list}`)) as unknown[]
+  t.equal(found.length, ALIKE.length)
+  for (const [at, text] of ALIKE.entries()) t.equal(found[at], expected[at], text.slice(0, 120))
 })
 
 t.test('bundles of the owner are evaluated in the realm, once in each invocation', async (t) => {

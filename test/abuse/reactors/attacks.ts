@@ -56,7 +56,7 @@ const burning = rows(
     'a thrown error whose status loops': 'throw { message: "x", get status() { for (;;); } }',
     'a thrown error whose errors loop':
       'throw { message: "x", status: 400, errors: new Proxy({}, { ownKeys() { for (;;); } }) }',
-    'a console argument that loops': 'console.log({ get [Symbol.toStringTag]() { for (;;); } })',
+    'a console argument that loops': 'console.log(new Proxy({}, { ownKeys() { for (;;); } }))',
     'a call argument that loops': 'await req.svc.tokens.create({ toJSON() { for (;;); } })',
     'a sort that compares for ever': 'return { raw: [3, 2, 1].sort(() => { for (;;); }) }',
     'a key derivation of many rounds': 'require("crypto").pbkdf2Sync("a", "b", 2e9, 64, "sha512")',
@@ -136,7 +136,8 @@ const devouring = [
 
 const flooding = [
   ...rows(
-    ['log'],
+    // Short lines may take longer than the time there is, on a busy machine.
+    ['log', 'time'],
     {
       'lines without end': 'for (;;) console.log("x".repeat(1000))',
       'short lines without end': 'for (;;) console.error(1)',
@@ -345,6 +346,76 @@ const escaping = rows(
   reach,
 )
 
+/** A decoder of Node's kept its native handle in a property: its constructor, called without a receiver, gave the global. */
+const handleOf = (label: string, options: string) =>
+  `const d = new TextDecoder('${label}', ${options}); d.decode(new Uint8Array([0xd8, 0]), { stream: true }); return Reflect.ownKeys(d).map((key) => d[key].constructor().process.version)[0]`
+
+/** Gives back what a hostile argument was called with, or by, other than itself. */
+const spy =
+  'const got = []; const see = function (...all) { for (const each of [this, ...all]) if (Object(each) === each && each !== hostile && each !== globalThis) got.push(each); return "a" }; const hostile = { toString: see, valueOf: see, toJSON: see, [Symbol.toPrimitive]: see, get length() { see.call(this); return 1 } }'
+const spied =
+  'return got.length === 0 ? undefined : got.map((each) => Object.getOwnPropertyNames(each)).join()'
+
+const reaching = rows(
+  ['contained'],
+  {
+    ...Object.fromEntries(
+      ['utf-16be', 'utf-16le', 'gbk', 'shift_jis', 'euc-kr', 'utf-8'].flatMap((label) =>
+        ['{}', '{ fatal: true }'].map((options) => [
+          `the handle of a decoder, ${label} ${options}`,
+          handleOf(label, options),
+        ]),
+      ),
+    ),
+    'import() by the constructor of functions': 'return typeof await Function(`return im` + `port("fs")`)()',
+    'import() by the constructor of async functions':
+      'return typeof await (async () => {}).constructor("return im" + "port(`node:fs`)")()',
+    'import() by an indirect eval': 'return typeof await (0, eval)("im" + "port(`fs`)")',
+    'import() around a comment, in text': 'return typeof await new Function("return import/**/(`fs`)")()',
+    'a compartment': 'return typeof Compartment === "undefined" ? undefined : Compartment',
+    'what the lockdown calls its own': 'return globalThis.harden ?? globalThis.assert ?? globalThis.lockdown',
+    'a native method of a buffer':
+      'const b = Buffer.from("a"); return b.latin1Slice ?? b.utf8Write ?? b.hexSlice ?? b.parent ?? b.inspect ?? b.asciiWrite',
+    'the class that buffers are made with':
+      'const f = Buffer[Symbol.species]; return f === Buffer && Buffer.from("a").slice(0).constructor === Buffer ? undefined : f',
+    'a class that is not named':
+      'return Object.getPrototypeOf(Buffer) === Uint8Array && Object.getPrototypeOf(Buffer.prototype) === Uint8Array.prototype ? undefined : Object.getPrototypeOf(Buffer)',
+    'a species of its own': `${spy}; const b = Buffer.from("abc"); b.constructor = { [Symbol.species]: function (...all) { see(...all.filter((each) => each !== b.buffer)); return new Uint8Array(3) } }; b.slice(1); b.subarray(1); b.map((x) => x); b.filter(() => true); ${spied}`,
+    'a conversion of an argument, by text': `${spy}; for (const work of [atob, btoa, (x) => new URL(x), (x) => new URLSearchParams(x), (x) => new TextDecoder(x), (x) => new TextEncoder().encode(x), (x) => Buffer.from(x), (x) => Buffer.from("a", x), (x) => Buffer.alloc(2, x), (x) => new Headers({ a: x }), (x) => new Request(x), (x) => new Event(x)]) try { work(hostile) } catch {} ; ${spied}`,
+    'a conversion of an argument, in crypto': `${spy}; const c = require("crypto"); for (const name of Object.keys(c)) if (typeof c[name] === "function") for (const all of [[hostile], ["sha256", hostile], ["aes-256-gcm", hostile, hostile], [hostile, hostile, 1, 8, "sha1"], [8, hostile]]) try { c[name](...all) } catch {} ; for (const name of Object.keys(crypto.subtle)) await crypto.subtle[name](hostile, hostile, hostile, hostile, hostile).catch(() => {}); ${spied}`,
+    'a conversion of what is printed': `${spy}; console.log(hostile, "%s %d %j %o %i %f %c", hostile); console.log("%s %d %j %o %O %i %f %c", ...Array(8).fill(hostile)); require("util").inspect(hostile); require("util").format("%s", hostile); ${spied}`,
+    'traps of a proxy as options':
+      'let got; const p = new Proxy({}, { get: (t, k, r) => { if (r !== p) got = r; return p }, ownKeys: () => ["a"], getOwnPropertyDescriptor: () => ({ value: p, enumerable: true, configurable: true }) }); for (const work of [() => require("crypto").createCipheriv("aes-256-gcm", Buffer.alloc(32), p, p), () => require("crypto").scryptSync("a", "b", 1, p), () => require("crypto").generateKeyPairSync("rsa", p), () => new TextDecoder("gbk", p), () => new Response("", p), () => structuredClone(p)]) try { work() } catch {} ; return got',
+    'properties of memory that say otherwise':
+      'let got; const b = new ArrayBuffer(4); for (const name of ["byteLength", "slice", "constructor", "maxByteLength"]) Object.defineProperty(b, name, { get() { got = "read"; return 1e9 } }); const u = new Uint8Array(4); for (const name of ["buffer", "byteOffset", "byteLength", "length"]) Object.defineProperty(u, name, { get() { got = "read"; return 1e9 } }); for (const work of [(x) => Buffer.from("a").equals(x), (x) => require("crypto").createHash("sha256").update(x), (x) => new TextDecoder().decode(x), (x) => crypto.getRandomValues(x)]) for (const x of [b, u]) try { work(x) } catch {} ; return got',
+    'memory that is given away in between':
+      'const b = Buffer.from(new ArrayBuffer(8)); b.toString(); b.buffer.transfer?.(); const before = b.length; try { b.writeUInt8(1, 0) } catch {} return before > 0 && b.buffer.detached ? "kept" : undefined',
+    'memory that shrinks':
+      'const m = new ArrayBuffer(64, { maxByteLength: 64 }); const b = Buffer.from(m); b.fill(1); m.resize?.(8); try { return b.toString("latin1").length > 8 && m.byteLength === 8 ? "kept" : undefined } catch { return undefined }',
+    'an error of another realm by an overflow in every facade':
+      'const works = [() => Buffer.from("a").toString("hex"), () => new TextDecoder("gbk").decode(new Uint8Array(2)), () => new URL("http://a").href, () => require("crypto").createHash("md5").update("a").digest(), () => atob("aa=="), () => crypto.randomUUID(), () => require("util").inspect({ a: [1] }), () => require("querystring").parse("a=b"), () => structuredClone([{}])]; const kinds = [Error, RangeError, TypeError, EvalError, SyntaxError].map((kind) => Object.getPrototypeOf(Object.create(kind.prototype))); let got; const look = (e) => { if (!kinds.includes(Object.getPrototypeOf(e))) got = e }; for (const work of works) { let left = 50; const f = () => { try { f() } catch (e) { if (left-- > 0) { look(e); try { work() } catch (x) { look(x) } } throw e } }; try { f() } catch (e) { look(e) } } return got',
+    'call sites inside of a facade':
+      'let got; try { Error.prepareStackTrace = (e, sites) => { got = sites } } catch {} const o = {}; const see = { toString() { Error.captureStackTrace?.(o); o.stack; new Error("x").stack; return "a" } }; atob(see); new URL("http://a", see); return got',
+    'a receiver that a generator keeps':
+      'const all = [new Headers({ a: "b" }), new URLSearchParams("a=b")].flatMap((x) => [x.keys(), x.values(), x.entries(), x[Symbol.iterator]()]); return all.flatMap((it) => Reflect.ownKeys(it)).length === 0 && all.every((it) => !it.return || it.return(1).value === 1) ? undefined : "kept"',
+    'private state by a class that extends':
+      'class A extends URL { constructor() { super("http://a"); } get raw() { return Reflect.ownKeys(this) } } class B extends TextDecoder {} class C extends Response {} return [new A(), new B("gbk"), new C("x")].flatMap((x) => Reflect.ownKeys(x))[0]',
+    'a constructor that gives another instance':
+      'const seen = []; const base = function () { return new Proxy({}, { defineProperty(t, k) { seen.push(k); return true }, set(t, k) { seen.push(k); return true } }) }; class A extends base {} Object.setPrototypeOf(A, TextDecoder); try { new A() } catch {} try { Reflect.construct(URL, ["http://a"], base); Reflect.construct(Buffer, ["a"], base); Reflect.construct(Response, ["a"], base) } catch {} return seen[0]',
+    'the module behind a builtin':
+      'return Object.values(require("crypto")).find((each) => each?.prototype?._transform ?? each?.super_)',
+    'the handle of a key':
+      'const k = require("crypto").createSecretKey(Buffer.from("k")); return Reflect.ownKeys(k).find((key) => typeof key === "symbol" || key === "handle")',
+    'the handle of a web key':
+      'const k = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-CBC", true, ["encrypt"]); return Reflect.ownKeys(k).find((key) => typeof key === "symbol")',
+    'a function through an answer':
+      'return await req.svc.tokens.create({ toJSON: () => ({ get: () => 1 }) })',
+    'a method of the client without its receiver':
+      'const { create } = req.svc.tokens; return await create.call(undefined, {})',
+  },
+  reach,
+)
+
 const forging = rows(
   ['contained'],
   {
@@ -366,45 +437,11 @@ export const ATTACKS: readonly Attack[] = [
   ...flooding,
   ...spelled,
   ...escaping,
+  ...reaching,
   ...forging,
 ]
 
-/** Marks everything that can be reached and changed; `marked` counts what carries a mark. */
-const WALK = `
-const seen = new Set()
-const roots = [globalThis, require, module.constructor, ...['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors'].map((name) => require(name))]
-const errors = [() => Buffer.alloc('x'), () => atob('%'), () => new URL('x'), () => require('crypto').createHash('x'), () => new TextDecoder('x'), () => decodeURI('%'), () => Buffer.from(5), () => Buffer.alloc(1).readInt8(9), () => new URLSearchParams([1]), () => URLSearchParams.prototype.get.call({}), () => new TextEncoder().encodeInto(1), () => new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255])), () => Buffer.from('a', 'zzz'), () => Buffer.concat(1), () => Buffer.allocUnsafe(1e20), () => new URL('http://a').searchParams.entries().next.call({}), () => new Compartment().evaluate('new TextDecoder(1)'), () => new Response(Symbol()), () => new Request('x'), () => new Headers([1]), () => setTimeout(1), () => require('util').inspect(new Proxy({}, { getPrototypeOf() { throw 1 } })), () => require('querystring').parse(1, 1), () => new Intl.NumberFormat('x-x-x'), () => crypto.getRandomValues(1), () => structuredClone(Symbol()), () => require('buffer').atob('%'), () => require('crypto').createHash('md5').update(1), () => require('none')]
-for (const cause of errors) try { cause() } catch (e) { roots.push(e, e.constructor) }
-const segments = new Intl.Segmenter('en').segment('a')
-roots.push(segments, segments[Symbol.iterator](), new Intl.DateTimeFormat(), new Intl.Locale('en'), new Intl.Collator(), new Intl.PluralRules())
-roots.push('a'.matchAll(/a/g), [].values(), new Map().entries(), new Set().values(), 'a'[Symbol.iterator](), Buffer.from('a').entries(), new Headers().entries(), new URLSearchParams('a=b').keys())
-roots.push((async function* () {})(), [].values().map?.((x) => x), globalThis.Iterator?.from?.({ next() {} }), new Proxy({}, {}), new Response('a'), new Request('http://a'), new AbortController(), new EventTarget(), new Event('a'), new TextDecoder(), require('crypto').createHash('md5'), require('crypto').createSecretKey(Buffer.from('k')), require('crypto').createSign('sha256'), structuredClone(new Map()), setTimeout(() => {}, 1))
-roots.push(new URL('http://a?b=c').searchParams[Symbol.iterator](), new Headers(), crypto.subtle, Buffer.from('x'), new Intl.NumberFormat(), require('crypto').createHmac('sha256', 'k'))
-try { await crypto.subtle.importKey('raw', new Uint8Array(1), 'x', false, []) } catch (e) { roots.push(e, e.constructor) }
-try { await fetch('http://localhost/') } catch (e) { roots.push(e, e.constructor) }
-const open = [...roots]
-while (open.length > 0) {
-  const value = open.pop()
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue
-  seen.add(value)
-  open.push(Object.getPrototypeOf(value))
-  for (const key of Reflect.ownKeys(value)) {
-    const { value: inner, get, set } = Object.getOwnPropertyDescriptor(value, key)
-    open.push(inner, get, set)
-    if (get) try { open.push(value[key]) } catch (e) { open.push(e, e.constructor) }
-  }
-}
-`
-
-const mark = handler(
-  `${WALK} let marks = 0; for (const value of seen) try { value.coffer_mark = 1; marks += 1 } catch {} return { raw: marks > 10 }`,
-)
-const findMarks = handler(
-  `${WALK} const found = []; for (const value of seen) if (Object.hasOwn(value, 'coffer_mark')) found.push(String(value)); return { raw: found }`,
-)
-
 export const LEAKS: readonly Leak[] = [
-  { name: 'a mark on everything that can be reached', first: mark, second: findMarks },
   {
     name: 'a global',
     first: handler('globalThis.secret = 1; global.secret = 1; return { raw: true }'),
@@ -451,6 +488,33 @@ export const LEAKS: readonly Leak[] = [
     ),
     second: handler(
       'const found = []; for (let i = 0; i < 100; i++) { const b = Buffer.allocUnsafe(160); if (b.includes("4242")) found.push(i); const p = Buffer.from("x"); if (p.buffer.byteLength > 1) found.push("pool") } return { raw: found }',
+    ),
+  },
+  {
+    name: 'a symbol, a limit and a formatter of stacks',
+    first: handler(
+      'Symbol.for("left"); try { Error.stackTraceLimit = 7 } catch {} try { Error.prepareStackTrace = () => "left" } catch {} return { raw: true }',
+    ),
+    second: handler(
+      'return { raw: [Error.stackTraceLimit === 7 && "limit", new Error("x").stack === "left" && "stack", Object.getOwnPropertySymbols(globalThis).includes(Symbol.for("left")) && "symbol"].filter(Boolean) }',
+    ),
+  },
+  {
+    name: 'a promise that settles late',
+    first: handler(
+      'const late = () => { console.log("late"); throw new Error("late") }; crypto.subtle.digest("SHA-256", new Uint8Array(1e6)).then(late); require("crypto").pbkdf2("a", "b", 1e4, 8, "sha1", late); require("crypto").randomBytes(1e5, late); req.svc.tokens.list({}).then(late, late); setImmediate(late); return { raw: true }',
+    ),
+    second: handler(
+      'await new Promise((r) => setTimeout(r, 40)); await crypto.subtle.digest("SHA-256", new Uint8Array(1)); return { raw: [] }',
+    ),
+  },
+  {
+    name: 'state of a locale, a decoder and a generator of numbers',
+    first: handler(
+      'new Intl.DateTimeFormat("de", { timeZone: "Asia/Tokyo" }).format(); new TextDecoder("gbk").decode(new Uint8Array([0x81]), { stream: true }); require("util").inspect.defaultOptions; try { Math.seed = 1 } catch {} try { Intl.left = 1 } catch {} return { raw: true }',
+    ),
+    second: handler(
+      'return { raw: [new Intl.DateTimeFormat().resolvedOptions().timeZone === "UTC" ? 0 : "zone", new TextDecoder("gbk").decode(new Uint8Array([65])) === "A" ? 0 : "bytes", Math.seed, Intl.left].filter(Boolean) }',
     ),
   },
   {

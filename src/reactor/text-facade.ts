@@ -1,0 +1,65 @@
+/** Text and bytes for reactor code, per the WHATWG Encoding standard: Node's decoders hold handles of Node's own. */
+import { atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
+import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
+import { guard, viewMemory } from './shield.js'
+
+const encoder = new NodeEncoder()
+
+export class TextEncoder {
+  get encoding(): string {
+    return 'utf-8'
+  }
+  encode(text: unknown = ''): Uint8Array {
+    return new Uint8Array(encoder.encode(`${text as string}`))
+  }
+  encodeInto(text: unknown, target: unknown): { read: number; written: number } {
+    const memory = viewMemory(target)
+    if (!(target instanceof Uint8Array) || memory === undefined)
+      throw new TypeError('The target must be a Uint8Array')
+    const { read, written } = encoder.encodeInto(`${text as string}`, memory)
+    return { read, written }
+  }
+  get [Symbol.toStringTag](): string {
+    return 'TextEncoder'
+  }
+}
+
+export class TextDecoder {
+  readonly #raw: NodeDecoder
+
+  constructor(label: unknown = 'utf-8', options: { fatal?: unknown; ignoreBOM?: unknown } = {}) {
+    const name = `${label}`
+    const given = { fatal: Boolean(options?.fatal), ignoreBOM: Boolean(options?.ignoreBOM) }
+    this.#raw = guard(() => new NodeDecoder(name, given))
+  }
+  get encoding(): string {
+    return this.#raw.encoding
+  }
+  get fatal(): boolean {
+    return this.#raw.fatal
+  }
+  get ignoreBOM(): boolean {
+    return this.#raw.ignoreBOM
+  }
+  decode(bytes?: unknown, options?: { stream?: unknown }): string {
+    const raw = this.#raw
+    const memory = bytes === undefined ? undefined : viewMemory(bytes)
+    if (bytes !== undefined && memory === undefined)
+      throw new TypeError('The bytes must be an ArrayBuffer or a view of one')
+    const given = { stream: Boolean(options?.stream) }
+    return guard(() => raw.decode(memory, given))
+  }
+  get [Symbol.toStringTag](): string {
+    return 'TextDecoder'
+  }
+}
+
+export function atob(text: unknown): string {
+  const given = `${text}`
+  return guard(() => nodeAtob(given))
+}
+
+export function btoa(text: unknown): string {
+  const given = `${text}`
+  return guard(() => nodeBtoa(given))
+}

@@ -1,0 +1,163 @@
+/** Nothing of Node's can be come upon from reactor code, and nothing that two invocations share can be changed. */
+import { readFileSync } from 'node:fs'
+import { createContext, runInContext } from 'node:vm'
+import t from 'tap'
+import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/error-classes.js'
+import { findGuestFile } from '../../../src/reactor/guest-file.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
+import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js'
+
+t.setTimeout(120_000)
+
+const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+const BUILTINS = ['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors']
+const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
+
+/** Things that random arguments do not come upon: expressions, each evaluated by itself. */
+const SEEDS = [
+  'globalThis, this, require, module, exports, req, arguments, async () => {}, function* () {}, async function* () {}',
+  ...BUILTINS.map((name) => `require(${JSON.stringify(name)})`),
+  'new URL("http://u:p@a:8/b?c=d#e"), new URL("http://a?b=c").searchParams, new URL("http://a?b").searchParams.entries()',
+  'new URLSearchParams({ a: 1 }), new URLSearchParams("a=b")[Symbol.iterator](), new URLSearchParams([["a", "b"]]).keys()',
+  'Buffer.from("abc"), Buffer.from("abc").subarray(1), Buffer.from("abc").slice(1), Buffer.from("abc").map((x) => x), Buffer.from("a").entries()',
+  'Buffer.from("abc").toJSON(), new Buffer("abc"), Buffer("abc"), Buffer.of(1, 2), Buffer.concat([Buffer.from("a")]), new (class extends Buffer {})(2)',
+  'new TextEncoder().encode("a"), new TextEncoder().encodeInto("a", new Uint8Array(2)), new TextEncoder()',
+  'new Headers({ a: "b" }), new Headers({ a: "b" }).entries(), new Response("a"), new Request("http://a", { method: "POST", body: "b" })',
+  'new Response("a").arrayBuffer(), new Response("a").buffer(), new Response("a").text(), new Response("[{}]").json(), fetch("http://localhost/")',
+  'new AbortController(), new AbortController().signal, new EventTarget(), new Event("a"), structuredClone({ a: new Map([[1, new Set([new Date()])]]) })',
+  'structuredClone([new Error("x"), /a/g, new Uint8Array(1), new DataView(new ArrayBuffer(1))])',
+  ...['createHash("sha256")', 'createHash("sha256").update("a").copy()', 'createHmac("sha256", "k")'].map(
+    crypto,
+  ),
+  ...[
+    'createSecretKey(Buffer.from("k"))',
+    'createSign("sha256")',
+    'createVerify("sha256")',
+    'getHashes()',
+  ].map(crypto),
+  crypto('createCipheriv("aes-256-gcm", Buffer.alloc(32), Buffer.alloc(12))'),
+  crypto('createDecipheriv("aes-256-gcm", Buffer.alloc(32), Buffer.alloc(12))'),
+  crypto('generateKeyPairSync("ec", { namedCurve: "P-256" })'),
+  crypto('generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" })'),
+  crypto('randomBytes(3)'),
+  'new Promise((r) => require("crypto").randomBytes(3, (...all) => r(all)))',
+  'new Promise((r) => require("crypto").pbkdf2("a", "b", 1, 1, "sha1", (...all) => r(all)))',
+  'new Promise((r) => require("crypto").pbkdf2("a", "b", 1, -1, "sha1", (...all) => r(all)))',
+  'crypto.subtle.digest("SHA-256", new Uint8Array(1)), crypto.getRandomValues(new Uint8Array(1)), crypto.subtle.digest("none", new Uint8Array(1))',
+  'crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, true, ["encrypt", "decrypt"]), crypto.subtle.importKey("raw", new Uint8Array(1), "x", false, [])',
+  'crypto.subtle.generateKey({ name: "RSA-PSS", modulusLength: 1024, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-256" }, true, ["sign"])',
+  'crypto.subtle.importKey("raw", new Uint8Array(16), "HMAC", true, ["sign"]), crypto.subtle.importKey("raw", new Uint8Array(16), { name: "HMAC", hash: "SHA-1" }, true, ["sign"]).then((k) => crypto.subtle.exportKey("jwk", k))',
+  'new Intl.Segmenter("en", { granularity: "word" }).segment("a b"), [...new Intl.Segmenter("en").segment("a")], new Intl.Locale("en"), new Intl.PluralRules("en")',
+  'new Intl.NumberFormat("en").formatToParts(1), new Intl.DateTimeFormat("en").format, new Intl.DisplayNames("en", { type: "region" }), new Intl.ListFormat("en"), new Intl.RelativeTimeFormat("en"), new Intl.Collator("en").compare, Intl.DateTimeFormat.call(Object.create(Intl.DateTimeFormat.prototype)), Intl.supportedValuesOf("unit")',
+  'Proxy.revocable({}, {}), Promise.withResolvers?.(), (() => {}).bind(), new WeakMap(), "a".matchAll(/a/g), /(?<a>b)/d.exec("b"), Object.getOwnPropertyDescriptor(Map.prototype, "size"), (function () { return arguments })(1)',
+  'globalThis.Iterator?.from?.({ next() {} }), [1].values().map?.((x) => x), globalThis.Iterator?.prototype, [1].values().drop?.(0), Array.fromAsync?.([1])',
+  'setTimeout(() => {}, 1), setInterval(() => {}, 1e6), setImmediate(() => {}), require("querystring").parse("a=b&a=c"), require("util").promisify((done) => done(null, 1))()',
+  'new (require("coffer/errors").BadRequestError)("x"), require("node-fetch"), Function("return this")(), (0, eval)("this"), new Function("return arguments")(1)',
+  'Error.prepareStackTrace, Error.captureStackTrace, Error.stackTraceLimit, (() => { const o = {}; Error.captureStackTrace?.(o); return o })(), new Error("a", { cause: {} }), new AggregateError([{}])',
+  // The last are walked first.
+  ...ENCODINGS.flatMap((label) =>
+    [{}, { fatal: true }, { ignoreBOM: true }].map(
+      (options) =>
+        `(() => { const d = new TextDecoder('${label}', ${JSON.stringify(options)}); d.decode(new Uint8Array([65, 66]), { stream: true }); return d })()`,
+    ),
+  ),
+]
+
+function crypto(call: string): string {
+  return `require("crypto").${call}`
+}
+
+/** Each of these fails, somewhere else. */
+const FAILURES =
+  `Buffer.alloc('x'); atob('%'); new URL('x'); new TextDecoder('x'); decodeURI('%'); Buffer.from(5); null.x
+  Buffer.alloc(1).readInt8(9); new URLSearchParams([1]); URLSearchParams.prototype.get.call({}); Buffer.from('a', 'zzz')
+  new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255])); Buffer.concat(1); Buffer.allocUnsafe(1e20); new Request('x')
+  new TextDecoder('utf-16le', { fatal: true }).decode(new Uint8Array([0, 0xd8])); new Headers([1]); setTimeout(1); crypto.getRandomValues(1)
+  require('querystring').parse(1, 1); new Intl.NumberFormat('x-x-x'); structuredClone(Symbol()); require('none'); new Array(-1)
+  require('crypto').createHash('x'); require('crypto').createSign('x'); require('crypto').randomInt(1, 0); (function f() { f() })()
+  require('crypto').createCipheriv('x', 'y', 'z'); require('crypto').createPrivateKey('x'); crypto.getRandomValues(new Uint8Array(70000))
+  (function f() { try { f() } finally { new TextDecoder('gbk').decode(new Uint8Array(9)) } })(); (function f() { return [Buffer.from('a').toString('hex'), f()] })()`
+    .split(/;\s+|\n/)
+    .map((text) => text.trim())
+
+const CODE = `module.exports = async function (req) {
+  const language = (${collectLanguage})(globalThis)
+  const roots = []
+  const add = (path, make) => { try { for (const value of make()) roots.push([value, path]) } catch (e) { roots.push([e, path + ' throws']) } }
+  ${FAILURES.map((seed) => `add(${JSON.stringify(seed)}, () => [${seed}])`).join('\n  ')}
+  ${SEEDS.map((seed) => `add(${JSON.stringify(seed)}, () => [${seed}])`).join('\n  ')}
+  return { raw: await (${walk})(req, roots, language, module.exports) }
+}`
+
+/** The text of the program of children, whose functions are those that may be met. */
+function readProgram(): string {
+  const file = readFileSync(findGuestFile(), 'utf8')
+  const script = /new Script\(("(?:[^"\\]|\\.)*")/.exec(file)?.[1]
+  return script === undefined ? file : JSON.parse(script)
+}
+
+/** What the lockdown puts in the place of the language's, or beside it, and calls native. */
+const SHIMS = `transfer transferToFixedLength transferToImmutable sliceToImmutable harden value`
+  .split(' ')
+  .concat('get immutable', 'get detached')
+
+function readNatives(): string[] {
+  const realm = createContext({})
+  const language = runInContext(`(${collectLanguage})(globalThis)`, realm) as Map<object, string>
+  const texts = [...language.keys()]
+    .filter((value) => typeof value === 'function')
+    .map((work) => Function.prototype.toString.call(work))
+  return [...new Set([...texts, ...SHIMS.map((name) => `function ${name}() { [native code] }`)])]
+}
+
+t.test('the walk finds nothing of Node, no other global and no mark of an earlier run', async (t) => {
+  const pool = createReactorPool({
+    node,
+    settings: {
+      limits: {
+        ...DEFAULT_LIMITS,
+        timeMs: 60_000,
+        memoryMiB: 512,
+        calls: 100_000,
+        callBytes: 2 ** 28,
+        logBytes: 2 ** 28,
+      },
+    },
+  })
+  t.teardown(() => pool.close())
+  const mark = `mark-${process.pid}`
+  let answers = 0
+  const client = async () => {
+    answers += 1
+    if (answers % 5 === 0) throw new Error('refused')
+    return { id: 'x', data: [{ answers }, null], nested: { list: [[]] } }
+  }
+  const given: Omit<WalkArgs, 'marks'> = {
+    sources: [readProgram(), ERROR_CLASSES_SOURCE, CODE],
+    natives: readNatives(),
+    mark: [...mark].reverse().join(''),
+    mostObjects: 200_000,
+    mostCalls: 3_000_000,
+  }
+  for (const marks of ['leave', 'find'] as const) {
+    const { outcome, durationMs } = await pool.run({
+      tenant: 1,
+      reactor: 'walk',
+      code: CODE,
+      args: { ...given, marks },
+      configuration: { KEY: 'value' },
+      client,
+    })
+    if (outcome.kind === 'failure') {
+      t.fail(`${marks}: ${outcome.error.message} ${JSON.stringify(outcome.error.errors)}`)
+      continue
+    }
+    const { findings, ...counts } = outcome.raw as WalkReport
+    t.comment(`Node ${process.versions.node}, ${marks}: ${JSON.stringify({ ...counts, durationMs })}`)
+    t.same(findings, [], `${marks}: nothing found`)
+    t.equal(counts.left, 0, 'nothing left unseen')
+    t.ok(counts.objects > 3_000 && counts.calls > 100_000, `${counts.objects} objects, ${counts.calls} calls`)
+    if (marks === 'leave') t.ok(counts.marked > 100, `${counts.marked} marks left`)
+  }
+})

@@ -1,0 +1,404 @@
+/**
+ * The walk: reactor code that goes wherever code can go, and says where it came upon what is neither the language's nor
+ * ours. It is sent to a child as text, so it may use nothing from outside of its functions.
+ */
+
+// biome-ignore lint/suspicious/noExplicitAny: everything there is.
+type Any = any
+
+/** What the code is given as its arguments. */
+export interface WalkArgs {
+  /** Where the text of every function of ours stands. */
+  sources: string[]
+  /** The texts of the language's functions, in a realm without Node. */
+  natives: string[]
+  /** `leave`: marks on everything, at the end. `find`: looks for them. */
+  marks: 'leave' | 'find'
+  /** From its end, so that it does not find itself. */
+  mark: string
+  mostObjects: number
+  mostCalls: number
+}
+
+export interface WalkReport {
+  objects: number
+  calls: number
+  /** Results that were like others which were walked, by prototype, keys and texts. */
+  alike: number
+  marked: number
+  /** What is wrong, and the way there. */
+  findings: string[]
+  /** What the budget left unseen. */
+  left: number
+}
+
+/** All that one comes to from the names of the language, and from its syntax, without calling what is found. */
+export function collectLanguage(global: Any): Map<object, string> {
+  const names =
+    `Object Function Array Number Boolean String Symbol Date Promise RegExp Error AggregateError EvalError RangeError
+    ReferenceError SyntaxError TypeError URIError JSON Math Intl ArrayBuffer Uint8Array Int8Array Uint16Array Int16Array
+    Uint32Array Int32Array Float16Array Float32Array Float64Array Uint8ClampedArray BigUint64Array BigInt64Array DataView
+    Map BigInt Set Iterator WeakMap WeakSet Proxy Reflect Temporal decodeURI decodeURIComponent encodeURI encodeURIComponent escape
+    unescape eval isFinite isNaN parseFloat parseInt`.split(/\s+/)
+  const segments = new Intl.Segmenter('en').segment('a')
+  const iterators = [
+    [].values(),
+    new Map().values(),
+    new Set().values(),
+    'a'[Symbol.iterator](),
+    'a'.matchAll(/a/g),
+  ]
+  const helpers = [global.Iterator?.from?.({ next() {} }), (iterators[0] as Any).map?.((x: unknown) => x)]
+  const syntax = [
+    function* () {},
+    async function* () {},
+    async () => {},
+    (function* () {})(),
+    (async function* () {})(),
+  ]
+  const bound = [new Intl.NumberFormat(), new Intl.DateTimeFormat(), new Intl.Collator()]
+  const open: [unknown, string][] = [
+    ...iterators,
+    ...helpers,
+    ...syntax,
+    ...bound,
+    segments,
+    segments[Symbol.iterator](),
+  ]
+    .filter((value) => value !== undefined)
+    .map((value) => [Object.getPrototypeOf(value), 'syntax'])
+  for (const name of names) if (Object.hasOwn(global, name)) open.push([global[name], name])
+  const found = new Map<object, string>()
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [value, path] = next as [Any, string]
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null || found.has(value))
+      continue
+    found.set(value, path)
+    open.push([Object.getPrototypeOf(value), `${path}^`])
+    for (const key of Reflect.ownKeys(value)) {
+      const { value: inner, get, set } = Object.getOwnPropertyDescriptor(value, key)!
+      for (const each of [inner, get, set]) open.push([each, `${path}.${String(key)}`])
+    }
+  }
+  return found
+}
+
+/** The program: a handler's body. It does not call `itself`. */
+export async function walk(
+  req: Any,
+  roots: Any[],
+  language: Map<object, string>,
+  itself: unknown,
+): Promise<WalkReport> {
+  const { sources, natives, marks, mostObjects, mostCalls } = req.args as WalkArgs
+  const mark = [...req.args.mark].reverse().join('')
+  const report: WalkReport = { objects: 0, calls: 0, alike: 0, marked: 0, findings: [], left: 0 }
+  const leaves = marks === 'leave'
+  const word = leaves ? mark : 'word'
+  const nativeTexts = new Set(natives)
+  const seen = new Map<object, string>()
+  const shapes = new Map<string, number>()
+  const ids = new WeakMap<object, number>()
+  let lastId = 0
+  const known = new Map<string, boolean>()
+  const open: [object, string, object | undefined][] = []
+  let pending = 0
+  /** Out there, a call may end the process: the walk ends before, and says what it found. */
+  let isOut = false
+  /** Traps of a proxy are asked for the mark itself. */
+  let isSearching = false
+  const ownGlobal = globalThis as Any
+  const textOf = (work: unknown) => Function.prototype.toString.call(work)
+  const isOurText = (text: string): boolean => {
+    if (!known.has(text))
+      known.set(
+        text,
+        sources.some((source) => source.includes(text)),
+      )
+    return known.get(text)!
+  }
+  const isObject = (value: unknown): value is object =>
+    (typeof value === 'object' && value !== null) || typeof value === 'function'
+  const attempt = <T>(work: () => T): T | undefined => {
+    try {
+      return work()
+    } catch {
+      return undefined
+    }
+  }
+  const complain = (what: string, path: string) => {
+    if (report.findings.length < 200) report.findings.push(`${what}: ${path}`)
+  }
+  const idOf = (value: object | null): number => {
+    if (value === null) return 0
+    if (!ids.has(value)) ids.set(value, ++lastId)
+    return ids.get(value)!
+  }
+  /** The program's own, and what it makes of its own. */
+  const own = new Set<object>()
+  const instances = new Map<object, number>()
+
+  function take(value: unknown, path: string, holder?: object, isRoot = false): void {
+    if (typeof value === 'string' && !leaves && !isSearching && value.includes(mark))
+      complain('a mark in a text', path)
+    if (!isObject(value) || seen.has(value) || own.has(value)) return
+    if (value instanceof Promise) follow(value, path)
+    report.objects += 1
+    judge(value, path)
+    if (!leaves) {
+      isSearching = true
+      findMark(value, path)
+      isSearching = false
+    }
+    if (isAlike(value) && !isRoot) {
+      report.alike += 1
+      if (leaves) leaveMark(value)
+      return
+    }
+    seen.set(value, path)
+    open.push([value, path, holder])
+  }
+
+  /** At once, because a rejection that nobody hears would end the walk. */
+  function follow(promise: Promise<unknown>, path: string): void {
+    pending += 1
+    const settled = (value: unknown) => {
+      pending -= 1
+      take(value, `await ${path}`)
+    }
+    attempt(() => Reflect.apply(Promise.prototype.then, promise, [settled, settled]))
+  }
+
+  /** Whether this is like something that was walked often enough already. */
+  function isAlike(value: object): boolean {
+    if (language.has(value) || Object.isFrozen(value)) return false
+    const keys = attempt(() => Reflect.ownKeys(value)) ?? []
+    const few = keys.length > 40 ? `${keys.length > 400}` : keys.map(String).join()
+    const text = typeof value === 'function' ? textOf(value) : ''
+    const shape = `${idOf(Object.getPrototypeOf(value))} ${text} ${few}`
+    const count = (shapes.get(shape) ?? 0) + 1
+    shapes.set(shape, count)
+    return count > 2
+  }
+
+  function judge(value: Any, path: string): void {
+    const isGlobal =
+      value !== ownGlobal && ['globalThis', 'JSON', 'process'].some((name) => Object.hasOwn(value, name))
+    if (isGlobal) {
+      complain('a global object that is not its own', path)
+      isOut = true
+    }
+    if (typeof value === 'function') {
+      const text = textOf(value)
+      const isNative = /\{ \[native code\] \}$/.test(text)
+      // Bound ones, those that settle a promise, and proxies of the walk's own: they are called like any other.
+      const isNameless = /^function \(\) \{/.test(text)
+      if (isNative && !(language.has(value) && nativeTexts.has(text)) && !isNameless)
+        complain(`a native function that is not the language's (${text.slice(0, 60)})`, path)
+      // What is made of text is called so.
+      if (!isNative && !/^(?:async )?function\*? anonymous\(/.test(text) && !isOurText(text))
+        complain('a function that is not ours', path)
+      return
+    }
+    const prototype = Object.getPrototypeOf(value)
+    const symbols = Object.getOwnPropertySymbols(value).filter(
+      (key) => !/^Symbol\((?:Symbol\.|IntlLegacyConstructedSymbol|harden)/.test(String(key)),
+    )
+    if (symbols.length > 0) complain(`properties that no standard names (${symbols.map(String)})`, path)
+    if (prototype === null || language.has(prototype) || language.has(value)) return
+    const made = prototype.constructor
+    const isOurs = typeof made === 'function' && sources[0]!.includes(textOf(made))
+    const names = Object.getOwnPropertyNames(value).filter((name) => !/^\d+$/.test(name))
+    if (isOurs && !Object.hasOwn(value, 'constructor') && !(value instanceof Error) && names.length > 0)
+      complain(`properties that no standard names (${names})`, path)
+  }
+
+  const spied = function (this: unknown, ...args: unknown[]): unknown {
+    take(this, 'the receiver of a callback')
+    for (const each of args) take(each, 'the argument of a callback')
+    return word
+  }
+  const hostile = {
+    toString: spied,
+    valueOf: spied,
+    toJSON: spied,
+    [Symbol.iterator]: function* (): Generator<unknown> {
+      yield [word, word]
+    },
+    get length() {
+      spied.call(this)
+      return 1
+    },
+    get name() {
+      throw spied
+    },
+    handleEvent: spied,
+  }
+  const traps = Object.fromEntries(
+    Reflect.ownKeys(Reflect)
+      .filter((name) => typeof name === 'string')
+      .map((name) => [
+        name,
+        (...args: unknown[]) => {
+          spied(...args)
+          return (Reflect as Any)[name](...args)
+        },
+      ]),
+  )
+  const spy = new Proxy(function target() {}, traps)
+  class Species extends Uint8Array {
+    static get [Symbol.species](): Any {
+      return spied
+    }
+    override get buffer(): Any {
+      return spy
+    }
+  }
+  // New ones each time: a call may take their memory away.
+  const createBytes = () => new Uint8Array([0xd8, 0, 0xff, 65])
+  for (const each of [spied, hostile, spy, traps, Species, Species.prototype, ...Object.values(traps)])
+    own.add(each as object)
+  for (const each of Reflect.ownKeys(hostile)) {
+    const { value, get } = Object.getOwnPropertyDescriptor(hostile, each)!
+    for (const work of [value, get]) if (isObject(work)) own.add(work)
+  }
+
+  const argumentLists = (isOurs = true): unknown[][] => [
+    [],
+    [word, word],
+    [spied, 1, hostile],
+    [spy, spy],
+    [hostile, hostile],
+    ...(isOurs ? moreArguments() : []),
+  ]
+  const moreArguments = (): unknown[][] => [
+    [word],
+    ['utf-16le', { fatal: true }],
+    ['return this'],
+    ['sha256', word, 1, 8, 'sha256', spied],
+    [1],
+    [word, 1, spied],
+    [null],
+    [{ [word]: word }],
+    [[word, [word, word]]],
+    [createBytes()],
+    [createBytes().buffer, 0, 2],
+    [new Species(4)],
+    [spied, word],
+    [Symbol.iterator],
+  ]
+  const receivers = (holder: unknown, isOurs: boolean): unknown[] =>
+    isOurs ? [undefined, holder, {}, word, spy, createBytes()] : [holder, spy]
+
+  function settle(work: () => unknown, path: string): void {
+    if (isOut) return
+    report.calls += 1
+    try {
+      take(work(), path)
+    } catch (error) {
+      take(error, `${path} throws`)
+    }
+  }
+
+  function callAll(work: Any, path: string, holder: object | undefined): void {
+    if (work === itself) return
+    // What the language's own functions do is known; what they are given is not theirs.
+    const isOurs = !language.has(work)
+    for (const args of argumentLists(isOurs)) {
+      // Without a receiver, as a plain call.
+      settle(() => work(...args), `${path}()`)
+      for (const self of receivers(holder, isOurs)) settle(() => Reflect.apply(work, self, args), `${path}()`)
+      settle(() => new work(...args), `new ${path}`)
+    }
+  }
+
+  function look(value: Any, path: string, holder: object | undefined): void {
+    take(Object.getPrototypeOf(value), `${path}^`)
+    for (let level = value as object | null; level !== null; level = Object.getPrototypeOf(level))
+      for (const key of (attempt(() => Reflect.ownKeys(level!)) ?? []).slice(0, 2_000)) {
+        const property = Object.getOwnPropertyDescriptor(level, key)
+        if (property === undefined) continue
+        const way = `${path}.${String(key)}`
+        // What it inherits is its own to call: with it as the receiver.
+        if (level === value)
+          for (const each of [property.value, property.get, property.set]) take(each, way, value)
+        if (property.get !== undefined) settle(() => Reflect.apply(property.get!, value, []), way)
+      }
+    if (typeof value === 'function') callAll(value, path, holder)
+    else callMethods(value, path)
+  }
+
+  /** Methods of the classes of ours, with the instance as their receiver. */
+  function callMethods(value: Any, path: string): void {
+    // Of each class a few: their methods are the same.
+    const prototype = Object.getPrototypeOf(value)
+    const count = (instances.get(prototype) ?? 0) + 1
+    instances.set(prototype, count)
+    if (count > 4) return
+    for (
+      let level = Object.getPrototypeOf(value);
+      level !== null && !language.has(level);
+      level = Object.getPrototypeOf(level)
+    )
+      for (const key of Reflect.ownKeys(level)) {
+        const work = Object.getOwnPropertyDescriptor(level, key)!.value
+        if (typeof work !== 'function' || key === 'constructor') continue
+        for (const args of argumentLists())
+          settle(() => Reflect.apply(work, value, args), `${path}.${String(key)}()`)
+      }
+  }
+
+  function findMark(value: Any, path: string): void {
+    const isMarked =
+      Object.hasOwn(value, mark) ||
+      (value instanceof Map && attempt(() => Map.prototype.has.call(value, mark))) ||
+      (value instanceof Set && attempt(() => Set.prototype.has.call(value, mark))) ||
+      (value instanceof WeakMap &&
+        attempt(() => WeakMap.prototype.get.call(value, Object.prototype)) === mark) ||
+      (value instanceof Date && attempt(() => Date.prototype.getTime.call(value)) === 424_242) ||
+      (value instanceof Uint8Array &&
+        ArrayBuffer.isView(value) &&
+        value.length > 3 &&
+        value.every((byte) => byte === 0x42)) ||
+      Reflect.ownKeys(value).some((key) => Object.getOwnPropertyDescriptor(value, key)?.value === mark)
+    if (isMarked) complain('a mark', path)
+  }
+
+  function leaveMark(value: Any): void {
+    let isMarked =
+      Object.isExtensible(value) &&
+      attempt(() => Reflect.defineProperty(value, mark, { value: mark, configurable: true }))
+    const wayOf = (isOne: boolean, work: () => unknown) => {
+      if (isOne && attempt(work) !== undefined) isMarked = true
+    }
+    wayOf(value instanceof Map, () => Map.prototype.set.call(value, mark, mark))
+    wayOf(value instanceof Set, () => Set.prototype.add.call(value, mark))
+    wayOf(value instanceof WeakMap, () => WeakMap.prototype.set.call(value, Object.prototype, mark))
+    wayOf(value instanceof Date, () => Date.prototype.setTime.call(value, 424_242))
+    wayOf(value instanceof Uint8Array, () => Uint8Array.prototype.fill.call(value, 0x42))
+    if (isMarked === true) report.marked += 1
+  }
+
+  /** On what cannot be given a property of its own, too. */
+  function changeAll(value: Any): void {
+    for (const key of attempt(() => Reflect.ownKeys(value)) ?? [])
+      if (Object.getOwnPropertyDescriptor(value, key)?.writable) attempt(() => Reflect.set(value, key, mark))
+  }
+
+  for (const [value, path] of roots) take(value, path, undefined, true)
+  // What never settles is not waited for any longer than this.
+  for (let idle = 0; idle < 40; ) {
+    const next = open.pop()
+    if (isOut || report.objects > mostObjects || report.calls > mostCalls) break
+    if (next !== undefined) look(...next)
+    else {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      idle = open.length > 0 ? 0 : pending === 0 ? 40 : idle + 1
+    }
+  }
+  report.left = open.length
+  const all = [...seen.keys()]
+  if (leaves)
+    for (const work of [leaveMark, changeAll]) for (const value of all) if (value !== ownGlobal) work(value)
+  return report
+}
