@@ -2,41 +2,14 @@
  * `require('crypto')` for reactor code: functions over Node's, objects of our own. Raw hash, cipher and key objects
  * would hand out prototypes that every invocation shares.
  */
-import {
-  constants,
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createHmac,
-  createPrivateKey,
-  createPublicKey,
-  createSecretKey,
-  createSign,
-  createVerify,
-  generateKeyPairSync,
-  getCiphers,
-  getCurves,
-  getHashes,
-  hkdfSync,
-  KeyObject,
-  pbkdf2,
-  pbkdf2Sync,
-  privateDecrypt,
-  publicEncrypt,
-  randomBytes,
-  randomFillSync,
-  randomInt,
-  randomUUID,
-  scrypt,
-  scryptSync,
-  sign,
-  timingSafeEqual,
-  verify,
-} from 'node:crypto'
+import * as crypto from 'node:crypto'
 import { type Epoch, fromNode, gate, gateCallback, type Unwrap } from './gate.js'
 import { type Any, getterOf, guard, viewMemory, type Work } from './shield.js'
 import { createSubtle } from './subtle-facade.js'
 
+// Taken here, where nothing could have changed them.
+const { createCipheriv, createDecipheriv, createHash, createHmac, createSign, createVerify } = crypto
+const { KeyObject, randomFillSync, randomUUID } = crypto
 const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 /** Most that `getRandomValues` fills at once, per W3C Web Cryptography. */
 const MOST_RANDOM_BYTES = 65_536
@@ -45,7 +18,7 @@ export function createCryptoFacade(epoch: Epoch): Record<string, unknown> {
   const webcrypto = createWebCrypto(epoch)
   const { randomUUID, getRandomValues, subtle } = webcrypto
   // Our key objects, and Node's that each stands for.
-  const keys = new WeakMap<object, KeyObject>()
+  const keys = new WeakMap<object, crypto.KeyObject>()
   const unwrap: Unwrap = (value) => keys.get(value)
   return {
     ...createRandomness(epoch),
@@ -54,8 +27,8 @@ export function createCryptoFacade(epoch: Epoch): Record<string, unknown> {
     ...createCiphers(unwrap),
     ...createSignatures(unwrap),
     ...createKeys(keys, unwrap),
-    timingSafeEqual: gate(timingSafeEqual),
-    constants: { ...constants },
+    timingSafeEqual: gate(crypto.timingSafeEqual),
+    constants: { ...crypto.constants },
     webcrypto,
     randomUUID,
     getRandomValues,
@@ -81,8 +54,8 @@ export function createWebCrypto(epoch: Epoch): Record<string, unknown> {
 }
 
 function createRandomness(epoch: Epoch): Record<string, Work> {
-  const now = gate(randomBytes)
-  const later = gateCallback(epoch, randomBytes)
+  const now = gate(crypto.randomBytes)
+  const later = gateCallback(epoch, crypto.randomBytes)
   return {
     randomBytes: (size, callback) => (callback === undefined ? now(size) : later(size, callback)),
     randomFillSync: (array, ...places) => {
@@ -93,20 +66,20 @@ function createRandomness(epoch: Epoch): Record<string, Work> {
       guard(() => randomFillSync(memory, offset, size))
       return array
     },
-    randomInt: gate(randomInt),
+    randomInt: gate(crypto.randomInt),
   }
 }
 
 function createDerivations(epoch: Epoch): Record<string, Work> {
   return {
-    pbkdf2Sync: gate(pbkdf2Sync),
-    pbkdf2: gateCallback(epoch, pbkdf2),
-    scryptSync: gate(scryptSync),
-    scrypt: gateCallback(epoch, scrypt as Work),
-    hkdfSync: gate(hkdfSync),
-    getHashes: gate(getHashes),
-    getCiphers: gate(getCiphers),
-    getCurves: gate(getCurves),
+    pbkdf2Sync: gate(crypto.pbkdf2Sync),
+    pbkdf2: gateCallback(epoch, crypto.pbkdf2),
+    scryptSync: gate(crypto.scryptSync),
+    scrypt: gateCallback(epoch, crypto.scrypt as Work),
+    hkdfSync: gate(crypto.hkdfSync),
+    getHashes: gate(crypto.getHashes),
+    getCiphers: gate(crypto.getCiphers),
+    getCurves: gate(crypto.getCurves),
   }
 }
 
@@ -155,8 +128,8 @@ function createCiphers(unwrap: Unwrap): Record<string, Work> {
       unwrap,
       wrapCipher,
     ),
-    publicEncrypt: gate(publicEncrypt, unwrap),
-    privateDecrypt: gate(privateDecrypt, unwrap),
+    publicEncrypt: gate(crypto.publicEncrypt, unwrap),
+    privateDecrypt: gate(crypto.privateDecrypt, unwrap),
   }
 }
 
@@ -172,13 +145,13 @@ function createSignatures(unwrap: Unwrap): Record<string, Work> {
       undefined,
       (raw) => wrap(raw, ['verify'], ['update'], unwrap),
     ),
-    sign: gate((algorithm, data, key) => sign(algorithm, data, key), unwrap),
-    verify: gate((algorithm, data, key, signature) => verify(algorithm, data, key, signature), unwrap),
+    sign: gate(crypto.sign, unwrap),
+    verify: gate(crypto.verify, unwrap),
   }
 }
 
-function createKeys(keys: WeakMap<object, KeyObject>, unwrap: Unwrap): Record<string, Work> {
-  const wrapKey = (raw: KeyObject): object => {
+function createKeys(keys: WeakMap<object, crypto.KeyObject>, unwrap: Unwrap): Record<string, Work> {
+  const wrapKey = (raw: crypto.KeyObject): object => {
     const { type, asymmetricKeyType, symmetricKeySize } = raw
     const facade = { type, asymmetricKeyType, symmetricKeySize, ...wrap(raw, ['export'], []) }
     keys.set(facade, raw)
@@ -186,10 +159,10 @@ function createKeys(keys: WeakMap<object, KeyObject>, unwrap: Unwrap): Record<st
   }
   const give = (key: Any) => (key instanceof KeyObject ? wrapKey(key) : fromNode(key))
   return {
-    createSecretKey: gate(createSecretKey, undefined, wrapKey),
-    createPublicKey: gate(createPublicKey, unwrap, wrapKey),
-    createPrivateKey: gate(createPrivateKey, undefined, wrapKey),
-    generateKeyPairSync: gate(generateKeyPairSync as Work, undefined, ({ publicKey, privateKey }) => ({
+    createSecretKey: gate(crypto.createSecretKey, undefined, wrapKey),
+    createPublicKey: gate(crypto.createPublicKey, unwrap, wrapKey),
+    createPrivateKey: gate(crypto.createPrivateKey, undefined, wrapKey),
+    generateKeyPairSync: gate(crypto.generateKeyPairSync as Work, undefined, ({ publicKey, privateKey }) => ({
       publicKey: give(publicKey),
       privateKey: give(privateKey),
     })),
