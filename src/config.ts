@@ -14,6 +14,8 @@ export interface Setting {
   description: string
   /** What the setting may be, where that is a list. */
   choices?: readonly string[]
+  /** Given several times, the values count as one list, separated by commas. */
+  isRepeatable?: boolean
 }
 
 /** Every global flag and its variable. */
@@ -65,6 +67,13 @@ export const SETTINGS = {
     variable: 'COFFER_ALLOW_NET',
     description: 'hosts that reactor code may fetch from, separated by commas: api.example.com:443',
   },
+  allowHost: {
+    flag: '--allow-host <name>',
+    variable: 'COFFER_ALLOW_HOST',
+    description:
+      'a name that serve answers to besides localhost, addresses and public_url; repeat it, or separate by commas',
+    isRepeatable: true,
+  },
   modules: {
     flag: '--modules <directory>',
     variable: 'COFFER_MODULES',
@@ -113,6 +122,8 @@ export interface Config {
   readonly apiKeyStdin: boolean
   /** Hosts that reactor code may fetch from. */
   readonly allowNet?: readonly string[]
+  /** Names that a server answers to besides its own. */
+  readonly allowHost?: readonly string[]
   /** Where bundles for reactor code are. */
   readonly modules?: string
   readonly output?: Format
@@ -156,6 +167,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     output: text('output') as Format | undefined,
     fields: splitList(text('fields')),
     allowNet: splitList(text('allowNet')),
+    allowHost: splitList(text('allowHost'))?.map(readHostName),
     modules: text('modules'),
   }
   return Object.freeze({
@@ -174,6 +186,14 @@ function splitList(text: string | undefined): string[] | undefined {
     ?.split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+function readHostName(text: string): string {
+  if (/^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(text)) return text
+  throw new CofferError(
+    'usage',
+    `${SETTINGS.allowHost.flag.split(' ')[0]} takes names without a port: vault.local.`,
+  )
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

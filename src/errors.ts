@@ -16,6 +16,7 @@ export const ERRORS = {
   conflict: { status: 409, exit: 5, title: 'Conflict' },
   too_large: { status: 413, exit: 2, title: 'Content Too Large' },
   unsupported_media_type: { status: 415, exit: 2, title: 'Unsupported Media Type' },
+  misdirected: { status: 421, exit: 2, title: 'Misdirected Request' },
   unprocessable: { status: 422, exit: 2, title: 'Unprocessable Content' },
   formula_invalid: { status: 422, exit: 8, title: 'Unprocessable Content' },
   headers_too_large: { status: 431, exit: 2, title: 'Request Header Fields Too Large' },

@@ -234,7 +234,10 @@ function finish(
 function addGlobalFlags(command: Command): void {
   for (const setting of Object.values(SETTINGS) as Setting[]) {
     const option = new Option(setting.flag, setting.description)
-    command.addOption(setting.choices === undefined ? option : option.choices(setting.choices))
+    if (setting.choices !== undefined) option.choices(setting.choices)
+    if (setting.isRepeatable)
+      option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
+    command.addOption(option)
   }
 }
 

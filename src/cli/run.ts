@@ -4,6 +4,7 @@ import { CofferError } from '../errors.js'
 import { type AnyOperation, parseRoute } from '../operations/operation.js'
 import type { OutboxMail } from '../operations/outbox.js'
 import { type List, listOf } from '../operations/page.js'
+import { ASK_SMALLER } from '../operations/recipient.js'
 import type { NumberSchema } from '../operations/schema.js'
 import type { Vault } from '../vault.js'
 import type { Desk } from './desk.js'
@@ -51,7 +52,8 @@ export async function runOperation(
       if (key === undefined && writesMail(definition)) mail = await findDelivery(desk, vault, result)
       return result
     }
-    const pages = walkPages(call, { ...input, size: input.size ?? pageSizeOf(definition) }, desk.signal)
+    const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
+    const pages = walkPages(call, { ...input, size }, desk.signal)
     // A stream is printed while the vault is open; everything else is complete before.
     const isStream = format === 'ndjson' || format === 'id'
     const whole = isStream ? undefined : await collectPages(pages)
@@ -131,16 +133,35 @@ function pageSizeOf({ input }: AnyOperation): number {
   return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
 }
 
+/** Pages that are too large together are asked for in smaller ones. */
 async function* walkPages(
   call: Call,
-  input: Record<string, unknown>,
+  input: Record<string, unknown> & { size: number },
   signal: AbortSignal,
 ): AsyncGenerator<List<unknown>> {
-  for (let page = 1; !signal.aborted; page++) {
-    const list = (await call({ ...input, page })) as List<unknown>
-    yield list
-    if (page >= list.pagination.total_pages) return
+  let { size } = input
+  for (let done = 0; !signal.aborted; ) {
+    try {
+      const list = (await call({ ...input, size, page: done / size + 1 })) as List<unknown>
+      done += size
+      yield list
+      if (done >= list.pagination.total_items) return
+    } catch (error) {
+      if (!isTooLarge(error) || size === 1) throw error
+      size = largestDivisor(size)
+    }
   }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER) === true
+}
+
+/** Of what was asked for before, so that the next page begins where the last one ended. */
+function largestDivisor(size: number): number {
+  let divisor = Math.floor(size / 2)
+  while (size % divisor !== 0) divisor--
+  return divisor
 }
 
 async function* itemsOf(pages: AsyncIterable<List<unknown>>): AsyncGenerator<unknown> {

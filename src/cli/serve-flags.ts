@@ -23,4 +23,5 @@ export const OPENAPI_FLAGS: readonly (readonly [flag: string, description: strin
 export const SERVE_EXAMPLES = `Examples:
   coffer serve --ephemeral
   coffer serve --port 0 --ephemeral --output json --log none
-  coffer serve --starter-apps`
+  coffer serve --starter-apps
+  coffer serve --allow-host vault.test`

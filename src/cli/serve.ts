@@ -71,7 +71,8 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   })
   app.configureReactors({ prefix: options.prefix, spares: 1 })
   const service = { ...createService(desk, options, app), pages: mail.pages }
-  const server = await serveHttp(service, { port, addresses, ...pem })
+  const allowHosts = [options.hostName, ...(desk.config.allowHost ?? [])]
+  const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
   desk.stopsItself()
   const sweeping = sweepRegularly(app, signal, (error) =>
     terminal.stderr.write(describeFault(error, 'sweep')),

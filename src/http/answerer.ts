@@ -5,11 +5,13 @@
 import { CofferError } from '../errors.js'
 import type { Caller } from '../operations/caller.js'
 import { authorize, type Host, perform } from '../operations/perform.js'
+import { ANYBODY, type Recipient } from '../operations/recipient.js'
 import type { Registry } from '../operations/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
 import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
+import type { HostCheck } from './hosts.js'
 import type { Page } from './pages.js'
 import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
@@ -23,6 +25,8 @@ export interface AnswererOptions {
   /** `svc` makes the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
+  /** Refuses what is meant for another server, before all else; absent where whoever brings the requests did. */
+  checkHost?: HostCheck
   /** What needs no key, by path. */
   pages: ReadonlyMap<string, Page>
   /** What the forms on pages are sent to, by path; each is that of a page too. */
@@ -34,6 +38,9 @@ export interface AnswererOptions {
   /** ms from any point in time, never going back. */
   clock(): number
 }
+
+/** What is too much now, or away, may be well again after this. */
+const RETRY_SECONDS = '1'
 
 /** Answers a request; never throws. */
 export type Answerer = (ask: Ask) => Promise<Answer>
@@ -74,6 +81,8 @@ interface Visit {
 
 async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const { ask } = visit
+  const checking = parts.checkHost?.(ask)
+  if (checking !== undefined) await checking
   const { path, search } = splitTarget(ask.target)
   const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
   const page = parts.pages.get(pagePath)
@@ -83,6 +92,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   visit.route = match.endpoint.path
   const caller = await identify(parts, ask)
   visit.applicationId = caller.actor.id
+  ask.share?.belongsTo(caller.actor.id)
   const waitSeconds = parts.rateLimit?.take(caller.actor.id) ?? 0
   if (waitSeconds > 0) return refuseHaste(visit, waitSeconds)
   return runOperation(parts, visit, match, caller, search)
@@ -104,11 +114,26 @@ async function runOperation(
   try {
     const query = readQuery(endpoint, search)
     const input = { ...body, ...query.input, ...parameters() }
-    const { status, result } = await perform(host, caller, definition, input, traceId, query.misspelled)
+    const recipient = recipientOf(ask)
+    const { status, result } = await perform(
+      host,
+      caller,
+      definition,
+      input,
+      traceId,
+      query.misspelled,
+      recipient,
+    )
     return answerResult(status, result)
   } catch (error) {
     throw nameAsWritten(error, endpoint)
   }
+}
+
+/** What is answered is sent as text, as soon as there is room for it. */
+function recipientOf({ share }: Ask): Recipient {
+  const reserve = share === undefined ? ANYBODY.reserve : (bytes: number) => share.reserve(bytes)
+  return { ...ANYBODY, wantsText: true, reserve }
 }
 
 /** @throws CofferError `unauthenticated` */
@@ -134,6 +159,7 @@ function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
     answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
   if (error instanceof CofferError && error.retryAfterSeconds !== undefined)
     answer.headers['retry-after'] = String(error.retryAfterSeconds)
+  else if (answer.status === 503) answer.headers['retry-after'] = RETRY_SECONDS
   if (!(error instanceof CofferError) || error.code === 'internal') parts.reportFault?.(error, traceId)
   return answer
 }

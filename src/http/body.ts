@@ -22,6 +22,7 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
       'too_large',
       `The body is larger than ${limitBytes} bytes, the most that is taken here.`,
     )
+  await ask.share?.arrive()
   if (bytes.length === 0) throw new CofferError('validation', 'The request needs a JSON body.')
   return parseJson(decodeUtf8(bytes, 'the request body'), { source: 'the request body' })
 }

@@ -17,6 +17,9 @@ export class Connection {
   #refusal: string | undefined
   #fault: CofferError | undefined
   #last: IncomingMessage | undefined
+  readonly #waiting: (() => void)[] = []
+  #taken = 0
+  #stalled = 0
   #failBody: ((error: CofferError) => void) | undefined
 
   constructor(socket: Socket) {
@@ -33,15 +36,33 @@ export class Connection {
     return this.#fault !== undefined
   }
 
-  begin(request: IncomingMessage): void {
+  /** The request under way is the last one that came. */
+  get isLast(): boolean {
+    return this.#open === 1
+  }
+
+  /** `answer` is called once every request before this one is answered: who sends many at once has one under way. */
+  begin(request: IncomingMessage, answer: () => void): void {
     this.#open++
     this.#last = request
+    if (this.#open === 1) answer()
+    else this.#waiting.push(answer)
   }
 
   /** One more answer is out, or its client is gone. */
   end(): void {
     this.#open--
+    if (this.#socket.writable) this.#waiting.shift()?.()
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
+  }
+
+  /** Looked at from time to time: how often in a row something waited to be sent and none of it was taken. */
+  countStalls(): number {
+    const { bytesWritten, writableLength } = this.#socket
+    const taken = bytesWritten - writableLength
+    this.#stalled = writableLength === 0 || taken !== this.#taken ? 0 : this.#stalled + 1
+    this.#taken = taken
+    return this.#stalled
   }
 
   /** Who waits for a body is told when the rest of it can never come; undefined: nobody waits any more. */
@@ -63,7 +84,7 @@ export class Connection {
     }
     const answer = answerProblem(error, traceId)
     answer.headers[traceHeader] = traceId
-    if (error.code === 'method_not_allowed') answer.headers.allow = 'DELETE, GET, PATCH, POST, PUT'
+    if (error.code === 'method_not_allowed') answer.headers.allow = 'DELETE, GET, HEAD, PATCH, POST, PUT'
     if (this.#open > 0) this.#refusal = spellAnswer(answer)
     else this.#send(spellAnswer(answer))
     return true

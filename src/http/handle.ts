@@ -19,9 +19,9 @@ export function toHandler(answerer: Answerer): Handler {
       headers: Object.fromEntries(request.headers),
       readBody: (limitBytes) => readStream(request.body, limitBytes),
     }
-    const { status, headers, body } = await answerer(ask)
+    const { status, headers, body, more = [] } = await answerer(ask)
     const isBare = body === '' || request.method === 'HEAD'
-    return new Response(isBare ? null : body, { status, headers })
+    return new Response(isBare ? null : [body, ...more].join(''), { status, headers })
   }
 }
 

@@ -191,7 +191,8 @@ function describeResponses(
 function describeProblem(traceId: string): JsonSchema {
   const schema = { $ref: '#/components/schemas/Problem' }
   return {
-    description: 'Refused or failed. 401 and 405 say in their headers what would do; 429 when to try again.',
+    description:
+      'Refused or failed. 401 and 405 say in their headers what would do; 429 and 503 when to try again.',
     headers: { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } },
     content: { 'application/problem+json': { schema }, 'application/json': { schema } },
   }

@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { CofferError } from '../errors.js'
 import type { Connection } from './connection.js'
+import type { Share } from './load.js'
 
 /** How much of a body that nobody wants is read, so that its sender gets to read the answer. */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
@@ -13,12 +14,19 @@ const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 export class RequestBody {
   readonly #request: IncomingMessage
   readonly #connection: Connection
+  readonly #share: Share
   /** Tells a client that waits with its body to send it. */
   #invite: (() => void) | undefined
 
-  constructor(request: IncomingMessage, connection: Connection, invite: (() => void) | undefined) {
+  constructor(
+    request: IncomingMessage,
+    connection: Connection,
+    share: Share,
+    invite: (() => void) | undefined,
+  ) {
     this.#request = request
     this.#connection = connection
+    this.#share = share
     this.#invite = invite
   }
 
@@ -48,6 +56,7 @@ export class RequestBody {
         length += chunk.length
         chunks.push(chunk)
         if (length > limitBytes) finish(() => resolve(undefined))
+        else this.#count(chunk.length, (error) => finish(() => reject(error)))
       })
       request.once('end', () =>
         finish(() => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))),
@@ -55,6 +64,14 @@ export class RequestBody {
       request.once('close', () => finish(() => reject(cutOff())))
       this.#connection.awaitBody((error) => finish(() => reject(error)))
     })
+  }
+
+  #count(bytes: number, fail: (error: unknown) => void): void {
+    try {
+      this.#share.take(bytes)
+    } catch (error) {
+      fail(error)
+    }
   }
 
   /** Reads and drops what is left, up to a limit, and calls `done` when there is no more to come. */

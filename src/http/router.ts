@@ -30,7 +30,7 @@ export interface Mismatch {
 }
 
 export interface Router {
-  /** @throws CofferError `not_found` */
+  /** HEAD asks for what GET asks for. @throws CofferError `not_found` */
   match(method: string, path: string): Match | Mismatch
 }
 
@@ -47,7 +47,7 @@ export function createRouter(registry: Registry): Router {
       const segments = splitPath(path)
       const found = (shelves.get(shelfOf(segments)) ?? []).filter((each) => fits(each.segments, segments))
       if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
-      const endpoint = found.find((each) => each.method === method)
+      const endpoint = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
       if (endpoint === undefined) return { allow: listMethods(found) }
       return { endpoint, parameters: () => readParameters(endpoint.segments, segments) }
     },
@@ -122,5 +122,6 @@ function decodeSegment(segment: string): string | undefined {
 }
 
 function listMethods(found: readonly Endpoint[]): string {
-  return [...new Set(found.map(({ method }) => method))].sort().join(', ')
+  const methods = found.flatMap(({ method }) => (method === 'GET' ? [method, 'HEAD'] : method))
+  return [...new Set(methods)].sort().join(', ')
 }

@@ -10,8 +10,10 @@ import { CofferError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
 import { Connection, describeParserError } from './connection.js'
-import type { Answer } from './exchange.js'
+import type { Answer, Ask } from './exchange.js'
 import { listen } from './listen.js'
+import { Load, Share } from './load.js'
+import { CHUNK_BYTES, pour } from './pour.js'
 import { RequestBody } from './request-body.js'
 
 export interface ServerLimits {
@@ -21,6 +23,8 @@ export interface ServerLimits {
   requestMs: number
   /** An idle connection is closed after this. */
   keepAliveMs: number
+  /** A client that takes nothing of what waits for it is dropped after this. */
+  stallMs: number
   /** How long a stop waits for requests under way. */
   stopMs: number
 }
@@ -29,6 +33,7 @@ export const SERVER_LIMITS: ServerLimits = {
   headersMs: 5_000,
   requestMs: 10_000,
   keepAliveMs: 30_000,
+  stallMs: 30_000,
   stopMs: 8_000,
 }
 
@@ -41,6 +46,8 @@ const SILENCE_MS = 120_000
 const STOP_GRACE_MS = 100
 /** How often time limits are looked at. */
 const CHECK_MS = 500
+/** How many looks it takes to know that a client takes nothing. */
+const STALL_LOOKS = 10
 
 export interface ServerOptions {
   answerer: Answerer
@@ -51,6 +58,8 @@ export interface ServerOptions {
   /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: ServerLimits
+  /** Where the bytes under way are counted. */
+  load?: Load
   /** The name of the trace id's header, and an id for what never became a request. */
   traceHeader: string
   createTraceId(): string
@@ -69,20 +78,31 @@ export interface RunningServer {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const port = new Port(options)
   const { servers, port: number } = await listen(() => port.createServer(), options)
+  port.watch()
   return { port: number, stop: () => port.stop(servers) }
+}
+
+/** One request and its answer. */
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+  connection: Connection
 }
 
 /** All connections of one server, over however many addresses they come. */
 class Port {
   readonly #options: ServerOptions
   readonly #limits: ServerLimits
+  readonly #load: Load
   readonly #connections = new Map<Duplex, Connection>()
+  #looking: NodeJS.Timeout | undefined
   #isStopping = false
   #whenEmpty: (() => void) | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
     this.#limits = options.limits ?? SERVER_LIMITS
+    this.#load = options.load ?? new Load()
   }
 
   createServer(): Server {
@@ -114,6 +134,11 @@ class Port {
     return server
   }
 
+  /** From here on clients that take nothing are dropped. */
+  watch(): void {
+    this.#looking = setInterval(() => this.#dropStalled(), this.#limits.stallMs / STALL_LOOKS).unref()
+  }
+
   async stop(servers: readonly Server[]): Promise<void> {
     this.#isStopping = true
     // The close of http would also cut idle connections, on which a request may be under way.
@@ -128,6 +153,12 @@ class Port {
     })
     for (const timer of timers) clearTimeout(timer)
     for (const server of servers) server.close()
+    clearInterval(this.#looking)
+  }
+
+  #dropStalled(): void {
+    for (const [socket, connection] of this.#connections)
+      if (connection.countStalls() >= STALL_LOOKS) socket.destroy()
   }
 
   #closeIdle(): void {
@@ -160,54 +191,66 @@ class Port {
   #answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isBroken) return
-    if (request.httpVersion === '1.1' && countHosts(request) !== 1) {
+    const hosts = countHosts(request)
+    if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
       this.#refuse(
         request.socket,
         new CofferError('validation', 'A request names its host once, in the header Host.'),
       )
       return
     }
-    connection.begin(request)
-    response.once('close', () => connection.end())
-    const body = new RequestBody(
-      request,
-      connection,
-      expectsContinue ? () => response.writeContinue() : undefined,
-    )
-    const ask = {
+    const invite = expectsContinue ? () => response.writeContinue() : undefined
+    connection.begin(request, () => void this.#serve({ request, response, connection }, invite))
+  }
+
+  async #serve(exchange: Exchange, invite: (() => void) | undefined): Promise<void> {
+    const { request, response, connection } = exchange
+    const share = new Share(this.#load)
+    let isDone = false
+    response.once('close', () => {
+      connection.end()
+      if (isDone) share.end()
+    })
+    const body = new RequestBody(request, connection, share, invite)
+    const ask: Ask = {
       method: request.method ?? '',
       target: request.url ?? '/',
       headers: request.headers,
       client: request.socket.remoteAddress ?? '',
-      readBody: (limitBytes: number) => body.read(limitBytes),
+      share,
+      readBody: (limitBytes) => body.read(limitBytes),
     }
-    void this.#options
-      .answerer(ask)
-      .then((answer) => this.#send(answer, request, response, body))
-      .catch((error: unknown) => {
-        // An answer that cannot be sent must not take the others with it.
-        request.socket.destroy()
-        this.#options.reportFault?.(error, this.#options.createTraceId())
-      })
+    try {
+      await this.#send(await this.#options.answerer(ask), exchange, share, body)
+    } catch (error) {
+      // An answer that cannot be sent must not take the others with it.
+      request.socket.destroy()
+      this.#options.reportFault?.(error, this.#options.createTraceId())
+    }
+    // What a client that is gone had asked for is held as long as it is worked on.
+    isDone = true
+    if (response.closed) share.end()
   }
 
-  #send(
-    { status, headers, body: text }: Answer,
-    request: IncomingMessage,
-    response: ServerResponse,
+  async #send(
+    { status, headers, body: first, more = [] }: Answer,
+    { request, response, connection }: Exchange,
+    share: Share,
     body: RequestBody,
-  ): void {
+  ): Promise<void> {
     const isComplete = request.complete
-    if (status !== 204) headers['content-length'] = String(Buffer.byteLength(text))
-    if (!isComplete || this.#isStopping) headers.connection = 'close'
+    const bytes = more.reduce((sum, piece) => sum + Buffer.byteLength(piece), Buffer.byteLength(first))
+    share.settle(bytes)
+    if (status !== 204) headers['content-length'] = String(bytes)
+    if (!isComplete || (this.#isStopping && connection.isLast)) headers.connection = 'close'
     response.writeHead(status, headers)
-    if (isComplete || body.isHopeless) {
-      response.end(text)
-      return
-    }
+    const isWhole = isComplete || body.isHopeless
+    if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, first, more)
+    else if (isWhole) return void response.end(first)
+    else response.write(first)
     // Closing over unread bytes would reset the connection, and with it lose the answer.
-    response.write(text)
-    body.drain(() => response.end())
+    if (isWhole) response.end()
+    else body.drain(() => response.end())
   }
 }
 

@@ -7,6 +7,8 @@ import { createAcceptPage } from './accept-page.js'
 import type { AccessEntry } from './access-log.js'
 import { type AnswererOptions, createAnswerer } from './answerer.js'
 import { nameHeaders } from './headers.js'
+import { createHostCheck } from './hosts.js'
+import { Load } from './load.js'
 import { createDocument } from './openapi.js'
 import { createPages, type Page } from './pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
@@ -37,6 +39,8 @@ export interface ServiceOptions {
 export interface SocketOptions {
   port?: number
   addresses?: readonly string[]
+  /** Names that it answers to besides `localhost`, every address, and that of the setting `public_url`. */
+  allowHosts?: readonly string[]
   tls?: { cert: string; key: string }
   limits?: ServerLimits
 }
@@ -64,12 +68,13 @@ export function completeService(options: ServiceOptions): AnswererOptions {
 /** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
 export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}): Promise<RunningServer> {
   const options = completeService(service)
-  const { port = DEFAULT_PORT, addresses = LOOPBACK, ...rest } = sockets
+  const { port = DEFAULT_PORT, addresses = LOOPBACK, allowHosts = [], ...rest } = sockets
   return startServer({
     ...rest,
     port,
     addresses,
-    answerer: createAnswerer(options),
+    answerer: createAnswerer({ ...options, checkHost: createHostCheck(options.host, allowHosts) }),
+    load: new Load(options.bodyLimitBytes),
     traceHeader: nameHeaders(options.prefix).traceId,
     createTraceId: options.host.createUuid,
     ...(options.record === undefined ? {} : { record: options.record }),

@@ -13,7 +13,7 @@ import {
   viewApplication,
 } from './application-record.js'
 import { operation } from './operation.js'
-import { listOf, pageInput } from './page.js'
+import { pageInput, readPage } from './page.js'
 import { filterBy } from './schema.js'
 
 const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
@@ -117,18 +117,17 @@ export const listApplications = operation({
   },
   columns: COLUMNS,
   examples: ['coffer app list', 'coffer app list --type private'],
-  async run(context, input) {
-    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+  runDetached(session, input) {
+    const { page = 1, size = 20 } = input
     const ids = input.id === undefined ? [] : [{ ids: input.id }]
     const types =
       input.type === undefined ? [] : [{ or: input.type.map((value) => ({ field: 'type', value })) }]
     const and = [...ids, ...types]
     const where = and.length === 0 ? {} : { where: { and } }
-    const { records, total } = await context.store.find('application', context.caller.tenant, {
-      ...page,
-      ...where,
+    return readPage(session, input, {
+      locate: ({ store, caller }) => store.locate('application', caller.tenant, { page, size, ...where }),
+      show: (_, record) => viewApplication(record),
     })
-    return listOf(records.map(viewApplication), total, page)
   },
 })
 

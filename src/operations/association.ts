@@ -119,13 +119,13 @@ export const listChildren = operation({
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
   log: { operation: 'read', message: 'Token retrieved' },
   check: checkFilters,
-  async run(context, { parent_id, ...filters }) {
-    const parent = await requireToken(context, parent_id)
-    requireTransform(context, 'token:read', parent.containers)
-    const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
-    const ids = links.map(({ child_id }) => child_id)
-    return listTokensWhere(context, [{ ids }, ...filterConditions(filters)], filters)
-  },
+  runDetached: (session, { parent_id, ...filters }) =>
+    listTokensWhere(session, filters, async (context) => {
+      const parent = await requireToken(context, parent_id)
+      requireTransform(context, 'token:read', parent.containers)
+      const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
+      return [{ ids: links.map(({ child_id }) => child_id) }, ...filterConditions(filters)]
+    }),
 })
 
 /** @throws CofferError `validation` for a token with itself */

@@ -3,11 +3,13 @@ import { Budget, sizeOf } from '../domain/budget.js'
 import type { Expression } from '../domain/expression.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../domain/property-errors.js'
 import type { TokenRecord } from '../domain/records.js'
-import type { PropertyErrors } from '../errors.js'
+import { invalid, type PropertyErrors } from '../errors.js'
 import type { CheckTools, Context } from './operation.js'
 import { reachToken, requireTransform } from './token-access.js'
 
 const MOST_TOKENS = 100
+/** Characters of the arguments with what their tokens hold, about: all of it goes to another process in one piece. */
+const MOST_SIZE = 16 * 1024 * 1024
 
 /** An expression, and where it stands: `args.card.number`. */
 interface Found {
@@ -57,7 +59,12 @@ export async function detokenize(
     return collect(errors, path, () => expression.render({ tokens }, budget))
   })
   refuseErrors(errors)
+  requireSize(sizeOf(detokenized))
   return detokenized as Record<string, unknown>
+}
+
+function requireSize(size: number): void {
+  if (size > MOST_SIZE) throw invalid('args', 'hold more than 16 MiB, together with what their tokens hold')
 }
 
 /** Every text that holds an expression, with the first place where it stands. */
@@ -81,10 +88,13 @@ function pathsOfTokens(found: FoundExpressions): Map<string, string> {
 async function readTokens(context: Context, found: FoundExpressions): Promise<Map<string, unknown>> {
   const errors: PropertyErrors = {}
   const records: TokenRecord[] = []
+  let size = 0
   for (const [id, path] of pathsOfTokens(found)) {
     const record = await context.store.get('token', context.caller.tenant, id)
     if (record === undefined) addError(errors, path, 'names a token that does not exist')
     else records.push(record)
+    size += sizeOf(record?.data)
+    requireSize(size)
   }
   refuseErrors(errors)
   const tokens = new Map<string, unknown>()

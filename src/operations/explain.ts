@@ -35,8 +35,8 @@ export interface Explanation {
 }
 
 /** Only what is decided by containers has something to explain. */
-export function isExplainable({ name, run }: AnyOperation): boolean {
-  return name.startsWith('token ') && run !== undefined
+export function isExplainable({ name }: AnyOperation): boolean {
+  return name.startsWith('token ')
 }
 
 /** @throws CofferError `usage` for an operation that is none on tokens, `not_found` for an unknown application */

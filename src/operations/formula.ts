@@ -5,8 +5,8 @@ import { CofferError, invalid } from '../errors.js'
 import type { StoreReader } from '../store/store.js'
 import { formulaBody, formulaId, nameFilter, readFormulaBody } from './formula-input.js'
 import { type Context, operation } from './operation.js'
-import { listOf, pageInput } from './page.js'
-import { findRecords } from './scan.js'
+import { pageInput } from './page.js'
+import { readScanned } from './scan.js'
 
 const COLUMNS = ['id', 'name', 'type', 'status', 'created_at']
 /** Official formulas are nobody's. */
@@ -67,11 +67,10 @@ export const listFormulas = operation({
   },
   columns: COLUMNS,
   examples: ['coffer formula list', `coffer formula list --name 'card*'`],
-  async run(context, { name, page = 1, size = 20 }) {
-    const matches = ({ name: own }: FormulaRecord) => name === undefined || matchesName(own, name)
-    const tenants = [VAULT_TENANT, context.caller.tenant]
-    const { records, total } = await findRecords(context.store, 'formula', tenants, matches, { page, size })
-    return listOf(records, total, { page, size })
+  runDetached(session, { name, ...asked }) {
+    const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
+    const scan = { kind: 'formula' as const, tenants: [VAULT_TENANT, session.caller.tenant], matches }
+    return readScanned(session, scan, asked, (_, record) => record)
   },
 })
 

@@ -6,7 +6,7 @@ import type { LogRecord } from '../domain/records.js'
 import type { PropertyErrors } from '../errors.js'
 import type { Condition } from '../store/store.js'
 import { operation } from './operation.js'
-import { listOf, pageInput } from './page.js'
+import { pageInput, readPage } from './page.js'
 
 /** Every entity type, by the name that records carry. */
 const ENTITY_TYPES = [
@@ -52,12 +52,14 @@ export const listLogs = operation({
   columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
   check: dateConditions,
-  async run(context, input, dates) {
-    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+  runDetached(session, input, dates) {
+    const { page = 1, size = 20 } = input
     const and = [...entityConditions(input), ...dates]
     const where = and.length === 0 ? {} : { where: { and } }
-    const { records, total } = await context.store.find('log', context.caller.tenant, { ...page, ...where })
-    return listOf(records.map(viewLog), total, page)
+    return readPage(session, input, {
+      locate: ({ store, caller }) => store.locate('log', caller.tenant, { page, size, ...where }),
+      show: (_, record) => viewLog(record),
+    })
   },
 })
 

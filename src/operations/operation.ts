@@ -10,6 +10,7 @@ import type { Durability, Random, StoreWriter } from '../store/store.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
 import type { FindReactors } from './reactor-runtime.js'
+import type { Recipient } from './recipient.js'
 import type { Infer, ObjectSchema } from './schema.js'
 
 /** Everything a handler can reach. Time and data are those of one unit of work. */
@@ -43,6 +44,8 @@ export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 export interface Session {
   readonly caller: Caller
   readonly traceId: string
+  /** Whom the answer is for. */
+  readonly recipient: Recipient
   createUuid(): string
   /** Told of mail once the unit that wrote it is committed. */
   readonly post: Post
@@ -51,7 +54,12 @@ export interface Session {
   /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /** Performs another operation for another caller, as if they had asked. */
-  perform(caller: Caller, definition: AnyOperation, input: Record<string, unknown>): Promise<unknown>
+  perform(
+    caller: Caller,
+    definition: AnyOperation,
+    input: Record<string, unknown>,
+    recipient?: Recipient,
+  ): Promise<unknown>
 }
 
 /** What judges an input in itself is given, besides the input: nothing that is stored. */

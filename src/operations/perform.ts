@@ -14,6 +14,7 @@ import type { Caller } from './caller.js'
 import type { Post } from './mail.js'
 import { type AnyOperation, type Context, Existing, type LogEntry, type Session } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
+import { ANYBODY, hand, type Recipient } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
 
 /** The effects that operations are given. */
@@ -45,8 +46,8 @@ type Input = Record<string, unknown>
 
 /**
  * Runs `definition` for `caller` in one transaction, log records included. `misspelled`: what the door could not read
- * of the input, which is refused together with what is wrong with the rest.
- * @throws CofferError `forbidden`, `validation`, and whatever the operation itself refuses.
+ * of the input, which is refused together with what is wrong with the rest. What `recipient` does not take is undone.
+ * @throws CofferError `forbidden`, `validation`, and whatever the operation itself or `recipient` refuses.
  */
 export async function perform(
   host: Host,
@@ -55,26 +56,36 @@ export async function perform(
   input: Input,
   traceId: string,
   misspelled: Readonly<PropertyErrors> = {},
+  recipient: Recipient = ANYBODY,
 ): Promise<Outcome> {
   authorize(caller, definition)
   const complete = completeValue(definition.input, input) as Input
   const checked = await checkInput(host, definition, complete, misspelled)
-  const session = createSession(host, caller, definition, traceId)
-  const out =
-    definition.runDetached === undefined
-      ? await session.inUnit((context) => definition.run!(context, complete, checked))
-      : await definition.runDetached(session, complete, checked)
-  const isExisting = out instanceof Existing
-  return { status: isExisting ? 200 : definition.success, result: isExisting ? out.result : out }
+  const session = createSession(host, caller, definition, traceId, recipient)
+  if (definition.runDetached !== undefined)
+    return { status: definition.success, result: await definition.runDetached(session, complete, checked) }
+  return session.inUnit(async (context) => {
+    const out = await definition.run!(context, complete, checked)
+    const isExisting = out instanceof Existing
+    const result = hand(isExisting ? out.result : out, recipient)
+    return { status: isExisting ? 200 : definition.success, result }
+  })
 }
 
-function createSession(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Session {
+function createSession(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  traceId: string,
+  recipient: Recipient,
+): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
   const isRead = definition.route.startsWith('GET ') || definition.log?.operation === 'read'
   const usual = isRead ? 'soon' : 'now'
   return {
     caller,
     traceId,
+    recipient,
     createUuid: host.createUuid,
     post: host.post,
     reactors: host.reactors,
@@ -86,7 +97,8 @@ function createSession(host: Host, caller: Caller, definition: AnyOperation, tra
         if (reached.length > 0) await writeLog(context, definition, reached, traceId)
         return out
       }, durability),
-    perform: async (other, inner, input) => (await perform(host, other, inner, input, traceId)).result,
+    perform: async (other, inner, input, taker) =>
+      (await perform(host, other, inner, input, traceId, {}, taker)).result,
   }
 }
 

@@ -4,12 +4,16 @@ import { createChild, linkTokens, listChildren, unlinkTokens } from './associati
 import type { Caller } from './caller.js'
 import type { AnyOperation, Session } from './operation.js'
 import { authorize } from './perform.js'
-import type { ClientCall } from './reactor-runtime.js'
+import { type ClientCall, MOST_ANSWER_BYTES } from './reactor-runtime.js'
+import { ANYBODY, type Recipient } from './recipient.js'
 import { searchTokens } from './search.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from './token.js'
 import { tokenize } from './tokenize.js'
 
 type Input = Record<string, unknown>
+
+/** What the code gets goes to another process through a pipe, and it may ask for several answers at once. */
+const CODE: Recipient = { ...ANYBODY, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
 interface Call {
   definition: AnyOperation
@@ -53,7 +57,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
     authorize(application, call.definition)
-    return session.perform(application, call.definition, call.read(args))
+    return session.perform(application, call.definition, call.read(args), CODE)
   }
 }
 

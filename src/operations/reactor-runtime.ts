@@ -4,6 +4,9 @@
  */
 import type { CofferError } from '../errors.js'
 
+/** Most bytes of JSON in UTF-8 that a call of the client answers. */
+export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+
 /** A call of the bound client, by its dotted name (`tokens.create`); what it throws is what the code catches. */
 export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
 

@@ -8,9 +8,9 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import { findFormula } from './formula.js'
 import { nameFilter } from './formula-input.js'
 import { type Context, operation } from './operation.js'
-import { listOf, pageInput } from './page.js'
+import { pageInput } from './page.js'
 import { removeRuns } from './reactor-log.js'
-import { findRecords } from './scan.js'
+import { readScanned } from './scan.js'
 import { filterBy } from './schema.js'
 
 const COLUMNS = ['id', 'name', 'formula.name', 'application.name', 'created_at']
@@ -108,16 +108,11 @@ export const listReactors = operation({
   },
   columns: COLUMNS,
   examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
-  async run(context, { id: ids, name, page = 1, size = 20 }) {
+  runDetached(session, { id: ids, name, ...asked }) {
     const matches = (record: ReactorRecord) =>
       (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
-    const { records, total } = await findRecords(context.store, 'reactor', [context.caller.tenant], matches, {
-      page,
-      size,
-    })
-    const views: ReactorView[] = []
-    for (const record of records) views.push(await viewReactor(context, record))
-    return listOf(views, total, { page, size })
+    const scan = { kind: 'reactor' as const, tenants: [session.caller.tenant], matches }
+    return readScanned(session, scan, asked, viewReactor)
   },
 })
 

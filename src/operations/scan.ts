@@ -1,52 +1,53 @@
 /**
- * Pages of records by what no look-up knows, such as a part of a name: every record is looked at. For kinds that a
- * tenant has few of.
+ * Records by what no look-up knows, such as a part of a name: every record is looked at, a few in a unit of work. For
+ * kinds that a tenant has few of.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { Page, StoreReader } from '../store/store.js'
+import type { Place } from '../store/store.js'
+import type { Session } from './operation.js'
+import { type Asked, BYTES_AT_ONCE, type Listing, readPage } from './page.js'
 
-const AT_ONCE = 100
+const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
-/** Where a record that matches is; the record itself may be large. */
-interface Found {
-  tenant: number
-  id: string
-  created: string
+/** The page of all that match in `tenants`, newest first, and their exact number. All match where `matches` is absent. */
+export async function readScanned<K extends Kind>(
+  session: Session,
+  { kind, tenants, matches }: Scan<K>,
+  { page = 1, size = 20 }: Asked,
+  show: Listing<K>['show'],
+) {
+  const all = await session.inUnit(async ({ store }) => {
+    const places: Place<K>[] = []
+    for (const tenant of tenants) places.push(...(await store.locate(kind, tenant, EVERYTHING)).places)
+    return places
+  })
+  const found = matches === undefined ? all : await filter(session, all, matches)
+  found.sort((left, right) => right.seq - left.seq)
+  const places = found.slice((page - 1) * size, page * size)
+  return readPage(session, { page, size }, { locate: async () => ({ places, total: found.length }), show })
 }
 
-/** The page of all that match in `tenants`, newest first, and their exact number. */
-export async function findRecords<K extends Kind>(
-  store: StoreReader,
-  kind: K,
-  tenants: readonly number[],
-  matches: (record: RecordOf[K]) => boolean,
-  { page, size }: Page,
-): Promise<{ records: RecordOf[K][]; total: number }> {
-  const found: Found[] = []
-  for (const tenant of tenants) found.push(...(await scan(store, kind, tenant, matches)))
-  // Each tenant's are in order; a stable sort keeps those of one moment so.
-  found.sort((a, b) => (a.created < b.created ? 1 : a.created > b.created ? -1 : 0))
-  const records: RecordOf[K][] = []
-  for (const { tenant, id } of found.slice((page - 1) * size, page * size)) {
-    const record = await store.get(kind, tenant, id)
-    if (record !== undefined) records.push(record)
-  }
-  return { records, total: found.length }
+export interface Scan<K extends Kind> {
+  kind: K
+  tenants: readonly number[]
+  matches?: ((record: RecordOf[K]) => boolean) | undefined
 }
 
-async function scan<K extends Kind>(
-  store: StoreReader,
-  kind: K,
-  tenant: number,
+async function filter<K extends Kind>(
+  { inUnit }: Session,
+  places: readonly Place<K>[],
   matches: (record: RecordOf[K]) => boolean,
-): Promise<Found[]> {
-  const found: Found[] = []
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find(kind, tenant, { page, size: AT_ONCE })
-    for (const record of records.filter(matches)) {
-      const { id, created_at } = record as { id: string; created_at: string }
-      found.push({ tenant, id, created: created_at })
-    }
-    if (page * AT_ONCE >= total) return found
+): Promise<Place<K>[]> {
+  const found: Place<K>[] = []
+  for (let next = 0; next < places.length; ) {
+    await inUnit(async ({ store }) => {
+      for (let bytes = 0; next < places.length && bytes < BYTES_AT_ONCE; next++) {
+        const place = places[next]!
+        const record = await store.open(place)
+        if (record !== undefined && matches(record)) found.push(place)
+        bytes += place.bytes
+      }
+    })
   }
+  return found
 }

@@ -120,6 +120,8 @@ export function toJsonSchema(schema: Schema): Record<string, unknown> {
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
+  // Without a maximum any number of digits spells one; the largest there is follows all that is counted.
+  if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }

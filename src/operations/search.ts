@@ -54,9 +54,10 @@ export const searchTokens = operation({
   ],
   log: { operation: 'read', message: 'Token retrieved' },
   check: ({ query = '' }) => checkQuery(query),
-  async run(context, input, query) {
-    const conditions = query === undefined ? [] : [await toCondition(context, query)]
-    return listTokensWhere(context, conditions, input, ['token:search'])
+  async runDetached(session, input, query) {
+    const toConditions = async (context: Context) =>
+      query === undefined ? [] : [await toCondition(context, query)]
+    return listTokensWhere(session, input, toConditions, ['token:search'])
   },
 })
 

@@ -5,8 +5,8 @@ import { redactDuplicate, type TokenView, viewToken } from '../domain/token.js'
 import { metadataLookup } from '../domain/token-lookups.js'
 import { CofferError } from '../errors.js'
 import type { Condition } from '../store/store.js'
-import type { Context, LogEntry } from './operation.js'
-import { type List, listOf } from './page.js'
+import type { Context, LogEntry, Session } from './operation.js'
+import { type Asked, type List, readPage } from './page.js'
 import { type TokenFilters, wantedTypes } from './token-input.js'
 
 const SETS_PER_PAGE = 1000
@@ -16,8 +16,11 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): string {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
+/** What noting a token takes of it. */
+type Noted = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
+
 /** Notes for log and usage report that the operation reached this token. */
-export async function reachToken(context: Context, record: TokenRecord, as?: LogEntry): Promise<void> {
+export async function reachToken(context: Context, record: Noted, as?: LogEntry): Promise<void> {
   context.reached(entityTypeOf(record), record.id, as)
   // A token of this month was noted when it was created.
   if (record.created_at.startsWith(monthOf(context.date))) return
@@ -36,7 +39,7 @@ export async function reachNewToken(context: Context, record: TokenRecord, isFre
   await insertActivity(context, { ...activity, created: record.type })
 }
 
-function activityId({ date }: Context, { id }: TokenRecord): string {
+function activityId({ date }: Context, { id }: Noted): string {
   return `${monthOf(date)}/${id}`
 }
 
@@ -92,24 +95,31 @@ export function filterConditions(filters: TokenFilters): Condition[] {
  * what they must be granted on a token's containers, besides reading it, to find it this way.
  */
 export async function listTokensWhere(
-  context: Context,
-  conditions: readonly Condition[],
-  { page = 1, size = 20 }: { page?: number; size?: number },
+  session: Session,
+  { page = 1, size = 20 }: Asked,
+  toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
-): Promise<List<TokenView>> {
-  const and = [...conditions, ...(await grantedCondition(context, ['token:read', ...needed]))]
-  const where = and.length === 0 ? {} : { where: { and } }
-  const { records, total } = await context.store.find('token', context.caller.tenant, {
-    page,
-    size,
-    ...where,
-  })
-  const views: TokenView[] = []
-  for (const record of records) {
-    views.push(viewToken(record, requireTransform(context, 'token:read', record.containers)))
-    await reachToken(context, record)
-  }
-  return listOf(views, total, { page, size })
+): Promise<List<unknown>> {
+  return readPage(
+    session,
+    { page, size },
+    {
+      locate: async (context) => {
+        const granted = await grantedCondition(context, ['token:read', ...needed])
+        const and = [...(await toConditions(context)), ...granted]
+        const where = and.length === 0 ? {} : { where: { and } }
+        return context.store.locate('token', context.caller.tenant, { page, size, ...where })
+      },
+      show: ({ caller }, record) => {
+        // One that was moved to other containers since it was located may be out of reach by now.
+        const transform = caller.transform('token:read', record.containers)
+        return transform === undefined ? undefined : viewToken(record, transform)
+      },
+      note: ({ id, type, created_at }) => {
+        return (context) => reachToken(context, { id, type, created_at })
+      },
+    },
+  )
 }
 
 /**

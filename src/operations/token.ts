@@ -58,7 +58,7 @@ export const listTokens = operation({
   examples: ['coffer token list', 'coffer token list --type card --metadata customer=42 --size 50'],
   log: { operation: 'read', message: 'Token retrieved' },
   check: checkFilters,
-  run: (context, input) => listTokensWhere(context, filterConditions(input), input),
+  runDetached: (session, input) => listTokensWhere(session, input, async () => filterConditions(input)),
 })
 
 export const getToken = operation({

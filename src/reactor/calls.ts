@@ -1,7 +1,8 @@
 /** The guest's side of calls to the host: numbers them, waits for their answers, and builds the bound client on them. */
+import { Buffer } from 'node:buffer'
 import { CLIENT_CALLS } from './messages.js'
 
-/** Most JSON text that the arguments of one call may be. */
+/** Most JSON text that the arguments of one call may be, in UTF-8. */
 const MOST_BYTES = 1024 * 1024
 
 interface Pending {
@@ -31,7 +32,7 @@ export class Calls {
     return new Promise((resolve, reject) => {
       if (this.#isOver) return
       const text = JSON.stringify(args)
-      if (text.length > MOST_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
+      if (Buffer.byteLength(text) > MOST_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
       const call = ++this.#last
       this.#pending.set(call, { resolve, reject })
       this.#send(call, name, text)

@@ -24,8 +24,8 @@ export const DEFAULT_LIMITS: ReactorLimits = {
   callBytes: 16 * 1024 * 1024,
 }
 
-/** Calls of one invocation that the host works on at a time; the others wait. */
-export const CALLS_AT_ONCE = 8
+/** Calls of one invocation that the host works on at a time; the others wait. With 4 MiB an answer, 16 MiB a run. */
+export const CALLS_AT_ONCE = 4
 
 /** A frame from a guest may hold no more than the largest thing it may say, and an envelope. */
 export function mostFrameBytes(limits: ReactorLimits): number {

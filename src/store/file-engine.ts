@@ -10,6 +10,7 @@ import { checkChain } from './log-chain.js'
 import { walkMatches } from './lookup.js'
 import { createLedger, openLedger } from './opening.js'
 import { attempt, settle } from './outcome.js'
+import { Pace } from './pace.js'
 import { ANYTHING, ROLES, type RoleName } from './roles.js'
 import { createReader, Stage } from './stage.js'
 import type { LedgerStatus } from './status.js'
@@ -59,6 +60,7 @@ export class FileEngine implements Engine {
   readonly #upkeep: Upkeep
   readonly #foldAt: Size
   readonly #tasks: (() => Promise<void>)[] = []
+  readonly #pace = new Pace()
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -209,24 +211,35 @@ export class FileEngine implements Engine {
   /** Runs what waits, then commits the group; a server first lets everything join that comes in the same turn. */
   async #run(): Promise<void> {
     await Promise.resolve()
+    this.#pace.begin()
     while (this.#tasks.length > 0) {
       await this.#runWaiting()
-      if (!this.#commits.isAwaited) continue
+      if (!this.#commits.isAwaited) {
+        if (this.#pace.isOver) await this.#pace.rest()
+        continue
+      }
       if (this.#options.role === 'server') {
-        await new Promise(setImmediate)
+        await this.#pace.rest()
         await this.#runWaiting()
       }
       await this.#commits.commit()
       await this.#upkeep.foldWhere(this.#foldAt)
       this.#syncSoon()
       this.#eraseLater()
+      this.#pace.begin()
     }
     this.#running = undefined
   }
 
-  /** Only what waits now: those who come meanwhile must not keep the others from their sync. */
+  /**
+   * Only what waits now: those who come meanwhile must not keep the others from their sync. And not for longer than a
+   * slice: whoever is answered together is answered in one go.
+   */
   async #runWaiting(): Promise<void> {
-    for (const task of this.#tasks.splice(0)) await task()
+    for (let left = this.#tasks.length; left > 0; left--) {
+      await this.#tasks.shift()!()
+      if (this.#pace.isOver) return
+    }
   }
 
   /** A command syncs when it closes; a server would keep others waiting for ever. */

@@ -25,8 +25,9 @@ const NO_KEYS = new Uint8Array(0)
 
 /** The row as callers see it: without its keys, which live in indexes only, and without its chain value. */
 function bare(row: StoredRow): Row {
-  const { kind, tenant, id, seq, rev, created, modified, expires, sealed } = row
-  return { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
+  const { kind, tenant, id, seq, rev, created, modified, expires, sealed, unread } = row
+  const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
+  return unread === undefined ? known : { ...known, unread }
 }
 
 function isExpired(row: Row, now: number): boolean {
@@ -72,10 +73,11 @@ interface Source {
   low: number
   high: number
   seq(index: number): number
-  row(index: number): StoredRow
+  /** `most`: the sealed bytes that a large row may have to be read. */
+  row(index: number, most?: number): StoredRow
 }
 
-type Wanted = Omit<Query, 'page' | 'size'>
+type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
 
 function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   const sources = [fromOverlays(view.overlays, query, now)]
@@ -89,7 +91,7 @@ export function findRows(view: View, query: Query, now: number): Found {
   const total = sources.reduce((sum, { count }) => sum + count, 0)
   const skip = (query.page - 1) * query.size
   if (skip >= total) return { rows: [], total }
-  return { rows: collect(sources, skip, query.size), total }
+  return { rows: collect(sources, skip, query.size, query.mostBytes), total }
 }
 
 /** Every row that matches, oldest first. */
@@ -154,23 +156,31 @@ function fromSegment(live: LiveSegment, overlays: readonly Overlay[], query: Wan
     low: segment.footer.seq.low,
     high: segment.footer.seq.high,
     seq: (index) => segment.seqOf(matches.row(index)),
-    row: (index) => segment.row(matches.row(index)),
+    row: (index, most) => segment.row(matches.row(index), most),
   }
 }
 
 /** `size` rows after the `skip` newest. Contract: more than `skip` match. */
-function collect(sources: readonly Source[], skip: number, size: number): Row[] {
+function collect(
+  sources: readonly Source[],
+  skip: number,
+  size: number,
+  mostBytes = Number.POSITIVE_INFINITY,
+): Row[] {
   const first = skip === 0 ? Number.POSITIVE_INFINITY : seqAfter(sources, skip)
   const cursors = sources.map((source) => {
     const index = source.count - rank(source, first + 1) - 1
     return { source, index, seq: index < 0 ? -1 : source.seq(index) }
   })
   const rows: Row[] = []
+  let left = mostBytes
   while (rows.length < size) {
     let next = cursors[0]!
     for (const cursor of cursors) if (cursor.seq > next.seq) next = cursor
     if (next.seq < 0) break
-    rows.push(bare(next.source.row(next.index)))
+    const row = bare(next.source.row(next.index, left))
+    rows.push(row)
+    left -= row.unread ?? row.sealed.length
     next.index--
     next.seq = next.index < 0 ? -1 : next.source.seq(next.index)
   }

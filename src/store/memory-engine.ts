@@ -5,6 +5,7 @@ import { CofferError } from '../errors.js'
 import { checkChain } from './log-chain.js'
 import { type View, walkMatches } from './lookup.js'
 import { Overlay } from './overlay.js'
+import { Pace } from './pace.js'
 import { createCounters, createReader, Stage } from './stage.js'
 import { Stamps } from './stamps.js'
 import type {
@@ -25,6 +26,8 @@ class MemoryEngine implements Engine {
   readonly #stamps = new Stamps()
   readonly #counters = createCounters()
   #last: Promise<unknown> = Promise.resolve()
+  readonly #pace = new Pace()
+  #waiting = 0
   #isClosed = false
 
   constructor(keys: EngineKeys, clock: Clock) {
@@ -76,11 +79,17 @@ class MemoryEngine implements Engine {
     return { overlays: [this.#rows], unsettled: 0, records: [], logs: [], stamps: this.#stamps }
   }
 
+  async #rest(): Promise<void> {
+    this.#waiting--
+    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.rest()
+  }
+
   /** Works run one after another, in the order they came. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
+    if (this.#waiting++ === 0) this.#pace.begin()
     const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined)
+    this.#last = result.catch(() => undefined).then(() => this.#rest())
     return result
   }
 }

@@ -4,7 +4,7 @@
  */
 import { containerSet, containerSetId } from '../domain/container.js'
 import { base58 } from '../domain/fingerprint.js'
-import { KINDS, type Kind, type RecordOf, type TenantRecord } from '../domain/records.js'
+import { KINDS, type Kind, type RecordOf } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import { RecordCache } from './record-cache.js'
 import {
@@ -16,7 +16,6 @@ import {
   keysOfRecord,
   kindOf,
   openRecord,
-  openTenantKeys,
   sealRecord,
   unseal,
 } from './sealing.js'
@@ -27,6 +26,9 @@ import type {
   EngineReader,
   EngineWriter,
   Expired,
+  Found,
+  Page,
+  Place,
   PutOptions,
   RecordKeys,
   Row,
@@ -36,8 +38,13 @@ import type {
   VaultKeys,
   Where,
 } from './store.js'
+import { createTenantCache, type TenantCache } from './tenant-cache.js'
 import type { ClockState } from './time.js'
 
+/** Sealed bytes that are held of located records; of the others only the place is known. */
+const HELD_BYTES = 1024 * 1024
+/** Sealed bytes opened in one go: some milliseconds' worth, after which whoever needs no vault has a turn. */
+const OPENED_AT_ONCE = 256 * 1024
 const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
 const FINGERPRINT_CHARACTERS = 43
@@ -46,9 +53,11 @@ const FINGERPRINT_CHARACTERS = 43
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   const cache = new RecordCache()
   const tenants = createTenantCache(keys)
+  const effort: Effort = { bytes: 0 }
   return {
-    read: (work) => engine.read((rows) => work(new Reader(rows, tenants, cache))),
-    write: (work, durability) => engine.write((rows) => work(new Writer(rows, tenants, cache)), durability),
+    read: (work) => engine.read((rows) => work(new Reader(rows, tenants, cache, effort))),
+    write: (work, durability) =>
+      engine.write((rows) => work(new Writer(rows, tenants, cache, effort)), durability),
     stamp: (kinds) => kinds.reduce((sum, kind) => sum + engine.stamp(KINDS[kind]), 0),
     verifyLogs: async (tenant) => {
       const opened = await engine.read((rows) => tenants.keysOf(rows, tenant))
@@ -62,57 +71,29 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   }
 }
 
-/** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
-interface TenantCache {
-  vault: RecordKeys
-  keysOf(rows: EngineReader, tenant: number): RecordKeys
+/** Sealed bytes opened since others had a turn, by all units of work together. */
+interface Effort {
+  bytes: number
 }
 
-function createTenantCache(keys: VaultKeys): TenantCache {
-  const opened = new Map<number, { stamp: number; rev: number; keys: RecordKeys }>()
-  return {
-    vault: keys.vault,
-    keysOf(rows, tenant) {
-      if (tenant === 0) return keys.vault
-      const stamp = rows.stamp(KINDS.tenant)
-      const known = opened.get(tenant)
-      if (known !== undefined && stamp !== undefined && known.stamp === stamp) return known.keys
-      const row = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
-      if (row === undefined) {
-        opened.delete(tenant)
-        throw new CofferError('not_found', 'The tenant does not exist any more.')
-      }
-      const isSame = known?.rev === row.rev
-      const found = isSame ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
-      // The `rev` of a row that is taken back is given again, to another row.
-      if (stamp !== undefined) opened.set(tenant, { stamp, rev: row.rev, keys: found })
-      return found
-    },
-  }
-}
-
-function tenantKeysIn(keys: VaultKeys, row: Row) {
-  return (openRecord(keys.vault, row) as TenantRecord).keys
-}
+type SealedPlace<K extends Kind> = Place<K> & { row: Row }
 
 class Reader implements StoreReader {
   protected readonly rows: EngineReader
   protected readonly cache: RecordCache
   readonly #tenants: TenantCache
+  readonly #effort: Effort
 
-  constructor(rows: EngineReader, tenants: TenantCache, cache: RecordCache) {
+  constructor(rows: EngineReader, tenants: TenantCache, cache: RecordCache, effort: Effort) {
     this.rows = rows
     this.cache = cache
     this.#tenants = tenants
+    this.#effort = effort
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
   protected keysOf(tenant: number): RecordKeys {
     return this.#tenants.keysOf(this.rows, tenant)
-  }
-
-  protected open<K extends Kind>(kind: K, keys: RecordKeys, row: Row): RecordOf[K] {
-    return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
   }
 
   get now(): number {
@@ -130,7 +111,7 @@ class Reader implements StoreReader {
     const keys = this.keysOf(tenant)
     const row = this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
     if (row === undefined) return undefined
-    const record = this.open(kind, keys, row)
+    const record = await this.#openGently(kind, keys, row)
     if (stamp !== undefined && row.expires === 0) this.cache.keep(kind, tenant, id, stamp, record)
     return record
   }
@@ -138,10 +119,44 @@ class Reader implements StoreReader {
   async find<K extends Kind>(
     kind: K,
     tenant: number,
-    { where, page, size }: { where?: Condition; page: number; size: number },
+    query: Page & { where?: Condition },
   ): Promise<{ records: RecordOf[K][]; total: number }> {
     const keys = this.keysOf(tenant)
-    const { rows, total } = this.rows.find({
+    const { rows, total } = this.#findRows(keys, kind, tenant, query)
+    const records: RecordOf[K][] = []
+    for (const row of rows) records.push(await this.#openGently(kind, keys, row))
+    return { records, total }
+  }
+
+  async locate<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: Page & { where?: Condition },
+  ): Promise<{ places: SealedPlace<K>[]; total: number }> {
+    const { rows, total } = this.#findRows(this.keysOf(tenant), kind, tenant, query, HELD_BYTES)
+    const places = rows.map((row) => ({
+      kind,
+      tenant,
+      bytes: row.unread ?? row.sealed.length,
+      seq: row.seq,
+      row,
+    }))
+    return { places, total }
+  }
+
+  async open<K extends Kind>({ kind, tenant, row }: SealedPlace<K>): Promise<RecordOf[K] | undefined> {
+    const here = row.unread === undefined ? row : this.rows.get(row.kind, tenant, row.id)
+    return here === undefined ? undefined : this.#openGently(kind, this.keysOf(tenant), here)
+  }
+
+  #findRows(
+    keys: RecordKeys,
+    kind: Kind,
+    tenant: number,
+    { where, page, size }: Page & { where?: Condition },
+    mostBytes?: number,
+  ): Found {
+    return this.rows.find({
       family: kind === 'log' ? 'logs' : 'records',
       kind: KINDS[kind],
       tenant,
@@ -149,8 +164,17 @@ class Reader implements StoreReader {
       page,
       size,
       ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
+      ...(mostBytes === undefined ? {} : { mostBytes }),
     })
-    return { records: rows.map((row) => this.open(kind, keys, row)), total }
+  }
+
+  async #openGently<K extends Kind>(kind: K, keys: RecordKeys, row: Row): Promise<RecordOf[K]> {
+    this.#effort.bytes += row.sealed.length
+    if (this.#effort.bytes > OPENED_AT_ONCE) {
+      this.#effort.bytes = 0
+      await new Promise(setImmediate)
+    }
+    return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
   }
 
   async findExpired(limit: number): Promise<Expired[]> {

@@ -164,9 +164,15 @@ export class Segment {
     return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 34, 6)
   }
 
-  /** The row as it was written; its keys stay in the index and are not given back. */
-  row(number: number): StoredRow {
+  /**
+   * The row as it was written; its keys stay in the index and are not given back. One that is not kept and has more than
+   * `most` sealed bytes is left unread.
+   */
+  row(number: number, most = Number.POSITIVE_INFINITY): StoredRow {
     const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
+    const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING }
+    if (length > KEPT_RECORD && length > most)
+      return { ...known, sealed: NOTHING, chain: undefined, unread: length }
     const read = () => this.#readExactly(offset, length)
     const bytes = length > KEPT_RECORD ? read() : this.#place.cache.record(this.#serial, number, read)
     const isLog = this.name.family === 'logs'

@@ -35,8 +35,26 @@ export interface StoreReader {
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ records: RecordOf[K][]; total: number }>
+  /** The same without opening a record: where each is, and how large. */
+  locate<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: Page & { where?: Condition },
+  ): Promise<{ places: Place<K>[]; total: number }>
+  /** The record that was located there, in this unit of work or one before; undefined when it is there no more. */
+  open<K extends Kind>(place: Place<K>): Promise<RecordOf[K] | undefined>
   /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Expired[]>
+}
+
+/** Where a record is. It holds the sealed record as it was located, unless that is large. */
+export interface Place<K extends Kind = Kind> {
+  readonly kind: K
+  readonly tenant: number
+  /** As it is kept, which is not less than what is shown of it. */
+  readonly bytes: number
+  /** Goes up with every record that is created. */
+  readonly seq: number
 }
 
 /** A record whose time is over, of whatever kind. */
@@ -113,6 +131,8 @@ export interface Row {
   /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
   keys: Uint8Array
   sealed: Uint8Array
+  /** How many bytes `sealed` has, where it was left unread and is empty. */
+  unread?: number
 }
 
 export type Where =
@@ -131,6 +151,8 @@ export interface Query extends Page {
   /** The key every row of this tenant and kind carries first. */
   all: Key
   where?: Where
+  /** Large rows are read until they have so many sealed bytes together, and left `unread` from there on. */
+  mostBytes?: number
 }
 
 export interface Found {

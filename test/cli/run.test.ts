@@ -250,3 +250,23 @@ t.test('control characters of data never reach the terminal', async (t) => {
     'as JSON it is the same text',
   )
 })
+
+t.test(
+  'all pages are read in smaller ones where they are too large together; one page is refused',
+  async (t) => {
+    const home = await createVaultHome(t)
+    const data = 'x'.repeat(1_000_000)
+    for (let n = 1; n <= 18; n++)
+      await home.json(['token', 'create'], { stdin: JSON.stringify({ id: `tok-${n}`, type: 'token', data }) })
+    const page = await home.run(['token', 'list', '--size', '18', '--reveal'])
+    t.same([page.code, page.stdout], [2, ''])
+    t.match(page.stderr, /^error: size: ask for a smaller size; this page is larger than 16 MiB\n$/)
+    const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}`)
+    for (const words of [[], ['--size', '18']]) {
+      const all = await home.run(['token', 'list', '--all', '--reveal', '--output', 'id', ...words])
+      t.same([all.code, all.stdout.trim().split('\n')], [0, ids])
+    }
+    const masked = await home.json(['token', 'list', '--size', '100'])
+    t.equal((masked as { data: object[] }).data.length, 18, 'what is shown counts, not what is kept')
+  },
+)

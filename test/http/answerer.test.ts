@@ -72,11 +72,11 @@ t.test('the first of several faults is answered, in the order that callers rely 
 t.test('a path knows its methods', async (t) => {
   const toy = createToy()
   const cases: [string, string, string][] = [
-    ['PUT', '/things', 'GET, POST'],
-    ['HEAD', '/things/a', 'DELETE, GET, PATCH'],
-    ['OPTIONS', '/things/a', 'DELETE, GET, PATCH'],
-    ['PUT', '/things/search', 'DELETE, GET, PATCH, POST'],
-    ['get', '/things', 'GET, POST'],
+    ['PUT', '/things', 'GET, HEAD, POST'],
+    ['OPTIONS', '/things/a', 'DELETE, GET, HEAD, PATCH'],
+    ['HEAD', '/things/a/links/b', 'POST'],
+    ['PUT', '/things/search', 'DELETE, GET, HEAD, PATCH, POST'],
+    ['get', '/things', 'GET, HEAD, POST'],
     ['POST', '/healthz', 'GET, HEAD'],
   ]
   for (const [method, target, allow] of cases) {

@@ -451,7 +451,7 @@ t.test('a run waits for a child that has answered, rather than for a new one', a
   t.equal(guests.length, 1)
 })
 
-t.test('calls are answered, at most eight at a time, and refused ones carry their problem', async (t) => {
+t.test('calls are answered, at most four at a time, and refused ones carry their problem', async (t) => {
   const { guests, run } = setUp()
   const open: (() => void)[] = []
   const client = (name: string) =>
@@ -469,7 +469,7 @@ t.test('calls are answered, at most eight at a time, and refused ones carry thei
     })
   guests[0]!.say({ kind: 'call', call: 11, name: 'tokenize', args: '["\\ud800"]' })
   await settle()
-  t.equal(open.length, 8, 'an unknown call takes no place')
+  t.equal(open.length, 4, 'an unknown call takes no place')
   for (let done = 0; done < open.length; done++) {
     open[done]!()
     await settle()
@@ -494,7 +494,7 @@ t.test('calls are answered, at most eight at a time, and refused ones carry thei
   await running
 })
 
-t.test('a child that reads no answers is given no more than eight of them to keep', async (t) => {
+t.test('a child that reads no answers is given no more than four of them to keep', async (t) => {
   const { clock, guests, run } = setUp({ limits: { ...DEFAULT_SETTINGS.limits, timeMs: 500 } })
   let served = 0
   const client = async () => {
@@ -507,8 +507,8 @@ t.test('a child that reads no answers is given no more than eight of them to kee
   for (let call = 1; call <= 30; call++)
     guests[0]!.say({ kind: 'call', call, name: 'tokens.list', args: '[]' })
   await settle()
-  t.equal(served, 8)
-  t.equal(guests[0]!.sent.filter(({ kind }) => kind === 'reply').length, 8)
+  t.equal(served, 4)
+  t.equal(guests[0]!.sent.filter(({ kind }) => kind === 'reply').length, 4)
   await clock.turn(500)
   t.match(await running, { outcome: { kind: 'failure', error: { code: 'reactor_timeout' } } })
 })

@@ -1,0 +1,53 @@
+/**
+ * Which server a request is meant for. A page in a browser can have a name of its own lead to this machine; such a
+ * request names that name, and is refused. An address cannot be made to lead elsewhere, so every address is ours.
+ */
+import { isIPv4, isIPv6 } from 'node:net'
+import { CofferError } from '../errors.js'
+import type { Host } from '../operations/perform.js'
+import type { Ask } from './exchange.js'
+
+/** A name or an address in brackets, and a port. */
+const AUTHORITY = /^(\[[^\]]*\]|[^:]*)(?::\d{0,5})?$/
+const OWN_NAME = 'localhost'
+
+/** @throws CofferError `misdirected` for a request that is meant for somebody else; a promise where it has to look. */
+export type HostCheck = (ask: Ask) => Promise<void> | undefined
+
+/** Takes `localhost`, addresses, `names` (in any case) and the name in the vault's setting `public_url`. */
+export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]): HostCheck {
+  const own = new Set([OWN_NAME, ...names].map((name) => name.toLowerCase()))
+  let known: { stamp: number; name: string | undefined } | undefined
+  const findPublicName = async () => {
+    const stamp = store.stamp(['settings'])
+    if (known?.stamp === stamp) return known.name
+    const settings = await store.read((reader) => reader.get('settings', 0, 'vault'))
+    const url = settings?.values?.public_url
+    known = { stamp, name: typeof url === 'string' ? new URL(url).hostname : undefined }
+    return known.name
+  }
+  return (ask) => {
+    const strange = readNames(ask).filter((name) => !isAddress(name) && !own.has(name))
+    if (strange.length === 0) return undefined
+    return findPublicName().then((name) => {
+      if (strange.every((each) => each === name)) return
+      throw new CofferError(
+        'misdirected',
+        'This server does not answer to that name. Whoever runs it can allow it: --allow-host NAME, or the setting public_url.',
+      )
+    })
+  }
+}
+
+/** The names that a request gives its server, in lower case: one before HTTP/1.1 may give none, a whole URL gives another. */
+function readNames({ headers, target }: Ask): string[] {
+  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
+  const given = url === null ? [headers.host] : [headers.host, url[1]]
+  return given
+    .filter((authority) => authority !== undefined)
+    .map((authority) => AUTHORITY.exec(String(authority))?.[1]?.toLowerCase() ?? '')
+}
+
+function isAddress(name: string): boolean {
+  return isIPv4(name) || (name.startsWith('[') && isIPv6(name.slice(1, -1)))
+}

@@ -1,0 +1,155 @@
+import t from 'tap'
+import type { Ask } from '../../src/http/exchange.js'
+import { createHostCheck } from '../../src/http/hosts.js'
+import { createHandler, openTestVault, startServer } from '../../src/index.js'
+import { setSetting } from '../../src/operations/vault-settings.js'
+import { createWorkplace, startProcess } from './process.js'
+import { readAnswers, sendRaw } from './socket.js'
+
+const app = await openTestVault()
+t.teardown(() => app.close())
+
+const OURS = [
+  'localhost',
+  'LocalHost:4010',
+  'localhost:',
+  '127.0.0.1',
+  '127.0.0.1:80',
+  '192.0.2.7:4010',
+  '0.0.0.0',
+  '[::1]',
+  '[::1]:4010',
+  '[2001:DB8::7]:1',
+  '[::ffff:192.0.2.7]',
+  'Vault.Test:4010',
+]
+
+const NOT_OURS = [
+  '',
+  ':4010',
+  'evil.example',
+  'evil.example:4010',
+  'localhost.evil.example',
+  'evil.localhost',
+  'localhost.',
+  '127.0.0.1.nip.example',
+  '127.0.0.1.',
+  '127.1',
+  '127.0.0.01',
+  '2130706433',
+  '0x7f000001',
+  '0177.0.0.1',
+  '::1',
+  '[localhost]',
+  '[127.0.0.1]',
+  '[::1].evil.example',
+  '[::1',
+  'localhost@evil.example',
+  'evil.example@localhost',
+  'localhost:80@evil.example',
+  'localhost:80:80',
+  'localhost:port',
+  'localhost, evil.example',
+  'localhost/evil.example',
+  'localhost evil.example',
+  'vault.test.evil.example',
+  'vault%2etest',
+  'ｌocalhost',
+]
+
+const askOf = (host: string | undefined, target = '/healthz'): Ask => ({
+  method: 'GET',
+  target,
+  headers: host === undefined ? {} : { host },
+  readBody: async () => undefined,
+})
+
+t.test('addresses and given names are ours, whatever their case and port, and nothing else is', async (t) => {
+  const check = createHostCheck(app, ['vault.TEST'])
+  for (const host of OURS) t.equal(check(askOf(host)), undefined, host)
+  for (const host of NOT_OURS)
+    await t.rejects(Promise.resolve(check(askOf(host))), { code: 'misdirected', status: 421 }, host)
+  t.equal(check(askOf(undefined)), undefined, 'before HTTP/1.1 no host need be named')
+})
+
+t.test('a whole URL counts besides the header', async (t) => {
+  const check = createHostCheck(app, [])
+  t.equal(check(askOf('localhost', 'http://127.0.0.1:1/tokens?a=http://evil.example')), undefined)
+  t.equal(check(askOf('localhost', '/http://evil.example')), undefined)
+  for (const [host, url] of [
+    ['localhost', 'http://evil.example/'],
+    ['localhost', 'HTTP://evil.example?x'],
+    ['localhost', 'http://localhost@evil.example/'],
+    ['localhost', 'http:///healthz'],
+    ['evil.example', 'http://localhost/'],
+  ])
+    await t.rejects(Promise.resolve(check(askOf(host, url))), { code: 'misdirected' }, `${host}, ${url}`)
+})
+
+t.test('the name in public_url is ours as long as it is set', async (t) => {
+  const check = createHostCheck(app, [])
+  const verdict = (host: string) =>
+    Promise.resolve(check(askOf(host))).then(
+      () => true,
+      () => false,
+    )
+  t.notOk(await verdict('vault.example'))
+  await setSetting(app.store, 'public_url', 'https://Vault.Example:8443/base')
+  t.ok(await verdict('vault.example'))
+  t.ok(await verdict('VAULT.example:1'))
+  t.notOk(await verdict('other.example'))
+  await setSetting(app.store, 'public_url', undefined)
+  t.notOk(await verdict('vault.example'))
+})
+
+t.test('a server refuses before all else; a handler leaves it to whoever brings the request', async (t) => {
+  const server = await startServer(app, { port: 0, addresses: ['127.0.0.1'], allowHosts: ['vault.test'] })
+  t.teardown(() => server.stop())
+  const send = async (text: string) => readAnswers(await sendRaw(server.port, text, { deadlineMs: 2_000 }))[0]
+  const paths = ['/', '/healthz', '/openapi.json', '/invitations/accept', '/tokens', '/nothing', '/%zz', '*']
+  for (const path of paths)
+    for (const method of ['GET', 'POST', 'BREW'].slice(0, path === '/tokens' ? 2 : 1)) {
+      const answer = await send(
+        `${method} ${path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
+      )
+      t.equal(answer?.status, 421, `${method} ${path}`)
+      t.match(answer?.headers, { 'content-type': /^application\/problem\+json/, 'svc-trace-id': /./ })
+      const problem = JSON.parse(answer?.body ?? '') as object
+      t.match(problem, { type: 'urn:coffer:problem:misdirected', title: 'Misdirected Request', status: 421 })
+    }
+  const cases: [number, string][] = [
+    [200, 'GET /healthz HTTP/1.1\r\nHost: vault.test\r\nConnection: close\r\n\r\n'],
+    [200, 'GET /healthz HTTP/1.0\r\n\r\n'],
+    [421, 'GET /healthz HTTP/1.0\r\nHost: evil.example\r\n\r\n'],
+    [421, 'GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
+    [400, 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    [400, 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n'],
+    [400, 'GET /healthz HTTP/1.0\r\nHost: localhost\r\nhost: evil.example\r\n\r\n'],
+  ]
+  for (const [status, text] of cases) t.equal((await send(text))?.status, status, text)
+  const handle = createHandler(app)
+  t.equal((await handle(new Request('http://anything.example/healthz'))).status, 200)
+})
+
+t.test('coffer serve takes names from its flag, several times, and from its variable', async (t) => {
+  const place = createWorkplace()
+  t.teardown(() => place.remove())
+  const statusOf = async (url: string, host: string) => {
+    const text = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
+    return readAnswers(await sendRaw(Number(new URL(url).port), text))[0]?.status
+  }
+  const flags = ['--ephemeral', '--allow-host', 'one.test', '--allow-host', 'two.test,three.test']
+  const first = await startProcess(place, flags)
+  for (const name of ['one.test', 'two.test', 'three.test', 'localhost'])
+    t.equal(await statusOf(first.announcement.url, name), 200, name)
+  t.equal(await statusOf(first.announcement.url, 'four.test'), 421)
+  first.child.kill('SIGTERM')
+  await first.ended
+  const env = { ...place.env, COFFER_ALLOW_HOST: 'four.test' }
+  const second = await startProcess({ ...place, env }, ['--ephemeral'])
+  t.equal(await statusOf(second.announcement.url, 'four.test'), 200)
+  second.child.kill('SIGTERM')
+  await second.ended
+  const bad = startProcess(place, ['--ephemeral', '--allow-host', 'vault.test:80'])
+  await t.rejects(bad, /--allow-host takes names without a port/)
+})

@@ -1,0 +1,228 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { createAnswerer } from '../../src/http/answerer.js'
+import { type Ask, answerText } from '../../src/http/exchange.js'
+import { Load, Share } from '../../src/http/load.js'
+import { SERVER_LIMITS, startServer } from '../../src/http/server.js'
+import { completeService } from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { openTestVault, permissionsOf, type TestVault } from '../operations/vault.js'
+import { readAnswers, sendRaw, spellRequest } from './socket.js'
+
+const MIB = 1024 * 1024
+
+function shareOf(load: Load, holder: string): Share {
+  const share = new Share(load)
+  share.belongsTo(holder)
+  return share
+}
+
+/** The key of an application that sees every token in the clear. */
+async function createRevealing({ createApplication }: TestVault): Promise<string> {
+  const rule = {
+    priority: 1,
+    container: '/',
+    transform: 'reveal' as const,
+    permissions: permissionsOf('private'),
+  }
+  return (await createApplication('private', { rules: [rule] })).key
+}
+
+t.test(
+  'all together hold no more than there is room for, one application less, and small ones more',
+  async (t) => {
+    const load = new Load()
+    const [a, b] = [shareOf(load, 'a'), shareOf(load, 'b')]
+    a.reserve(100 * MIB)
+    t.throws(() => shareOf(load, 'a').reserve(10 * MIB), { code: 'unavailable', status: 503 }, 'two thirds')
+    b.reserve(60 * MIB)
+    t.throws(() => shareOf(load, 'c').reserve(MIB), { code: 'unavailable' }, 'all of it')
+    const small = Array.from({ length: 160 * 16 + 1 }, () => shareOf(load, 'c'))
+    const refused = small.filter((share) => {
+      try {
+        share.reserve(64 * 1024)
+        return false
+      } catch {
+        return true
+      }
+    })
+    t.equal(refused.length, 1, 'as much again for what is small, and then nothing')
+    for (const share of small) share.end()
+    b.reserve(10 * MIB)
+    shareOf(load, 'c').reserve(50 * MIB)
+    t.throws(() => b.reserve(11 * MIB), { code: 'unavailable' }, 'what was given back is gone')
+    b.end()
+    shareOf(load, 'd').reserve(10 * MIB)
+  },
+)
+
+t.test('who is alone may hold more, and what is there already is only counted', async (t) => {
+  const load = new Load()
+  const alone = shareOf(load, 'a')
+  alone.take(MIB)
+  alone.reserve(300 * MIB)
+  t.throws(() => shareOf(load, 'b').reserve(MIB), { code: 'unavailable' })
+  alone.end()
+  const settled = shareOf(load, 'b')
+  settled.settle(200 * MIB)
+  t.throws(() => shareOf(load, 'c').take(MIB), { code: 'unavailable' })
+  const wide = new Load(256 * MIB)
+  shareOf(wide, 'a').take(256 * MIB)
+  shareOf(wide, 'b').take(256 * MIB)
+})
+
+t.test('what there is no room for is 503, writes nothing and notes nothing', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const key = await createRevealing(vault)
+  await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(200_000) })
+  const answerer = createAnswerer(completeService({ host: vault.app, registry, authenticate, version: '0' }))
+  const countOf = async (name: string) =>
+    ((await vault.ask(name, { size: 1 })) as { pagination: { total_items: number } }).pagination.total_items
+  const load = new Load()
+  const ask = (method: string, target: string, body?: object) => {
+    const share = new Share(load)
+    const bytes = Buffer.from(JSON.stringify(body ?? {}))
+    const readBody: Ask['readBody'] = async () => {
+      share.take(bytes.length)
+      return bytes
+    }
+    return answerer({ method, target, headers: { 'svc-api-key': key }, share, readBody })
+  }
+  const logs = await countOf('log list')
+  const full = shareOf(load, 'somebody')
+  full.settle(160 * MIB)
+  const large = { type: 'token', data: 'y'.repeat(200_000), mask: '{{ data }}' }
+  for (const [method, target, body] of [
+    ['GET', '/tokens/large'],
+    ['HEAD', '/tokens/large'],
+    ['GET', '/tokens'],
+    ['POST', '/tokens/search', {}],
+    ['POST', '/tokens', large],
+  ] as const) {
+    const answer = await ask(method, target, body)
+    t.equal(answer.status, 503, `${method} ${target}`)
+    t.equal(answer.headers['retry-after'], '1')
+  }
+  t.equal(await countOf('log list'), logs, 'nothing was noted')
+  t.equal((await ask('GET', '/tokens?type=card')).status, 200, 'what is small is answered')
+  full.end()
+  t.equal((await ask('HEAD', '/tokens/large')).status, 200)
+  t.equal(await countOf('log list'), logs + 1)
+})
+
+t.test('a client that takes nothing is dropped; one that takes it slowly gets all of it', async (t) => {
+  const large = 'x'.repeat(24 * MIB)
+  const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
+  const server = await startServer({
+    answerer: async () => answerText(200, 'text/plain', large),
+    addresses: ['127.0.0.1'],
+    port: 0,
+    limits,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+  })
+  t.teardown(() => server.stop())
+  const open = () => {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(spellRequest('GET /', { Connection: 'close' }))
+    return socket
+  }
+  const idle = open()
+  const slow = open()
+  const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
+  const [idleClosed, slowClosed] = [closed(idle), closed(slow)]
+  let length = 0
+  slow.on('data', (chunk: Buffer) => {
+    length += chunk.length
+  })
+  for (let count = 0; count < 12; count++) {
+    slow.pause()
+    await wait(100)
+    slow.resume()
+    await wait(3)
+  }
+  slow.resume()
+  await slowClosed
+  t.ok(length > large.length, 'slowly, but whole')
+  let taken = 0
+  idle.on('data', (chunk: Buffer) => {
+    taken += chunk.length
+  })
+  await wait(2 * limits.stallMs)
+  idle.resume()
+  await idleClosed
+  t.ok(taken < large.length, `dropped after ${taken} bytes that the system had taken`)
+})
+
+t.test('requests that come together are worked on one after another', async (t) => {
+  let under = 0
+  let most = 0
+  const server = await startServer({
+    answerer: async ({ target }) => {
+      most = Math.max(most, ++under)
+      await wait(2)
+      under--
+      return answerText(200, 'text/plain', target)
+    },
+    addresses: ['127.0.0.1'],
+    port: 0,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+  })
+  t.teardown(() => server.stop())
+  const targets = Array.from({ length: 50 }, (_, at) => `/${at}`)
+  const all = await sendRaw(server.port, targets.map((each) => spellRequest(`GET ${each}`)).join(''), {
+    halfClose: true,
+  })
+  t.same(
+    readAnswers(all).map(({ body }) => body),
+    targets,
+  )
+  t.equal(most, 1)
+})
+
+t.test('HEAD is answered like GET, without a body', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const key = await createRevealing(vault)
+  await vault.ask('token create', { id: 'small', type: 'token', data: 'a' })
+  await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(300_000) })
+  const service = completeService({ host: vault.app, registry, authenticate, version: '0' })
+  const server = await startServer({
+    answerer: createAnswerer(service),
+    addresses: ['127.0.0.1'],
+    port: 0,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+  })
+  t.teardown(() => server.stop())
+  const headers = { 'SVC-API-KEY': key, 'Svc-Trace-Id': 'mine', Connection: 'close' }
+  for (const target of [
+    '/tokens/small',
+    '/tokens/large',
+    '/tokens',
+    '/tokens/none',
+    '/tokens?size=0',
+    '/',
+    '/logs',
+  ]) {
+    const [get] = readAnswers(await sendRaw(server.port, spellRequest(`GET ${target}`, headers)))
+    const head = await sendRaw(server.port, spellRequest(`HEAD ${target}`, headers))
+    t.ok(head.endsWith('\r\n\r\n') && head.indexOf('\r\n\r\n') === head.length - 4, `${target}: no body`)
+    const fields = (text: string) => text.split('\r\n').filter((line) => !/^(date: |HTTP)/i.test(line))
+    const whole = await sendRaw(server.port, spellRequest(`GET ${target}`, headers))
+    t.same(fields(head), fields(whole.slice(0, whole.indexOf('\r\n\r\n') + 4)), `${target}: the same headers`)
+    t.match(head, `HTTP/1.1 ${get?.status} `)
+    t.equal(Buffer.byteLength(get?.body ?? ''), Number(get?.headers['content-length']))
+  }
+  const reads = (await vault.ask('log list', { entity_id: 'small', size: 100 })) as {
+    data: { operation: string }[]
+  }
+  // Two GETs and a HEAD of it, and the same of the list that it is on.
+  t.equal(reads.data.filter(({ operation }) => operation === 'read').length, 6)
+})

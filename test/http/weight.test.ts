@@ -1,0 +1,90 @@
+import t from 'tap'
+import { request } from './process.js'
+import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
+
+/** Before answers were bounded it took many times as long, and clients that do not read ended the process. */
+const MOST_HEALTH_MS = 1_500
+const MOST_MB = 600
+const TOKENS = 20
+
+t.setTimeout(120_000)
+const heavy = await startHeavy(TOKENS)
+const { server, key } = heavy
+const { announcement } = server
+t.teardown(() => heavy.stop())
+
+async function countLogs(): Promise<number> {
+  const manager = announcement.applications.management!.key
+  return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
+}
+
+t.test('a page that is too large is refused by name, and notes nothing', async (t) => {
+  const before = await countLogs()
+  const asked = await request(announcement, key, 'GET /tokens?size=100')
+  t.equal(asked.status, 400)
+  t.same(asked.json.errors, { 'query.size': ['ask for a smaller size; this page is larger than 16 MiB'] })
+  const searched = await request(announcement, key, 'POST /tokens/search', { size: 100 })
+  t.same(Object.keys(searched.json.errors), ['size'])
+  t.equal(await countLogs(), before)
+  const masked = await request(announcement, heavy.maskedKey, 'GET /tokens?size=100')
+  t.equal(masked.json.data.length, TOKENS, 'what is small when it is masked is no large page')
+  t.equal(await countLogs(), before + TOKENS)
+})
+
+t.test('twenty pages at once keep nobody from an answer', async (t) => {
+  for (const size of [100, 16]) {
+    const before = await countLogs()
+    const work = () => askAtOnce(announcement, repeat(`GET /tokens?size=${size}`, 20), key)
+    const { statuses, worstHealthMs, peakMB } = await weigh(heavy, work)
+    const { 200: answered = 0, 400: refused = 0, 503: postponed = 0 } = statuses
+    t.equal(answered + refused + postponed, 20, JSON.stringify(statuses))
+    if (size === 100) t.equal(answered, 0)
+    else t.ok(answered > 0 && refused === 0, 'as many as there is room for')
+    t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
+    t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+    t.equal(await countLogs(), before + answered * size, 'only what was answered was noted')
+  }
+})
+
+t.test('a reactor whose client asks for many pages at once keeps nobody from an answer', async (t) => {
+  const manager = announcement.applications.management!.key
+  const make = async (line: string, body: object) =>
+    (await request(announcement, manager, line, body)).json.id
+  const code = `module.exports = async ({ svc }) => {
+    const list = (size) => svc.tokens.list({ size }).then(({ data }) => data.length, (error) => error.status)
+    const sizes = [100, 100, 100, 100, 100, 100, 100, 100, 4, 4, 4, 4, 4, 4, 4, 4]
+    return { raw: await Promise.all(sizes.map(list)) }
+  }`
+  const formula = await make('POST /reactor-formulas', { name: 'lists', type: 'private', code })
+  const application = { id: announcement.applications.private!.id }
+  const reactor = await make('POST /reactors', { name: 'lists', formula: { id: formula }, application })
+  const before = await countLogs()
+  let raw: unknown
+  const { worstHealthMs, peakMB } = await weigh(heavy, async () => {
+    const { json } = await request(announcement, key, `POST /reactors/${reactor}/react`, { args: {} })
+    raw = json.raw
+    return {}
+  })
+  t.same(raw, [...Array(8).fill(400), ...Array(8).fill(4)])
+  t.equal(await countLogs(), before + 8 * 4 + 1)
+  t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
+  t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+})
+
+t.test('clients that do not read cost no more than there is room for', async (t) => {
+  const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
+  const { worstHealthMs, peakMB } = await weigh(heavy, async () => {
+    for (let looks = 0; looks < 400; looks++) {
+      const { status, headers } = await request(announcement, key, 'GET /tokens?size=16')
+      if (status === 503) return { [`retry after ${headers.get('retry-after')}`]: 1 }
+    }
+    return {}
+  })
+  const late = await request(announcement, key, 'GET /tokens?size=16')
+  t.same([late.status, late.headers.get('retry-after')], [503, '1'])
+  t.match(late.json, { type: 'urn:coffer:problem:unavailable' })
+  t.equal((await request(announcement, key, `GET /tokens/${heavy.ids[0]}`)).status, 200, 'what fits goes on')
+  for (const socket of sockets) socket.destroy()
+  t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
+  t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+})

@@ -1,0 +1,182 @@
+import t from 'tap'
+import type { LogRecord } from '../../src/domain/records.js'
+import type { CofferError } from '../../src/errors.js'
+import { authenticate } from '../../src/operations/authenticate.js'
+import { perform } from '../../src/operations/perform.js'
+import { ANYBODY, JsonText, type Recipient } from '../../src/operations/recipient.js'
+import { openTestVault, permissionsOf, requireOperation } from './vault.js'
+
+const MIB = 1024 * 1024
+const TOKENS = 18
+/** The rules of all, with numbers for which little has to be made. */
+const SMALL: Recipient = { ...ANYBODY, mostBytes: MIB }
+
+const vault = await openTestVault()
+const { app, createApplication } = vault
+t.teardown(() => app.close())
+
+async function askFor(recipient: Recipient, name: string, input: object, key?: string): Promise<unknown> {
+  const caller = key === undefined ? await app.owner({ reveal: true }) : await authenticate(app, key)
+  return (await perform(app, caller, requireOperation(name), { ...input }, 'trace', {}, recipient)).result
+}
+const ask = (name: string, input: object) => askFor(SMALL, name, input)
+const askAs = (key: string, name: string, input: object) => askFor(SMALL, name, input, key)
+
+const masked = await createApplication('private', { permissions: ['token:read', 'token:search'] })
+const management = await createApplication('management', { permissions: permissionsOf('management') })
+const data = '漢'.repeat(MIB / 16 / 3)
+for (let count = 1; count <= TOKENS; count++)
+  await ask('token create', { id: `large-${count}`, type: 'token', data, metadata: { large: 'yes' } })
+await ask('token create', { id: 'parent', type: 'token', data: 1 })
+for (let count = 1; count <= TOKENS; count++)
+  await ask('token link', { parent_id: 'parent', child_id: `large-${count}` })
+
+interface List {
+  pagination: { total_items: number; page_number: number }
+  data: { id: string; data?: unknown }[]
+}
+
+async function countLogs(): Promise<number> {
+  return ((await ask('log list', { size: 1 })) as List).pagination.total_items
+}
+
+async function refusal(work: Promise<unknown>): Promise<CofferError> {
+  try {
+    await work
+  } catch (error) {
+    return error as CofferError
+  }
+  throw new Error('it was answered')
+}
+
+const LARGE_LISTS: [string, Record<string, unknown>][] = [
+  ['token list', { metadata: { large: 'yes' } }],
+  ['token search', { query: 'metadata.large:yes' }],
+  ['token children', { parent_id: 'parent' }],
+]
+
+t.test('a page of any list may have 16 MiB', async (t) => {
+  const large = '漢'.repeat(MIB / 3)
+  const metadata = { huge: 'yes' }
+  for (let count = 0; count < 17; count++) await ask('token create', { type: 'token', data: large, metadata })
+  const error = await refusal(vault.ask('token list', { metadata, size: 17 }))
+  t.same(error.errors, { size: ['ask for a smaller size; this page is larger than 16 MiB'] })
+  const { data: items } = (await vault.ask('token list', { metadata, size: 15 })) as List
+  t.equal(items.length, 15)
+  for (const { id } of items) await ask('token delete', { id })
+  for (const { id } of ((await vault.ask('token list', { metadata })) as List).data)
+    await ask('token delete', { id })
+})
+
+t.test(
+  'a page beyond its limit in UTF-8 is refused and leaves no note; a smaller one is answered',
+  async (t) => {
+    for (const [name, input] of LARGE_LISTS) {
+      const before = await countLogs()
+      const { code, status, errors } = await refusal(ask(name, { ...input, size: TOKENS }))
+      t.same([code, status], ['validation', 400], name)
+      t.same(errors, { size: ['ask for a smaller size; this page is larger than 1 MiB'] })
+      t.equal(await countLogs(), before, 'what was refused was not read')
+      const list = (await ask(name, { ...input, size: 15 })) as List
+      t.equal(list.pagination.total_items, TOKENS)
+      t.equal(list.data.length, 15)
+      t.equal(list.data[0]?.data, data)
+      t.equal(await countLogs(), before + 15, 'each of these was')
+    }
+  },
+)
+
+t.test('what counts is what is answered, not what is kept', async (t) => {
+  const before = await countLogs()
+  const list = (await askAs(masked.key, 'token list', { size: 100 })) as List
+  t.equal(list.data.length, TOKENS + 1)
+  t.ok(new JsonText(list).bytes < 10_000)
+  t.equal(await countLogs(), before + TOKENS + 1)
+  const search = (await askAs(masked.key, 'token search', { query: 'type:token', size: 100 })) as List
+  t.equal(search.data.length, TOKENS + 1)
+})
+
+t.test('a page of one is answered, whatever its size', async (t) => {
+  await ask('token create', { id: 'huge', type: 'token', data: 'x'.repeat(2 * MIB) })
+  for (const input of [{ size: 1 }, { id: ['huge'], size: 100 }]) {
+    const list = (await ask('token list', input)) as List
+    t.equal(String(list.data[0]?.data).length, 2 * MIB)
+  }
+  t.match(await refusal(ask('token list', { size: 2 })), { errors: { size: [/^ask for a smaller size/] } })
+  t.equal(((await ask('token get', { id: 'huge' })) as { id: string }).id, 'huge')
+  await ask('token delete', { id: 'huge' })
+})
+
+t.test('what is removed while a large page is read is not on it, and nothing fails', async (t) => {
+  const listing = askAs(masked.key, 'token list', { size: 100 }) as Promise<List>
+  const removing = ask('token delete', { id: 'large-1' })
+  await removing
+  const { data: items, pagination } = await listing
+  t.equal(pagination.total_items, TOKENS + 1, 'the number is that of the moment when it was asked')
+  t.ok([TOKENS, TOKENS + 1].includes(items.length))
+  t.equal(items[0]?.id, 'parent')
+  const again = (await askAs(masked.key, 'token list', { size: 100 })) as List
+  t.same([again.data.length, again.pagination.total_items], [TOKENS, TOKENS])
+})
+
+t.test('other works go on between the records of a large page', async (t) => {
+  const order: string[] = []
+  const listing = ask('token list', { metadata: { large: 'yes' }, size: 15 }).then(() => order.push('page'))
+  const turns = setInterval(() => order.push('turn'), 0)
+  for (let count = 0; count < 2; count++) {
+    await ask('token get', { id: 'parent' })
+    order.push('small')
+  }
+  await listing
+  clearInterval(turns)
+  t.ok(order.lastIndexOf('small') < order.indexOf('page'), 'smaller works')
+  t.ok(order.filter((each) => each === 'turn').length >= 2, 'and whoever needs no vault')
+})
+
+t.test('lists of code, of what runs it, and of the log are refused as well', async (t) => {
+  const code = `module.exports = async () => ({}) //${'x'.repeat(255 * 1024)}`
+  const made = (count: number) => ({ name: `formula ${count % 2}`, type: 'private', code })
+  let formula = { id: '' }
+  for (let count = 0; count < 10; count++)
+    formula = (await ask('formula create', made(count))) as { id: string }
+  for (let count = 0; count < 10; count++)
+    await ask('reactor create', { name: `reactor ${count % 2}`, formula: { id: formula.id } })
+  for (const name of ['formula list', 'reactor list']) {
+    t.match(
+      await refusal(askAs(management.key, name, { size: 100 })),
+      { status: 400, errors: { size: [] } },
+      name,
+    )
+    const list = (await askAs(management.key, name, { size: 3 })) as List
+    t.same([list.data.length, list.pagination.total_items], [3, 10], name)
+    const some = (await askAs(management.key, name, { name: '*1', size: 3 })) as List
+    t.same([some.data.length, some.pagination.total_items], [3, 5], `${name}, by name`)
+  }
+  const tenant = await app.tenant()
+  const record: LogRecord = {
+    tenant_id: tenant.id,
+    actor_id: management.id,
+    actor_type: 'application',
+    entity_type: 'token',
+    entity_id: '𝒳'.repeat(400),
+    operation: 'read',
+    message: 'Token retrieved',
+    created_at: '2030-01-15T12:00:00.000+00:00',
+    trace_id: 'trace',
+  }
+  await app.store.write(async (writer) => {
+    for (let count = 0; count < 1_000; count++) await writer.log(tenant.number, record)
+  })
+  t.match(await refusal(ask('log list', { size: 10_000 })), { errors: { size: [/^ask for a smaller size/] } })
+  t.equal(((await ask('log list', { size: 500 })) as List).data.length, 500)
+})
+
+t.test('any page may be asked for; past the end there is nothing, and the totals are true', async (t) => {
+  for (const page of [10 ** 15, 2 ** 53, 1e21, Number.MAX_VALUE])
+    for (const name of ['token list', 'formula list', 'log list', 'app list', 'invite list', 'member list']) {
+      const list = (await ask(name, { page, size: 2 })) as List
+      t.same(list.data, [], `${name}, page ${page}`)
+      t.equal(list.pagination.page_number, page)
+      t.equal(list.pagination.total_items, ((await ask(name, { size: 1 })) as List).pagination.total_items)
+    }
+})
