@@ -348,7 +348,7 @@ const escaping = rows(
 
 /** A decoder of Node's kept its native handle in a property: its constructor, called without a receiver, gave the global. */
 const handleOf = (label: string, options: string) =>
-  `const d = new TextDecoder('${label}', ${options}); d.decode(new Uint8Array([0xd8, 0]), { stream: true }); return Reflect.ownKeys(d).map((key) => d[key].constructor().process.version)[0]`
+  `const d = new TextDecoder('${label}', ${options}); d.decode(new Uint8Array([0xd8, 0]), { stream: true }); return Reflect.ownKeys(d).map((key) => { const C = d[key]?.constructor; try { return C().process.version } catch {} }).find(Boolean)`
 
 /** Gives back what a hostile argument was called with, or by, other than itself. */
 const spy =
@@ -407,7 +407,7 @@ const reaching = rows(
     'the handle of a key':
       'const k = require("crypto").createSecretKey(Buffer.from("k")); return Reflect.ownKeys(k).find((key) => typeof key === "symbol" || key === "handle")',
     'the handle of a web key':
-      'const k = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-CBC", true, ["encrypt"]); return Reflect.ownKeys(k).find((key) => typeof key === "symbol")',
+      'const k = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-CBC", true, ["encrypt"]); return Reflect.ownKeys(k).find((key) => typeof key === "symbol" && key !== Symbol.toStringTag)',
     'a function through an answer':
       'return await req.svc.tokens.create({ toJSON: () => ({ get: () => 1 }) })',
     'a method of the client without its receiver':
