@@ -76,7 +76,9 @@ export async function openCommandDoor(
     ask: async ({ operation, input, key, reveal }) => {
       const definition = findOperation(operation)
       const { words, stdin } = spell(definition, input)
-      const flags = [...(reveal && definition.columns.includes('data') ? ['--reveal'] : []), '--yes']
+      // Offered where something is read; what was just written is masked, whoever asks.
+      const mayReveal = definition.columns.includes('data') && definition.log?.operation === 'read'
+      const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes']
       const outcome = await run([...words, ...flags], stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)
     },
