@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
@@ -74,16 +75,17 @@ t.test('a reactor whose client asks for many pages at once keeps nobody from an 
 t.test('clients that do not read cost no more than there is room for', async (t) => {
   const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
   const { worstHealthMs, peakMB } = await weigh(heavy, async () => {
-    for (let looks = 0; looks < 400; looks++) {
-      const { status, headers } = await request(announcement, key, 'GET /tokens?size=16')
-      if (status === 503) return { [`retry after ${headers.get('retry-after')}`]: 1 }
-    }
+    await wait(2_000)
     return {}
   })
-  const late = await request(announcement, key, 'GET /tokens?size=16')
-  t.same([late.status, late.headers.get('retry-after')], [503, '1'])
-  t.match(late.json, { type: 'urn:coffer:problem:unavailable' })
-  t.equal((await request(announcement, key, `GET /tokens/${heavy.ids[0]}`)).status, 200, 'what fits goes on')
+  // There may be room for one more, but not for all of these.
+  const late = await Promise.all(
+    repeat('GET /tokens?size=16', 3).map((line) => request(announcement, key, line)),
+  )
+  const postponed = late.find(({ status }) => status === 503)
+  t.equal(postponed?.headers.get('retry-after'), '1')
+  t.match(postponed?.json, { type: 'urn:coffer:problem:unavailable' })
+  t.equal((await request(announcement, key, 'GET /permissions')).status, 200, 'what is small goes on')
   for (const socket of sockets) socket.destroy()
   t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
   t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
