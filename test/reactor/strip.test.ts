@@ -59,7 +59,9 @@ t.test('behind the first wall there is a second: no power is left in the process
     file,
     program.replace(start, () => JSON.stringify(PROBE).slice(1, -1)),
   )
-  const { stderr, stdout, status } = spawnSync(process.execPath, ['--no-warnings', file], {
+  // A tool that watches our children puts options for Node into their environment, which `env` takes away.
+  const words = ['-i', process.execPath, '--no-warnings', file]
+  const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, {
     input: '',
     encoding: 'utf8',
   })
