@@ -5,7 +5,7 @@
 import { CofferError } from '../errors.js'
 
 /** Bodies and answers of all requests under way, in bytes. */
-const MOST_BYTES = 128 * 1024 * 1024
+const MOST_BYTES = 96 * 1024 * 1024
 /** The part of it that one application may hold. */
 const MOST_OF_ONE = 2 / 3
 /** A request that holds no more than this has as much room again, which the larger ones cannot take from it. */

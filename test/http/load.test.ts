@@ -35,11 +35,11 @@ t.test(
   async (t) => {
     const load = new Load()
     const [a, b] = [shareOf(load, 'a'), shareOf(load, 'b')]
-    a.reserve(80 * MIB)
+    a.reserve(60 * MIB)
     t.throws(() => shareOf(load, 'a').reserve(10 * MIB), { code: 'unavailable', status: 503 }, 'two thirds')
-    b.reserve(48 * MIB)
+    b.reserve(36 * MIB)
     t.throws(() => shareOf(load, 'c').reserve(MIB), { code: 'unavailable' }, 'all of it')
-    const small = Array.from({ length: 128 * 16 + 1 }, () => shareOf(load, 'c'))
+    const small = Array.from({ length: 96 * 16 + 1 }, () => shareOf(load, 'c'))
     const refused = small.filter((share) => {
       try {
         share.reserve(64 * 1024)
@@ -51,7 +51,7 @@ t.test(
     t.equal(refused.length, 1, 'as much again for what is small, and then nothing')
     for (const share of small) share.end()
     b.reserve(10 * MIB)
-    shareOf(load, 'c').reserve(38 * MIB)
+    shareOf(load, 'c').reserve(26 * MIB)
     t.throws(() => b.reserve(11 * MIB), { code: 'unavailable' }, 'what was given back is gone')
     b.end()
     shareOf(load, 'd').reserve(10 * MIB)
