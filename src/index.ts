@@ -2,21 +2,22 @@
  * The library: a vault in this process, and the server over it, for tests that embed either. A handler answers a
  * `Request` with a `Response` and needs no port.
  */
-import type { App } from './app.js'
+
+import { authenticate } from './framework/authenticate.js'
 import { createHandler as createAnswer } from './http/handle.js'
 import type { RunningServer } from './http/server.js'
 import { completeService, type ServiceOptions, type SocketOptions, serveHttp } from './http/start.js'
-import { openEphemeral } from './opening.js'
 import { registry } from './operations/all.js'
-import { authenticate } from './operations/authenticate.js'
+import type { App } from './vault/app.js'
+import { openEphemeral } from './vault/open.js'
 import { VERSION } from './version.js'
 
-export type { App } from './app.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
 export type { RunningServer } from './http/server.js'
 export type { SocketOptions } from './http/start.js'
-export { createVault, type Opener, openEphemeral, openVault, type Place } from './opening.js'
 export { registry } from './operations/all.js'
+export type { App } from './vault/app.js'
+export { createVault, type Opener, openEphemeral, openVault, type Place } from './vault/open.js'
 
 /** What may be said of a service; the vault and the operations are those of the product. */
 export type HandlerOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>

@@ -9,47 +9,17 @@ const source = join(root, 'src')
 /** Which rooms each room may look into, besides itself; `errors.ts` is open to all. Ports are single files. */
 const ARROWS: Record<string, string[]> = {
   domain: [],
-  store: ['domain'],
-  crypto: ['store/store.ts'],
-  operations: ['domain', 'store/store.ts'],
-  http: ['operations', 'domain', 'config.ts'],
-  reactor: ['operations', 'domain', 'store/store.ts'],
-  mail: ['operations', 'domain', 'store/store.ts'],
-  'app.ts': [
-    'upkeep.ts',
-    'vault.ts',
-    'vault-commands.ts',
-    'crypto',
-    'store',
-    'reactor',
-    'mail',
-    'operations',
-    'domain',
-    'validate.ts',
-  ],
-  'opening.ts': ['app.ts', 'vault.ts', 'crypto', 'store', 'domain'],
-  'upkeep.ts': ['crypto', 'store'],
-  'keeping.ts': ['app.ts', 'opening.ts', 'upkeep.ts', 'vault.ts', 'crypto', 'store', 'domain'],
-  'key-slots.ts': ['opening.ts', 'crypto', 'store', 'domain'],
-  cli: [
-    'app.ts',
-    'opening.ts',
-    'keeping.ts',
-    'key-slots.ts',
-    'vault.ts',
-    'http',
-    'operations',
-    'domain',
-    'config.ts',
-    'version.ts',
-  ],
-  'index.ts': ['app.ts', 'opening.ts', 'version.ts', 'http', 'operations', 'domain'],
-  'build.ts': ['operations', 'ajv-options.ts'],
-  'vault.ts': ['operations', 'store/handover.ts'],
-  'vault-commands.ts': ['app.ts', 'store', 'operations', 'domain'],
-  'validate.ts': ['domain', 'validators.js'],
-  'validators.d.ts': [],
-  'ajv-options.ts': [],
+  crypto: [],
+  storage: ['domain', 'crypto/ports.ts'],
+  framework: ['domain', 'storage/store.ts', 'crypto/ports.ts'],
+  operations: ['framework', 'domain', 'storage/store.ts', 'crypto/ports.ts'],
+  ipc: ['storage/files.ts', 'storage/bytes.ts', 'crypto/ports.ts'],
+  http: ['framework', 'operations', 'domain', 'config.ts'],
+  reactor: ['framework', 'domain', 'ipc'],
+  mail: ['framework', 'operations', 'domain', 'storage/store.ts'],
+  vault: ['ipc', 'crypto', 'storage', 'reactor', 'mail', 'operations', 'framework', 'domain'],
+  cli: ['vault', 'http', 'operations', 'framework', 'domain', 'config.ts', 'version.ts'],
+  'index.ts': ['vault', 'http', 'operations', 'framework', 'domain', 'version.ts'],
   'config.ts': [],
   'version.ts': [],
   'errors.ts': [],
@@ -57,22 +27,24 @@ const ARROWS: Record<string, string[]> = {
 
 /** Each package has one door. */
 const DOORS: Record<string, string[]> = {
-  commander: ['cli/program.ts', 'cli/options.ts'],
-  inquirer: ['cli/prompt.ts'],
-  chalk: ['cli/output.ts'],
-  'cli-table3': ['cli/output.ts'],
-  lowdb: ['store/vault-file.ts'],
+  commander: ['cli/program.ts', 'cli/input/options.ts'],
+  inquirer: ['cli/input/prompt.ts'],
+  chalk: ['cli/output/output.ts'],
+  'cli-table3': ['cli/output/output.ts'],
+  lowdb: ['storage/vault-file.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
   '@noble/ciphers': ['crypto/native.ts'],
   '@noble/hashes': ['crypto/native.ts'],
-  ajv: ['validate.ts', 'build.ts', 'validators.d.ts'],
-  'ajv-formats': ['build.ts'],
-  esbuild: ['build.ts'],
-  liquidjs: ['domain/expression.ts', 'domain/expression-syntax.ts', 'domain/standard-filters.ts'],
-  'json-p3': ['domain/json-path.ts'],
+  ajv: ['framework/validate.ts', 'framework/validators.d.ts'],
+  liquidjs: [
+    'domain/expression/expression.ts',
+    'domain/expression/expression-syntax.ts',
+    'domain/expression/standard-filters.ts',
+  ],
+  'json-p3': ['domain/expression/json-path.ts'],
   nodemailer: ['mail/smtp.ts'],
-  acorn: ['reactor/source.ts', 'reactor/usage.ts'],
-  ses: ['reactor/realm.ts'],
+  acorn: ['reactor/guest/source.ts', 'reactor/guest/usage.ts'],
+  ses: ['reactor/guest/realm.ts'],
 }
 
 interface Import {
@@ -130,10 +102,10 @@ t.test('each package is imported at its door and nowhere else', async (t) => {
 
 t.test('the pure rooms import no effect', async (t) => {
   for (const { file, target } of imports.filter(({ target }) => target.startsWith('node:'))) {
-    t.notOk(['domain', 'operations'].includes(roomOf(file)), `${file} imports ${target}`)
+    t.notOk(['domain', 'framework', 'operations'].includes(roomOf(file)), `${file} imports ${target}`)
   }
   const effects = /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval)\b|\bconsole\.[a-z]/
-  for (const file of files.filter((name) => ['domain', 'operations'].includes(roomOf(name)))) {
+  for (const file of files.filter((name) => ['domain', 'framework', 'operations'].includes(roomOf(name)))) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
     t.notMatch(code, effects, `${file} reads no clock, draws no randomness and prints nothing`)
   }
@@ -144,14 +116,18 @@ t.test('the global process is named in bin alone', async (t) => {
   const global = /from 'node:process'|globalThis\.process|\bprocess\.[a-z]/
   for (const file of files) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
-    // The build never runs in the product. The guest is a program of its own; to start it one has to know which Node this is.
-    const isExcepted = ['build.ts', 'reactor/guest.ts', 'reactor/this-node.ts'].includes(file)
+    // The guest is a program of its own; to start it one has to know which Node this is.
+    const isExcepted = ['reactor/guest/guest.ts', 'reactor/this-node.ts'].includes(file)
     if (!code.includes('ProcessLike') && !isExcepted) t.notMatch(code, global, file)
   }
 })
 
 t.test('no file grows beyond what one can read at once, tables aside', async (t) => {
-  const tables = ['domain/token-types.ts', 'domain/filters.ts', 'domain/standard-filters.ts']
+  const tables = [
+    'domain/token/token-types.ts',
+    'domain/expression/filters.ts',
+    'domain/expression/standard-filters.ts',
+  ]
   for (const file of files.filter((name) => !tables.includes(name))) {
     const lines = readFileSync(join(source, file), 'utf8').split('\n').length
     t.ok(lines <= 350, `${file} has ${lines} lines`)

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
-import { createExpressions } from '../src/domain/expression.js'
-import { prepareToken } from '../src/domain/token.js'
-import { TOKEN_TYPE_NAMES } from '../src/domain/token-types.js'
+import { createExpressions } from '../src/domain/expression/expression.js'
+import { prepareToken } from '../src/domain/token/token.js'
+import { TOKEN_TYPE_NAMES } from '../src/domain/token/token-types.js'
 
 const directory = new URL('../../fixtures/', import.meta.url)
 const readText = (name: string) => readFile(new URL(name, directory), 'utf8')

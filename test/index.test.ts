@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { perform } from '../src/framework/perform.js'
 import { createHandler, createVault, openTestVault, openVault, startServer } from '../src/index.js'
-import { createApplication } from '../src/operations/application.js'
-import { perform } from '../src/operations/perform.js'
+import { createApplication } from '../src/operations/application/application.js'
 
 async function openWithKey() {
   const app = await openTestVault()

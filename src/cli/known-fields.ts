@@ -1,7 +1,7 @@
 /** Which fields the answer of an operation may have, so that a name that is none is refused before anything is done. */
 import { CofferError } from '../errors.js'
 import { COMPONENTS, type JsonSchema, resultOf } from '../http/shapes.js'
-import { describeUnknown } from './fields.js'
+import { describeUnknown } from './output/fields.js'
 
 /** @throws CofferError `usage` for a field that no answer of `route` has, naming those that there are */
 export function requireFields(route: string, fields: readonly string[]): void {

@@ -4,12 +4,12 @@ import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
-import type { Vault } from '../vault.js'
+import type { Vault } from '../vault/vault.js'
 import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
-import type { Desk, ProcessLike } from './desk.js'
-import { createInput } from './input.js'
-import { detectTerminal, type OutputStream, type Terminal, write } from './terminal.js'
+import type { Desk, ProcessLike } from './context.js'
+import { createInput } from './input/input.js'
+import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
@@ -57,7 +57,7 @@ async function runLine(
     await write(stdout, parsed.text)
     return
   }
-  const { applyProfile } = await import('./profile.js')
+  const { applyProfile } = await import('./commands/profile.js')
   settled.env = await applyProfile(parsed.flags, process.env)
   const { env } = settled
   const config = readConfig(parsed.flags, env)
@@ -91,11 +91,11 @@ async function runLine(
       process.on('SIGHUP', ignore)
     },
     reachVault: async (work) => {
-      const { reachThisVault } = await import('./unlock.js')
+      const { reachThisVault } = await import('./credentials.js')
       return using(await reachThisVault(desk), work)
     },
     withVault: async (work, role) => {
-      const { unlockVault } = await import('./unlock.js')
+      const { unlockVault } = await import('./credentials.js')
       return using(await unlockVault(desk, role), work)
     },
   }
@@ -144,7 +144,7 @@ async function reportFailure(
   env: Environment,
   error: unknown,
 ): Promise<number> {
-  const { printProblem } = await import('./output.js')
+  const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
   const format = wantsJson(env, argv) ? 'json' : 'table'

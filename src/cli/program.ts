@@ -5,14 +5,14 @@
 import { Command, CommanderError, type Help, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
-import { type AnyOperation, parseRoute } from '../operations/operation.js'
-import type { Registry } from '../operations/registry.js'
+import { type AnyOperation, parseRoute } from '../framework/operation.js'
+import type { Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
-import type { Desk } from './desk.js'
-import { describeOperation, describeOwnerCommand, TOPICS } from './help.js'
-import { addFlags, listFlags, spellBooleans, takesBody } from './options.js'
-import { OWNER_COMMANDS } from './owner-commands.js'
-import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './serve-flags.js'
+import { describeOperation, describeOwnerCommand, TOPICS } from './commands/help.js'
+import { OWNER_COMMANDS } from './commands/owner-commands.js'
+import { OPENAPI_FLAGS, SERVE_EXAMPLES, SERVE_FLAGS } from './commands/serve-flags.js'
+import type { Desk } from './context.js'
+import { addFlags, listFlags, spellBooleans, takesBody } from './input/options.js'
 
 /** Help is folded while this much is left for the text beside an option. */
 const LEAST_TEXT_COLUMNS = 20
@@ -180,19 +180,23 @@ function addVaultCommands(program: Command, accept: Accept): void {
     init.option('--name <text>', 'the name of its first tenant')
     init.option('--passphrase', 'open it with a passphrase instead of a key file')
     init.option('--starter-apps', 'create an application of each type, and show their keys this once')
-    finish(init, accept, (flags) => async (desk) => (await import('./vault.js')).initVault(desk, flags))
+    finish(
+      init,
+      accept,
+      (flags) => async (desk) => (await import('./commands/vault.js')).initVault(desk, flags),
+    )
   }
   const status = addCommand(vault, 'status', 'Show where the vault is, what opens it, and what it holds')
-  finish(status, accept, () => async (desk) => (await import('./vault.js')).showStatus(desk))
+  finish(status, accept, () => async (desk) => (await import('./commands/vault.js')).showStatus(desk))
   addOwnerCommands(vault, 'vault', accept)
 
   const demo = addCommand(program, 'demo', 'Show the main job on a throw-away vault')
-  finish(demo, accept, () => async (desk) => (await import('./demo.js')).runDemo(desk))
+  finish(demo, accept, () => async (desk) => (await import('./commands/demo.js')).runDemo(desk))
 
   const completion = addCommand(program, 'completion', 'Print a completion script for your shell')
   completion.argument('<shell>', 'bash, zsh or fish')
   finish(completion, accept, (_, [shell = '']) => async (desk) => {
-    await (await import('./completion.js')).printCompletion(desk, shell)
+    await (await import('./commands/completion.js')).printCompletion(desk, shell)
   })
 
   const help = addCommand(program, 'help', 'Print help for a command or a topic')
@@ -200,7 +204,7 @@ function addVaultCommands(program: Command, accept: Accept): void {
   finish(
     help,
     accept,
-    (_, words) => async (desk) => (await import('./help.js')).printHelp(desk, words.flat()),
+    (_, words) => async (desk) => (await import('./commands/help.js')).printHelp(desk, words.flat()),
   )
 }
 
@@ -209,10 +213,14 @@ function addServerCommands(program: Command, accept: Accept): void {
   const serve = addCommand(program, 'serve', 'Answer the same operations over HTTP')
   for (const [flag, description] of SERVE_FLAGS) serve.option(flag, description)
   serve.addHelpText('after', `\n${SERVE_EXAMPLES}`)
-  finish(serve, accept, (flags) => async (desk) => (await import('./serve.js')).serve(desk, flags))
+  finish(serve, accept, (flags) => async (desk) => (await import('./commands/serve.js')).serve(desk, flags))
   const openapi = addCommand(program, 'openapi', 'Print the OpenAPI document of the HTTP interface')
   for (const [flag, description] of OPENAPI_FLAGS) openapi.option(flag, description)
-  finish(openapi, accept, (flags) => async (desk) => (await import('./openapi.js')).printOpenApi(desk, flags))
+  finish(
+    openapi,
+    accept,
+    (flags) => async (desk) => (await import('./commands/openapi.js')).printOpenApi(desk, flags),
+  )
 }
 
 function addCommand(parent: Command, name: string, summary: string): Command {

@@ -1,19 +1,19 @@
 /** Runs one operation from the command line: input, `perform`, output. */
 
 import { CofferError } from '../errors.js'
-import { type AnyOperation, parseRoute } from '../operations/operation.js'
-import type { OutboxMail } from '../operations/outbox.js'
-import { type List, listOf } from '../operations/page.js'
-import { ASK_SMALLER } from '../operations/recipient.js'
-import type { NumberSchema } from '../operations/schema.js'
-import type { Vault } from '../vault.js'
-import type { Desk } from './desk.js'
-import { findDelivery, noteDelivery, writesMail } from './invite.js'
-import { listFlags } from './options.js'
-import { chooseFormat, printNotice, printResult } from './output.js'
-import { gatherInput } from './request.js'
-import { findTenantChoice } from './tenant-choice.js'
-import { requireVault } from './unlock.js'
+import { type AnyOperation, parseRoute } from '../framework/operation.js'
+import { type List, listOf } from '../framework/page.js'
+import { ASK_SMALLER } from '../framework/recipient.js'
+import type { NumberSchema } from '../framework/schema.js'
+import type { OutboxMail } from '../operations/invite/outbox.js'
+import type { Vault } from '../vault/vault.js'
+import { findDelivery, noteDelivery, writesMail } from './commands/invite.js'
+import { findTenantChoice } from './commands/tenant-choice.js'
+import type { Desk } from './context.js'
+import { requireVault } from './credentials.js'
+import { listFlags } from './input/options.js'
+import { gatherInput } from './input/request.js'
+import { chooseFormat, printNotice, printResult } from './output/output.js'
 
 const LARGEST_PAGE = 1000
 /** So long a command that only reads takes expired tokens off the disk. */
@@ -36,7 +36,7 @@ export async function runOperation(
   const input = await gatherInput(desk, definition, words, options)
   const isReveal = options.reveal === true
   if (isExplained) {
-    const { explainOperation } = await import('./explain.js')
+    const { explainOperation } = await import('./output/explain.js')
     const application = typeof options.explainAs === 'string' ? options.explainAs : undefined
     return explainOperation(desk, definition, input, { key, application, reveal: isReveal })
   }
@@ -75,7 +75,8 @@ export async function runOperation(
     hints: hintsFor(desk, definition, input),
   })
   if (mail !== undefined) await noteDelivery(desk, mail)
-  if (definition.name === 'tenant delete') await (await import('./tenant.js')).concludeTenantDeletion(desk)
+  if (definition.name === 'tenant delete')
+    await (await import('./commands/tenant.js')).concludeTenantDeletion(desk)
   if (!isReveal) await noteHiddenData(desk, definition, result, format)
 }
 
@@ -97,7 +98,7 @@ async function warnOfFormula(
   { code }: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   if (name !== 'formula create' && name !== 'formula update') return
-  const { warnOfCode } = await import('./formula.js')
+  const { warnOfCode } = await import('./commands/formula.js')
   await warnOfCode(desk, vault, code)
 }
 
@@ -184,8 +185,8 @@ async function confirmDestruction(
   const { terminal, config } = desk
   if (definition.destroys === undefined || config.yes) return
   if (definition.name === 'tenant delete')
-    return (await import('./tenant.js')).confirmTenantDeletion(desk, key)
-  const { confirm } = await import('./prompt.js')
+    return (await import('./commands/tenant.js')).confirmTenantDeletion(desk, key)
+  const { confirm } = await import('./input/prompt.js')
   const isMeant = await confirm(terminal, { message: `${definition.destroys} ${words.join(' ')}. Go on?` })
   if (!isMeant) throw new CofferError('interrupted', 'Nothing was changed.')
 }

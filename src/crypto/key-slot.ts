@@ -4,9 +4,9 @@
  */
 import { scrypt } from 'node:crypto'
 import { CofferError } from '../errors.js'
-import type { Random } from '../store/store.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
+import type { Random } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher } from './seal.js'
 

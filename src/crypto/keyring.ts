@@ -2,8 +2,9 @@
  * The key hierarchy: a key slot of the vault's header opens the root key; from it derive the engine's keys and the
  * vault's own; tenants have random keys of their own. It knows nothing of files or records.
  */
-import type { Cipher, EngineKeys, Mac, Random, TextMac } from '../store/store.js'
+
 import { createMac, createTextMac, deriveKey } from './mac.js'
+import type { Cipher, EngineKeys, Mac, Random, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 

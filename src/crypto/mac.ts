@@ -1,5 +1,5 @@
 /** Keyed BLAKE2b (RFC 7693): digests that only the holder of the key can make, and sub-keys derived with it. */
-import type { Mac, TextMac } from '../store/store.js'
+import type { Mac, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 
 const DERIVED_KEY_BYTES = 32

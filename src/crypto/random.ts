@@ -3,7 +3,7 @@
  * a call and would make sealing fifteen times slower.
  */
 import { randomFillSync } from 'node:crypto'
-import type { Random } from '../store/store.js'
+import type { Random } from './ports.js'
 
 const POOL_BYTES = 4096
 const LARGEST_POOLED = 64

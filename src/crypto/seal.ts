@@ -2,7 +2,7 @@
  * Authenticated encryption: XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) under one bound key.
  * It knows nothing of what is sealed or where it is kept.
  */
-import type { Cipher, Random } from '../store/store.js'
+import type { Cipher, Random } from './ports.js'
 import { NONCE_BYTES, type Primitives, SEAL_BYTES } from './primitives.js'
 
 export const KEY_BYTES = 32

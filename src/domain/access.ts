@@ -2,8 +2,9 @@
  * Access rules: which rule of an application decides for a container, and how much it lets somebody see. It knows
  * containers and permissions, not tokens.
  */
-import { isContainerWithin } from './container.js'
+
 import { type Permission, stricterTransform, type Transform } from './permissions.js'
+import { isContainerWithin } from './token/container.js'
 
 /** `priority` from 1, unique in the application; the lower one wins. */
 export interface Rule {

@@ -3,8 +3,8 @@
  * fit. It knows nothing of formulas, reactors or tokens.
  */
 import type { PropertyErrors } from '../errors.js'
-import { isObject } from './json.js'
-import type { Lenient } from './present.js'
+import { isObject } from './json/json.js'
+import type { Lenient } from './omit-undefined.js'
 import { addError, refuseErrors } from './property-errors.js'
 
 export const VALUE_TYPES = ['string', 'boolean', 'number'] as const

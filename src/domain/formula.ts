@@ -1,7 +1,7 @@
 /** What a formula may be, and how it is shown. It runs nothing and knows nothing of where formulas are kept. */
 import type { PropertyErrors } from '../errors.js'
 import { type ConfigurationElement, checkContract, type ParameterElement } from './contract.js'
-import type { Lenient } from './present.js'
+import type { Lenient } from './omit-undefined.js'
 import { addError, refuseErrors } from './property-errors.js'
 
 export const FORMULA_TYPES = ['official', 'private'] as const

@@ -2,9 +2,9 @@
  * The body of a request: what it may be sent as, how large it may be, and the JSON object in it. It knows the
  * operation's content type, not its schema.
  */
-import { decodeUtf8, parseJson } from '../domain/json.js'
+import { decodeUtf8, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
-import type { AnyOperation } from '../operations/operation.js'
+import type { AnyOperation } from '../framework/operation.js'
 import type { Ask } from './exchange.js'
 import { readHeader } from './headers.js'
 

@@ -3,7 +3,7 @@
  * here knows an operation.
  */
 import { toProblem } from '../errors.js'
-import { JsonText } from '../operations/recipient.js'
+import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
 
 /** A request as it came. */

@@ -2,9 +2,9 @@
  * The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. Nothing here answers
  * a request.
  */
-import type { AnyOperation } from '../operations/operation.js'
-import type { Registry } from '../operations/registry.js'
-import { type Schema, toJsonSchema } from '../operations/schema.js'
+import type { AnyOperation } from '../framework/operation.js'
+import type { Registry } from '../framework/registry.js'
+import { type Schema, toJsonSchema } from '../framework/schema.js'
 import { nameHeaders } from './headers.js'
 import { describeEndpoint, type Endpoint } from './router.js'
 import { COMPONENTS, type JsonSchema, resultOf } from './shapes.js'

@@ -1,8 +1,8 @@
 /** Query strings: percent-decoding, and the values that an operation's schema asks for. It judges spelling alone. */
-import { isObject, parseJson } from '../domain/json.js'
+import { isObject, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import { readText, type Schema } from '../operations/schema.js'
+import { readText, type Schema } from '../framework/schema.js'
 import type { Endpoint } from './router.js'
 
 /**

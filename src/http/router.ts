@@ -2,9 +2,9 @@
  * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
  */
 import { CofferError } from '../errors.js'
-import { type AnyOperation, locateProperty, parseRoute } from '../operations/operation.js'
-import type { Registry } from '../operations/registry.js'
-import type { Schema } from '../operations/schema.js'
+import { type AnyOperation, locateProperty, parseRoute } from '../framework/operation.js'
+import type { Registry } from '../framework/registry.js'
+import type { Schema } from '../framework/schema.js'
 
 /** An operation as requests reach it, everything about its route worked out once. */
 export interface Endpoint {

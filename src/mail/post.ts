@@ -3,18 +3,17 @@
  * failed. It knows when, not how: the way to a server and the timer are handed in. The real ones are here too.
  */
 import type { MailRecord } from '../domain/records.js'
+import type { Mailer, Post } from '../framework/mail-port.js'
 import {
   keepInOutbox,
   listWaiting,
   listWaitingTenants,
-  type Mailer,
   type MailSettings,
   messageOf,
   noteDelivery,
-  type Post,
   type Waiting,
-} from '../operations/mail.js'
-import type { Store } from '../store/store.js'
+} from '../operations/invite/mail.js'
+import type { Store } from '../storage/store.js'
 
 /** How long a server that stops waits for the mail under way. */
 const STOP_MS = 2_000

@@ -5,7 +5,7 @@
 import { rootCertificates } from 'node:tls'
 import { createTransport } from 'nodemailer'
 import { type MailServer, readMailServer } from '../domain/mail-server.js'
-import type { Delivery, Mailer, Message } from '../operations/mail.js'
+import type { Delivery, Mailer, Message } from '../framework/mail-port.js'
 
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000

@@ -1,17 +1,18 @@
 /** Every operation of the product, in the order that help and reference show them. */
-import * as application from './application.js'
-import * as association from './association.js'
-import * as formula from './formula.js'
-import * as invite from './invite.js'
-import * as log from './log.js'
-import * as member from './member.js'
-import { react } from './react.js'
-import * as reactor from './reactor.js'
-import { createRegistry } from './registry.js'
-import { searchTokens } from './search.js'
-import * as tenant from './tenant.js'
-import * as token from './token.js'
-import { tokenize } from './tokenize.js'
+
+import { createRegistry } from '../framework/registry.js'
+import * as application from './application/application.js'
+import * as formula from './formula/formula.js'
+import * as invite from './invite/invite.js'
+import * as log from './log/log.js'
+import * as member from './member/member.js'
+import { react } from './reactor/react.js'
+import * as reactor from './reactor/reactor.js'
+import * as tenant from './tenant/tenant.js'
+import * as association from './token/association.js'
+import { searchTokens } from './token/search.js'
+import * as token from './token/token.js'
+import { tokenize } from './token/tokenize.js'
 
 export const operations = [
   token.createToken,

@@ -1,7 +1,7 @@
 /** How this system can hold guests, found out by trying: the strongest way that works here, and what it is worth. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import type { Sandbox } from '../operations/reactor-runtime.js'
+import type { Sandbox } from '../framework/reactor-runtime.js'
 import { type Confinement, isAtLeast, type NodeProgram, TIME_ZONE } from './launch.js'
 
 /** A system that does not answer within this many ms is taken to give nothing. */

@@ -2,17 +2,19 @@
  * One piece of work on one guest, watched from outside: the clock, the memory, the lines and the calls are counted
  * here, and whatever goes beyond its limit ends the guest.
  */
-import { parseJson } from '../domain/json.js'
+import { parseJson } from '../domain/json/json.js'
 import { CofferError, toProblem } from '../errors.js'
-import type { ClientCall, ConsoleLine } from '../operations/reactor-runtime.js'
+import type { ClientCall, ConsoleLine } from '../framework/reactor-runtime.js'
 import type { Ending, Guest } from './child.js'
 import type { PoolClock } from './clock.js'
 import type { HostFetch } from './fetch.js'
+import type { FetchRequest } from './guest/web-facade.js'
 import { CALLS_AT_ONCE, type ReactorLimits } from './limits.js'
 import type { MemoryMeter } from './memory.js'
 import { CLIENT_CALLS, FETCH_CALL, type GuestMessage, type HostMessage } from './messages.js'
-import type { Breach } from './outcome.js'
-import type { FetchRequest } from './web-facade.js'
+
+/** Why the host ended an invocation. */
+export type Breach = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | Ending
 
 /** Resident memory that a run may add beyond its heap: young objects, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64

@@ -1,14 +1,10 @@
 /** What a guest or the host's own watching said of an invocation, as the outcome that operations know. Pure. */
-import { parseJson } from '../domain/json.js'
+import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
-import type { ReactorOutcome, ReactorRun } from '../operations/reactor-runtime.js'
-import type { Ending } from './child.js'
-import type { Watched } from './invocation.js'
+import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
+import type { Breach, Watched } from './invocation.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure } from './messages.js'
-
-/** Why the host ended an invocation. */
-export type Breach = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | Ending
 
 /** All that is known of a watched invocation, in the words of operations. */
 export function describeRun(

@@ -8,7 +8,7 @@ import type {
   ReactorRuntime,
   Sandbox,
   Invocation as Work,
-} from '../operations/reactor-runtime.js'
+} from '../framework/reactor-runtime.js'
 import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
 import { describeSandbox, findConfinement, listWrappers } from './confinement.js'

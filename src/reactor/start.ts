@@ -1,6 +1,6 @@
 /** From the settings of a vault and the options of a run to running pools. */
 import { settingOf } from '../domain/settings.js'
-import type { ReactorOptions, ReactorRuntime, Sandbox } from '../operations/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
 import { describeSandbox } from './confinement.js'
 import type { Confinement } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'

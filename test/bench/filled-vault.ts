@@ -1,11 +1,11 @@
 /** Vaults of any size for the benches, written below the operations, because that is fast. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { App } from '../../src/app.js'
 import { formatDate } from '../../src/domain/dates.js'
 import type { LogRecord, TokenRecord } from '../../src/domain/records.js'
-import { prepareToken, type TokenDraft } from '../../src/domain/token.js'
-import { createVault, openVault, type Place } from '../../src/opening.js'
+import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
+import type { App } from '../../src/vault/app.js'
+import { createVault, openVault, type Place } from '../../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
 /** So many that even a thousand tokens are a full page each. */

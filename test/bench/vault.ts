@@ -8,7 +8,7 @@ import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, readSync, rmSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { App } from '../../src/app.js'
+import type { App } from '../../src/vault/app.js'
 import {
   type Contender,
   firstMessage,

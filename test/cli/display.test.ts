@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { display, displayLines, layOutJson, measureWidth, toJson, truncate } from '../../src/cli/display.js'
+import {
+  display,
+  displayLines,
+  layOutJson,
+  measureWidth,
+  toJson,
+  truncate,
+} from '../../src/cli/output/display.js'
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 const anyText = fc.oneof(

@@ -1,7 +1,7 @@
 /** `--explain`: which rule decides, what would be answered, and that nothing is done. */
 import t from 'tap'
-import { drawExplanation } from '../../src/cli/explain.js'
-import type { Explanation } from '../../src/operations/explain.js'
+import { drawExplanation } from '../../src/cli/output/explain.js'
+import type { Explanation } from '../../src/framework/explain.js'
 import { createVaultHome } from './home.js'
 
 const RULES = [

@@ -1,6 +1,6 @@
 /** Streams that remember, for tests of what is printed; they know nothing of what is printed on them. */
 import { PassThrough, Writable } from 'node:stream'
-import type { OutputStream, Terminal } from '../../src/cli/terminal.js'
+import type { OutputStream, Terminal } from '../../src/cli/output/terminal.js'
 
 export interface FakeOutput extends Writable {
   isTTY: boolean

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../../src/cli/fields.js'
+import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../../src/cli/output/fields.js'
 
 const token = {
   id: 'a',

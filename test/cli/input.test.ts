@@ -9,7 +9,7 @@ import {
   type InputFiles,
   SECRET_LIMIT_BYTES,
   VALUE_LIMIT_BYTES,
-} from '../../src/cli/input.js'
+} from '../../src/cli/input/input.js'
 
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
 

@@ -1,8 +1,8 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
-import { tailLog, verifyLog } from '../../src/cli/log.js'
+import { tailLog, verifyLog } from '../../src/cli/commands/log.js'
 import { readConfig } from '../../src/config.js'
-import { openEphemeral } from '../../src/opening.js'
+import { openEphemeral } from '../../src/vault/open.js'
 import { createTerminal } from './fake-terminal.js'
 import { createVaultHome } from './home.js'
 

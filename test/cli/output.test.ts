@@ -1,5 +1,5 @@
 import t from 'tap'
-import { measureWidth } from '../../src/cli/display.js'
+import { measureWidth } from '../../src/cli/output/display.js'
 import {
   chooseFormat,
   type PrintOptions,
@@ -7,7 +7,7 @@ import {
   printProblem,
   printResult,
   printWarning,
-} from '../../src/cli/output.js'
+} from '../../src/cli/output/output.js'
 import { CofferError, type Problem } from '../../src/errors.js'
 import { createOutput, createTerminal, type FakeTerminal } from './fake-terminal.js'
 

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { listCommands, parseLine } from '../../src/cli/program.js'
+import { parseRoute } from '../../src/framework/operation.js'
 import { registry } from '../../src/operations/all.js'
-import { parseRoute } from '../../src/operations/operation.js'
 import { createHome } from './home.js'
 
 t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {

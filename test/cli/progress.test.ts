@@ -1,6 +1,6 @@
 import t from 'tap'
-import { measureWidth } from '../../src/cli/display.js'
-import { createProgress } from '../../src/cli/progress.js'
+import { measureWidth } from '../../src/cli/output/display.js'
+import { createProgress } from '../../src/cli/output/progress.js'
 import { createTerminal, type FakeTerminal } from './fake-terminal.js'
 
 const ERASE = '\r\u001b[2K'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ask, askTwice, confirm, select } from '../../src/cli/prompt.js'
+import { ask, askTwice, confirm, select } from '../../src/cli/input/prompt.js'
 import { createTerminal, type FakeTerminal } from './fake-terminal.js'
 
 const ENTER = '\r'

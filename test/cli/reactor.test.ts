@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { findPlace, formatFrame } from '../../src/cli/code-frame.js'
+import { findPlace, formatFrame } from '../../src/cli/output/code-frame.js'
 import { createHome, createVaultHome } from './home.js'
 
 const GREET = `module.exports = async ({ args, configuration }) => {

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import t from 'tap'
-import { detectTerminal, write } from '../../src/cli/terminal.js'
+import { detectTerminal, write } from '../../src/cli/output/terminal.js'
 import { createOutput } from './fake-terminal.js'
 
 type Parts = Parameters<typeof detectTerminal>[0]

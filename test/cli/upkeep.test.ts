@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { main } from '../../src/cli/main.js'
-import { openVault } from '../../src/opening.js'
+import { openVault } from '../../src/vault/open.js'
 import { type Outcome, runProcess } from './fake-process.js'
 
 interface Bench {

@@ -6,8 +6,8 @@ import {
   containerSetId,
   isContainerPath,
   isContainerWithin,
-} from '../../src/domain/container.js'
-import { metadataLookup, searchLookup, tokenLookups } from '../../src/domain/token-lookups.js'
+} from '../../src/domain/token/container.js'
+import { metadataLookup, searchLookup, tokenLookups } from '../../src/domain/token-index-fields.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 function check(value: unknown): { containers: string[]; errors: PropertyErrors } {

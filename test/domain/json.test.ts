@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { canonicalJson, decodeUtf8, exactNumber, parseJson } from '../../src/domain/json.js'
+import { canonicalJson, decodeUtf8, exactNumber, parseJson } from '../../src/domain/json/json.js'
 import { CofferError } from '../../src/errors.js'
 
 function refusal(work: () => unknown): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { mergePatch } from '../../src/domain/merge-patch.js'
+import { mergePatch } from '../../src/domain/token/merge-patch.js'
 
 /** RFC 7386, appendix A: original, patch, result. */
 const APPENDIX_A: [string, string, string][] = [

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseSearchQuery, type SearchQuery } from '../../src/domain/search-query.js'
+import { parseSearchQuery, type SearchQuery } from '../../src/domain/token/search-query.js'
 import { CofferError } from '../../src/errors.js'
 
 /** The tree as text: prefix form, so that precedence shows. */

@@ -8,7 +8,7 @@ import {
   TOKEN_TYPE_NAMES,
   TOKEN_TYPES,
   validateData,
-} from '../../src/domain/token-types.js'
+} from '../../src/domain/token/token-types.js'
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
 const luhn = 'must be a card number whose last digit checks (Luhn)'

@@ -1,15 +1,15 @@
 import t from 'tap'
-import { createExpressions } from '../../src/domain/expression.js'
-import { compileMask } from '../../src/domain/mask.js'
+import { createExpressions } from '../../src/domain/expression/expression.js'
 import type { TokenRecord } from '../../src/domain/records.js'
+import { compileMask } from '../../src/domain/token/mask.js'
 import {
   patchToken,
   prepareToken,
   redactDuplicate,
   type TokenDraft,
   viewToken,
-} from '../../src/domain/token.js'
-import { checkTokenId } from '../../src/domain/token-id.js'
+} from '../../src/domain/token/token.js'
+import { checkTokenId } from '../../src/domain/token/token-id.js'
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
 const NOW = Date.UTC(2026, 10, 20)

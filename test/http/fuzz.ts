@@ -3,16 +3,16 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import type { App } from '../../src/app.js'
-import { ensureStarters } from '../../src/cli/starters.js'
+import { ensureStarters } from '../../src/cli/commands/sample-applications.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import type { Schema } from '../../src/framework/schema.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
 import { describeEndpoint, type Endpoint } from '../../src/http/router.js'
 import { completeService } from '../../src/http/start.js'
-import { openEphemeral } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import type { Schema } from '../../src/operations/schema.js'
+import type { App } from '../../src/vault/app.js'
+import { openEphemeral } from '../../src/vault/open.js'
 import { createContract } from './contract.js'
 
 /** What is drawn; ids of things that exist are filled in when it is sent. */

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Ask } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/hosts.js'
 import { createHandler, openTestVault, startServer } from '../../src/index.js'
-import { setSetting } from '../../src/operations/vault-settings.js'
+import { setSetting } from '../../src/operations/config/settings.js'
 import { createWorkplace, startProcess } from './process.js'
 import { readAnswers, sendRaw } from './socket.js'
 

@@ -134,7 +134,7 @@ t.test('what an operation says of itself cannot break the page', async (t) => {
     summary: `<img src=x onerror="x">&'`,
   }))
   const registry = { ...options.registry, operations: hostile }
-  const { createPages } = await import('../../src/http/pages.js')
+  const { createPages } = await import('../../src/http/pages/pages.js')
   const body = createPages(() => createDocument(registry, OPTIONS)).get('/')!().body
   t.notOk(body.includes('<img'))
   t.ok(body.includes('&lt;img src=x onerror=&quot;x&quot;&gt;&amp;&#39;'))

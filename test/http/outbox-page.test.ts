@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
-import { createOutboxPage } from '../../src/http/outbox-page.js'
+import { createOutboxPage } from '../../src/http/pages/outbox-page.js'
 import { createHandler } from '../../src/index.js'
-import { setSetting } from '../../src/operations/vault-settings.js'
+import { setSetting } from '../../src/operations/config/settings.js'
 import { openTestVault } from '../operations/vault.js'
 
 const ORIGIN = 'http://localhost:4999'

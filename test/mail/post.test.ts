@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
+import type { Delivery, Message } from '../../src/framework/mail-port.js'
+import { perform } from '../../src/framework/perform.js'
 import { createPost, type LastingPost } from '../../src/mail/post.js'
 import { registry } from '../../src/operations/all.js'
-import type { Delivery, Message } from '../../src/operations/mail.js'
-import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/outbox.js'
-import { perform } from '../../src/operations/perform.js'
-import { setSetting } from '../../src/operations/vault-settings.js'
+import { setSetting } from '../../src/operations/config/settings.js'
+import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/invite/outbox.js'
 import { openTestVault } from '../operations/vault.js'
 
 const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }

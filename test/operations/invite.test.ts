@@ -1,9 +1,13 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
-import { type Acceptance, acceptInvitation, inspectLink } from '../../src/operations/accept.js'
-import type { MemberView } from '../../src/operations/member.js'
-import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/outbox.js'
-import type { List } from '../../src/operations/page.js'
+import type { List } from '../../src/framework/page.js'
+import {
+  type Acceptance,
+  acceptInvitation,
+  inspectLink,
+} from '../../src/operations/invite/accept-invitation.js'
+import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/invite/outbox.js'
+import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault, type TestVault } from './vault.js'
 
 const HOUR = 3_600_000

@@ -3,11 +3,11 @@
  * the other, tells nothing of the other and changes nothing in it.
  */
 import t from 'tap'
+import { authenticate } from '../../src/framework/authenticate.js'
+import type { Caller } from '../../src/framework/caller.js'
+import { parseRoute } from '../../src/framework/operation.js'
+import type { ObjectSchema } from '../../src/framework/schema.js'
 import { operations } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import type { Caller } from '../../src/operations/caller.js'
-import { parseRoute } from '../../src/operations/operation.js'
-import type { ObjectSchema } from '../../src/operations/schema.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'
 
 interface Item {

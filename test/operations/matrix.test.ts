@@ -5,11 +5,11 @@
 import t from 'tap'
 import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { type AnyOperation, locateProperty, parseRoute } from '../../src/framework/operation.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { operations, registry } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import { type AnyOperation, locateProperty, parseRoute } from '../../src/operations/operation.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'
 
 /** Every call and what it takes, written from the specification and not from the registry. */

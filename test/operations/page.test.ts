@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { LogRecord } from '../../src/domain/records.js'
 import type { CofferError } from '../../src/errors.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import { perform } from '../../src/operations/perform.js'
-import { ANYBODY, JsonText, type Recipient } from '../../src/operations/recipient.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { perform } from '../../src/framework/perform.js'
+import { ANYBODY, JsonText, type Recipient } from '../../src/framework/recipient.js'
 import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 
 const MIB = 1024 * 1024

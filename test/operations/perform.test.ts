@@ -1,10 +1,10 @@
 import t, { type Test } from 'tap'
-import type { App } from '../../src/app.js'
 import { CofferError } from '../../src/errors.js'
-import { openEphemeral } from '../../src/opening.js'
-import { ownerCaller } from '../../src/operations/caller.js'
-import { type AnyOperation, type Context, Existing, operation } from '../../src/operations/operation.js'
-import { perform } from '../../src/operations/perform.js'
+import { ownerCaller } from '../../src/framework/caller.js'
+import { type AnyOperation, type Context, Existing, operation } from '../../src/framework/operation.js'
+import { perform } from '../../src/framework/perform.js'
+import type { App } from '../../src/vault/app.js'
+import { openEphemeral } from '../../src/vault/open.js'
 
 const NOW = Date.parse('2030-01-01T00:00:00Z')
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { CofferError } from '../../src/errors.js'
-import { listRuns } from '../../src/operations/reactor-log.js'
+import { listRuns } from '../../src/operations/reactor/reactor-log.js'
 import { openTestVault, permissionsOf } from './vault.js'
 
 type Json = Record<string, unknown>

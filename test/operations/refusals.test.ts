@@ -3,11 +3,11 @@
  * in one answer: every operation over HTTP, with every pair of faults that it can have.
  */
 import t from 'tap'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { type AnyOperation, parseRoute } from '../../src/framework/operation.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { operations, registry } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import { type AnyOperation, parseRoute } from '../../src/operations/operation.js'
 import { spellRequest } from '../parity/http-door.js'
 import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 

@@ -1,9 +1,9 @@
 import t from 'tap'
+import { type AnyOperation, operation } from '../../src/framework/operation.js'
+import { createRegistry } from '../../src/framework/registry.js'
+import { readText, toJsonSchema } from '../../src/framework/schema.js'
+import { describeFailures, validateInput } from '../../src/framework/validate.js'
 import { operations } from '../../src/operations/all.js'
-import { type AnyOperation, operation } from '../../src/operations/operation.js'
-import { createRegistry } from '../../src/operations/registry.js'
-import { readText, toJsonSchema } from '../../src/operations/schema.js'
-import { describeFailures, validateInput } from '../../src/validate.js'
 
 const good = operation({
   name: 'thing get',

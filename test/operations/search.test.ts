@@ -1,7 +1,7 @@
 /** Search, against a filter that looks at every token. */
 import fc from 'fast-check'
 import t from 'tap'
-import { setSetting } from '../../src/operations/vault-settings.js'
+import { setSetting } from '../../src/operations/config/settings.js'
 import { openTestVault, START, type TestVault } from './vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000

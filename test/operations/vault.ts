@@ -1,15 +1,16 @@
 /** A vault in memory for tests of operations: performs by name, as its owner or as an application that it makes. */
-import type { App } from '../../src/app.js'
+
 import type { Rule } from '../../src/domain/access.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
 import { CofferError } from '../../src/errors.js'
-import { openEphemeral } from '../../src/opening.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import type { Caller } from '../../src/framework/caller.js'
+import { type Outcome, perform } from '../../src/framework/perform.js'
+import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import type { Caller } from '../../src/operations/caller.js'
-import { type Outcome, perform } from '../../src/operations/perform.js'
-import type { Schema } from '../../src/operations/schema.js'
-import { createTenant } from '../../src/operations/tenant-create.js'
+import { createTenant } from '../../src/operations/tenant/tenant-create.js'
+import type { App } from '../../src/vault/app.js'
+import { openEphemeral } from '../../src/vault/open.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')
 

@@ -1,13 +1,13 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
+import { authenticate } from '../../src/framework/authenticate.js'
+import type { AnyOperation } from '../../src/framework/operation.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { describeEndpoint } from '../../src/http/router.js'
 import { completeService, DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/start.js'
-import { openEphemeral } from '../../src/opening.js'
 import { registry } from '../../src/operations/all.js'
-import { authenticate } from '../../src/operations/authenticate.js'
-import type { AnyOperation } from '../../src/operations/operation.js'
+import { openEphemeral } from '../../src/vault/open.js'
 import { createContract } from '../http/contract.js'
 import type { Answer } from './cases.js'
 import type { Door, MovableClock } from './doors.js'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { encodeFrame, FrameReader } from '../../src/reactor/frames.js'
+import { encodeFrame, FrameReader } from '../../src/ipc/frames.js'
 import { readGuestMessage } from '../../src/reactor/messages.js'
 
 t.test('messages come out as they went in, however the stream is cut', async (_t) => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import type { ReactorRuntime } from '../../src/operations/reactor-runtime.js'
+import type { ReactorRuntime } from '../../src/framework/reactor-runtime.js'
 import { createReactorPool } from '../../src/reactor/pool.js'
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { prepareSource, SourceError } from '../../src/reactor/source.js'
-import { findExports, findUsage, type Usage } from '../../src/reactor/usage.js'
+import { prepareSource, SourceError } from '../../src/reactor/guest/source.js'
+import { findExports, findUsage, type Usage } from '../../src/reactor/guest/usage.js'
 
 /** What SES refuses, as its `transforms.js` has it: the pass must leave none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]

@@ -4,15 +4,15 @@
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
-import type { LedgerOptions } from '../../src/store/ledger.js'
-import { type Salvage, salvageRows } from '../../src/store/salvage.js'
-import type { Row } from '../../src/store/store.js'
-import { writeHeader } from '../../src/store/vault-file.js'
-import type { CheckRow } from '../../src/store/verify.js'
-import { draftOf } from './engine-suite.js'
-import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { type Salvage, salvageRows } from '../../src/storage/lsm/salvage.js'
+import type { LedgerOptions } from '../../src/storage/lsm/tree.js'
+import type { CheckRow } from '../../src/storage/lsm/verify.js'
+import type { Row } from '../../src/storage/store.js'
+import { writeHeader } from '../../src/storage/vault-file.js'
+import { draftOf } from '../storage/engine-suite.js'
+import { FakeFiles } from '../storage/fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
 
 /** Stands for a seal: a text that cannot be changed unnoticed. */
 const seal = (text: string) => `${text}|${Buffer.from(digest(text, 8)).toString('hex')}`

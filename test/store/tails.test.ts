@@ -4,10 +4,10 @@
  * No byte of it is ever deleted.
  */
 import t from 'tap'
-import { createFileEngine, openFileEngine } from '../../src/store/file-engine.js'
-import { draftOf } from './engine-suite.js'
-import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { draftOf } from '../storage/engine-suite.js'
+import { FakeFiles } from '../storage/fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
 
 const FRAMES = 5
 const HEAD = '/vault/head'

@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { createVault, openVault } from '../../src/opening.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/store/file-engine.js'
-import { describeAhead, judgeClock, passTime, type Times } from '../../src/store/time.js'
-import { draftOf } from './engine-suite.js'
-import { FakeFiles } from './fake-files.js'
-import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { describeAhead, judgeClock, passTime, type Times } from '../../src/storage/lsm/time.js'
+import { createVault, openVault } from '../../src/vault/open.js'
+import { draftOf } from '../storage/engine-suite.js'
+import { FakeFiles } from '../storage/fake-files.js'
+import { createClock, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

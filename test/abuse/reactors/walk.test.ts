@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
-import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/error-classes.js'
+import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/guest/error-classes.js'
 import { findGuestFile } from '../../../src/reactor/guest-file.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { createReactorPool } from '../../../src/reactor/pool.js'

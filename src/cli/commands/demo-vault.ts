@@ -1,0 +1,89 @@
+/**
+ * The vault of `coffer serve --demo`: in `.coffer-demo`, with the fixtures in it and its keys beside it, because
+ * nothing in it is worth protecting.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isApiKey } from '../../domain/application.js'
+import { CofferError } from '../../errors.js'
+import { createToken } from '../../operations/token/token.js'
+import type { App } from '../../vault/app.js'
+import { createVault, openVault, type Place } from '../../vault/open.js'
+import type { Desk } from '../context.js'
+import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './sample-applications.js'
+
+const DIRECTORY = '.coffer-demo'
+
+export interface DemoVault {
+  app: App
+  directory: string
+  /** With their keys. */
+  starters: Starters
+}
+
+/** Opens the demo vault, made and filled when it is not there. @throws CofferError as opening any vault */
+export async function openDemoVault(
+  { cwd, pid, clock }: Desk,
+  notice: (text: string) => void,
+): Promise<DemoVault> {
+  const directory = resolve(cwd, DIRECTORY)
+  const keyFile = join(directory, 'vault.key')
+  const startersFile = join(directory, 'applications.json')
+  const place: Place = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
+  if (existsSync(startersFile)) {
+    const app = await openVault(place, async () => ({
+      kind: 'key-file',
+      text: await readFile(keyFile, 'utf8'),
+    }))
+    const starters = parseStarters(await readFile(startersFile, 'utf8'))
+    if (starters !== undefined) return { app, directory, starters }
+    await app.close()
+    throw new CofferError('vault_damaged', `${startersFile} is not what it was. Remove ${directory}.`)
+  }
+  if (existsSync(keyFile))
+    throw new CofferError('vault_damaged', `${directory} was left half made. Remove it and start again.`)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600, flag: 'wx' })
+  const app = await createVault(place, 'demo', { kind: 'key-file', save })
+  try {
+    const starters = await ensureStarters(app)
+    await fill(app)
+    await writeFile(startersFile, JSON.stringify(starters), { mode: 0o600, flag: 'wx' })
+    return { app, directory, starters }
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+}
+
+/** They are printed into commands to be pasted, so whoever changed the file must not say what stands there. */
+function parseStarters(text: string): Starters | undefined {
+  const isStarter = (value: unknown) => {
+    const { id, key } = (value ?? {}) as Record<string, unknown>
+    return /^[0-9a-f-]{36}$/.test(String(id)) && isApiKey(String(key))
+  }
+  try {
+    const starters = JSON.parse(text) as Record<string, unknown>
+    const known = STARTER_TYPES.filter((type) => isStarter(starters[type]))
+    return known.length === Object.keys(starters).length ? (starters as Starters) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function fill(app: App): Promise<void> {
+  const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).split('\n')
+  for (const line of lines.filter((each) => each.trim() !== ''))
+    await performAsOwner(app, createToken, JSON.parse(line) as Record<string, unknown>)
+}
+
+/** Fixtures stand beside the one bundled file's folder, and beside that of the compiled sources. */
+function findFixture(name: string): string {
+  const places = ['../fixtures/', '../../../../fixtures/']
+  const paths = places.map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)))
+  const found = paths.find((path) => existsSync(path))
+  if (found !== undefined) return found
+  throw new CofferError('internal', `The package was installed without fixtures/${name}.`)
+}

@@ -1,0 +1,135 @@
+/** `coffer demo`: the main job on a throw-away vault, each command shown with what it really prints. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import type { Environment } from '../../config.js'
+import { CofferError } from '../../errors.js'
+import type { Desk } from '../context.js'
+import { main } from '../main.js'
+import { type OutputStream, write } from '../output/terminal.js'
+
+/** Published by the card networks for testing; it buys nothing. */
+const CARD_NUMBER = '4242424242424242'
+
+interface Step {
+  say: string
+  /** After `coffer`; `{card}` stands for the id of the token made first. */
+  words: readonly string[]
+  stdin?: string
+  exit?: number
+}
+
+const CARD = `{"id":"card-1","type":"card","data":{"number":"${CARD_NUMBER}","expiration_month":12,"expiration_year":2030},"metadata":{"customer":"42"}}`
+
+const STEPS: readonly Step[] = [
+  { say: 'A vault: one encrypted directory, one key file.', words: ['init'] },
+  {
+    say: 'A card goes in. What comes back is a token, its data masked.',
+    words: ['token', 'create'],
+    stdin: CARD,
+  },
+  {
+    say: 'Anything can be kept. The mask says what may be seen.',
+    words: ['token', 'create', '--id', 'ada', '--type', 'token', '--file', '-'],
+    stdin: `{"data":{"name":"Ada Lovelace","iban":"GB33BUKB20201555555555"},"mask":{"name":"{{ data.name }}","iban":"{{ data.iban | reveal_last: 4 }}"}}`,
+  },
+  { say: 'All tokens, newest first.', words: ['token', 'list'] },
+  {
+    say: 'In the clear only when asked for.',
+    words: ['token', 'get', 'card-1', '--reveal', '--fields', 'id,data'],
+  },
+  {
+    say: 'Changes are merged; the rest stays.',
+    words: ['token', 'update', 'card-1', '--metadata', 'plan=gold', '--fields', 'id,metadata,modified_at'],
+  },
+  {
+    say: 'A wrong card number is refused, and nothing is written.',
+    words: ['token', 'create', '--type', 'card', '--file', '-'],
+    stdin: '{"data":{"number":"4242424242424243"}}',
+    exit: 2,
+  },
+  { say: 'Deleted is gone.', words: ['token', 'delete', 'card-1', '--yes'] },
+]
+
+/** @throws CofferError `interrupted` between two steps, `internal` when a step does not end as it should. */
+export async function runDemo(desk: Desk): Promise<void> {
+  const { stdout } = desk.terminal
+  // Otherwise an interrupt would end the process before the vault and its key are gone.
+  desk.stopsItself()
+  // Directories made this way are open to their owner alone.
+  const place = await mkdtemp(join(tmpdir(), 'coffer-demo-'))
+  try {
+    await write(
+      stdout,
+      `Coffer keeps tokens in an encrypted vault. This one lives in ${place} and goes when the demo ends.\n`,
+    )
+    for (const step of STEPS) {
+      if (desk.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+      await showStep(desk, place, step)
+    }
+    await showFiles(stdout, place)
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+  await write(stdout, '\nYour own:  coffer init    All commands:  coffer --help\n')
+}
+
+async function showStep(desk: Desk, place: string, { say, words, stdin, exit = 0 }: Step): Promise<void> {
+  const { stdout } = desk.terminal
+  const line = ['coffer', ...words.filter((word, at) => word !== '-' && words[at + 1] !== '-')].join(' ')
+  const pipe = stdin === undefined ? '' : `echo '${stdin}' | `
+  await write(stdout, `\n# ${say}\n$ ${pipe}${line}\n`)
+  const code = await runIn(desk, place, words, stdin ?? '')
+  if (code !== exit)
+    throw new CofferError('internal', `The demo's "${line}" ended with ${code}, not ${exit}.`)
+}
+
+/** The same program, with its settings pointing at the throw-away vault. */
+function runIn(desk: Desk, place: string, words: readonly string[], text: string): Promise<number> {
+  const { stdout, stderr } = desk.terminal
+  const env: Environment = {
+    ...keepAppearance(desk.env),
+    COFFER_VAULT: join(place, '.coffer'),
+    XDG_CONFIG_HOME: join(place, 'config'),
+    COFFER_OUTPUT: 'table',
+    COFFER_COLOR: desk.config.color,
+  }
+  return main({
+    argv: ['node', 'coffer', ...words],
+    env,
+    stdin: Readable.from([text]),
+    stdout,
+    stderr: desk.terminal.stderr.isTTY ? stderr : mergeInto(stdout),
+    pid: desk.pid,
+    cwd: () => place,
+    on: () => undefined,
+    off: () => undefined,
+  })
+}
+
+function keepAppearance({ NO_COLOR, FORCE_COLOR, TERM, HOME }: Environment): Environment {
+  return { NO_COLOR, FORCE_COLOR, TERM, HOME }
+}
+
+/** Where the demo is redirected, what it says goes along in the order it was said. */
+function mergeInto(stdout: OutputStream): OutputStream {
+  const stream = new PassThrough()
+  stream.on('data', (chunk: Buffer) => stdout.write(chunk))
+  return stream
+}
+
+/** The proof that matters: the number is in none of the files. */
+async function showFiles(stdout: OutputStream, place: string): Promise<void> {
+  const vault = join(place, '.coffer')
+  const entries = await readdir(vault, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  const contents = await Promise.all(files.map((file) => readFile(file)))
+  const isFound = contents.some((bytes) => bytes.includes(CARD_NUMBER) || bytes.includes('Lovelace'))
+  const bytes = contents.reduce((sum, content) => sum + content.length, 0)
+  const verdict = isFound ? 'in the clear, which is a bug: please report it' : 'nowhere in the clear'
+  await write(
+    stdout,
+    `\n# The vault is ${files.length} files, ${bytes} bytes. The card number and the name stand in them ${verdict}.\n`,
+  )
+}

@@ -1,0 +1,116 @@
+/** What `--help` says below the options of a command, and the topics that belong to no command. */
+import { SETTINGS, type Setting } from '../../config.js'
+import { CofferError, ERRORS } from '../../errors.js'
+import { type AnyOperation, parseRoute } from '../../framework/operation.js'
+import type { Desk } from '../context.js'
+import { write } from '../output/terminal.js'
+import { listCommands, parseLine } from '../program.js'
+import type { OwnerCommand } from './owner-commands.js'
+
+export const TOPICS = `Start here:
+  $ coffer demo                    see it work on a throw-away vault
+  $ coffer init                    create a vault in this directory
+  $ coffer token create --help     store something
+
+Topics: coffer help exit-codes | environment | expressions`
+
+/** Details, examples, permissions and the HTTP call of one operation. */
+export function describeOperation(definition: AnyOperation): string {
+  const { method, path } = parseRoute(definition.route)
+  const { permissions, details, examples } = definition
+  return [
+    ...(details === undefined ? [] : [details, '']),
+    'Examples:',
+    ...examples.map((line) => `  $ ${line}`),
+    '',
+    `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')}`,
+    `HTTP:        ${method} ${path}`,
+  ].join('\n')
+}
+
+/** Details and examples of a command that is no operation. */
+export function describeOwnerCommand({ details, examples }: OwnerCommand): string {
+  const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`), '', 'For the owner of the vault.']
+  return [...(details === undefined ? [] : [details, '']), ...lines].join('\n')
+}
+
+/** `coffer help …`: the help of a command, or a topic. @throws CofferError `usage` for neither. */
+export async function printHelp(desk: Desk, words: readonly string[]): Promise<void> {
+  const { stdout } = desk.terminal
+  const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
+  if (topic !== undefined) {
+    await write(stdout, `${topic}\n`)
+    return
+  }
+  const columns = stdout.columns ?? 80
+  const path = words.join(' ')
+  // Parsed as a command, the words that are none get their suggestion.
+  if (!listCommands(desk.registry).some(({ words }) => words.join(' ') === path))
+    parseLine(words, desk.registry, columns)
+  const parsed = parseLine([...words, '--help'], desk.registry, columns)
+  if (!('text' in parsed)) throw new CofferError('usage', `There is no help for "${path}".`)
+  await write(stdout, parsed.text)
+}
+
+function describeTopic(name: string): string | undefined {
+  if (name === 'exit-codes') return describeExitCodes()
+  if (name === 'environment') return describeEnvironment()
+  if (name === 'expressions') return EXPRESSIONS
+  return undefined
+}
+
+const EXIT_MEANINGS: Record<number, string> = {
+  0: 'done',
+  1: 'unexpected, or the disk failed',
+  2: 'usage or validation',
+  3: 'not found',
+  4: 'not permitted, or not authenticated',
+  5: 'conflict with what is there',
+  6: 'vault locked, missing, exposed, of another format, or wrong passphrase',
+  7: 'vault damaged',
+  8: 'reactor failed',
+  9: 'server unreachable, busy, or limiting the rate',
+  130: 'interrupted',
+}
+
+function describeExitCodes(): string {
+  const rows = Object.entries(EXIT_MEANINGS).map(([exit, meaning]) => {
+    const codes = Object.entries(ERRORS).filter(([, entry]) => entry.exit === Number(exit))
+    const names =
+      codes.length === 0 ? '' : ` (${codes.map(([code]) => code.replaceAll('_', '-')).join(', ')})`
+    return `  ${exit.padStart(3)}  ${meaning}${names}`
+  })
+  return ['Exit codes, and the problem types that lead to them:', '', ...rows].join('\n')
+}
+
+function describeEnvironment(): string {
+  const rows = (Object.values(SETTINGS) as Setting[]).map(
+    ({ flag, variable, description }) =>
+      `  ${variable.padEnd(27)} ${flag.split(' ')[0]!.padEnd(21)} ${description}`,
+  )
+  const others = [
+    ['NO_COLOR, FORCE_COLOR', 'colours off or on, whatever the terminal says'],
+    ['XDG_CONFIG_HOME', 'where the directory coffer/ with the key files is; else ~/.config'],
+  ].map(([name, meaning]) => `  ${name!.padEnd(49)} ${meaning}`)
+  return ['A flag wins over its variable:', '', ...rows, '', 'Besides:', '', ...others].join('\n')
+}
+
+const EXPRESSIONS = `Masks, ids, fingerprints and search indexes are Liquid expressions over the token's data:
+
+  {{ data }}  {{ data.number | reveal_last: 4 }}  {{ data.name | slice: 0 }}. {{ data.last }}
+
+An expression that is the whole string yields the value with its JSON type; inside text it is joined to the text.
+Tags ({% … %}) are refused. All standard Liquid filters that neither read the clock nor files, and:
+
+  reveal_last: count, char = X             all but the last count characters masked; hyphens stay
+  reveal: first, last, char = X, keep      the middle masked; keep names characters that stay
+  last4                                    the last four characters
+  stringify                                canonical JSON; a string is itself
+  json: path                               the one value that a JSONPath (RFC 9535) selects
+  pad_left: length, char                   padded, at most 10,000 characters
+  pad_right: length, char
+  to_string  to_number  to_boolean         casts
+  alias_preserve_format: first, last       in ids only: random letters for letters, digits for digits
+  alias_preserve_length: first, last       in ids only: random letters and digits
+
+At most 400 characters each. In fingerprints metadata can be used as well as data.`

@@ -1,0 +1,61 @@
+/** The three applications that a fresh server is used with: one of each type, with all that the type is for. */
+
+import { type ApplicationType, PERMISSIONS, type Permission } from '../../domain/permissions.js'
+import type { AnyOperation } from '../../framework/operation.js'
+import { perform } from '../../framework/perform.js'
+import { createApplication, listApplications } from '../../operations/application/application.js'
+import type { App } from '../../vault/app.js'
+
+/** `key` only where it is new: it is never kept. */
+export interface Starter {
+  id: string
+  key?: string
+}
+
+export type Starters = Partial<Record<ApplicationType, Starter>>
+
+export const STARTER_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
+
+/** The newest application of each type in the vault's first tenant. */
+export async function findStarters(app: App): Promise<Starters> {
+  const found: Starters = {}
+  for (const type of STARTER_TYPES) {
+    const list = (await performAsOwner(app, listApplications, { type: [type], size: 1 })) as {
+      data: { id: string }[]
+    }
+    const [newest] = list.data
+    if (newest !== undefined) found[type] = { id: newest.id }
+  }
+  return found
+}
+
+/** Those that are there, and a new one of each type that is not. */
+export async function ensureStarters(app: App): Promise<Starters> {
+  const starters = await findStarters(app)
+  for (const type of STARTER_TYPES.filter((each) => starters[each] === undefined)) {
+    const input = { name: `starter ${type}`, type, ...grantsOf(type) }
+    const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<Starter>
+    starters[type] = { id, key }
+  }
+  return starters
+}
+
+/** Everything that the type may hold; tokens in the clear for the private one. */
+function grantsOf(type: ApplicationType): object {
+  const permissions = (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
+    (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
+  )
+  if (type !== 'private') return { permissions }
+  return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
+}
+
+/** Runs an operation as the person who could open the vault. */
+export async function performAsOwner(
+  app: App,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+): Promise<unknown> {
+  const caller = await app.owner({ reveal: false })
+  const { result } = await perform(app, caller, definition, input, app.createUuid())
+  return result
+}

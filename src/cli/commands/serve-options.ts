@@ -1,0 +1,104 @@
+/** What the flags of `serve` and `openapi` say, checked. It reads no file and opens no port. */
+import { CofferError } from '../../errors.js'
+import { LOG_FORMATS, type LogFormat } from '../../http/access-log.js'
+import { PREFIX } from '../../http/headers.js'
+import { parseRate, type Rate } from '../../http/rate-limit.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../http/start.js'
+
+type Flags = Readonly<Record<string, unknown>>
+
+export interface ServeOptions {
+  port: number
+  addresses: readonly string[]
+  /** What the address is called in a URL. */
+  hostName: string
+  isRemote: boolean
+  prefix: string
+  bodyLimitBytes: number
+  vault: 'found' | 'ephemeral' | 'demo'
+  wantsStarters: boolean
+  rate?: Rate
+  log?: LogFormat
+  /** Paths. */
+  tls?: { cert: string; key: string }
+}
+
+/** Beyond it, one request could fill memory. */
+const MOST_BODY_BYTES = 256 * 1024 * 1024
+
+/** @throws CofferError `usage` naming the flag. */
+export function readServeFlags(flags: Flags): ServeOptions {
+  const { ephemeral, demo, starterApps } = flags
+  if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo are two vaults. Choose one.')
+  const rate = textOf(flags.rateLimit)
+  const log = readLogFormat(textOf(flags.log))
+  const tls = readTls(textOf(flags.tlsCert), textOf(flags.tlsKey))
+  return {
+    port: readPort(textOf(flags.port)),
+    ...readAddresses(textOf(flags.host), flags.allowRemote === true),
+    ...readDocumentFlags(flags),
+    vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
+    wantsStarters: ephemeral === true || demo === true || starterApps === true,
+    ...(rate === undefined ? {} : { rate: parseRate(rate) }),
+    ...(log === undefined ? {} : { log }),
+    ...(tls === undefined ? {} : { tls }),
+  }
+}
+
+/** What the OpenAPI document depends on. @throws CofferError `usage` */
+export function readDocumentFlags(flags: Flags): { prefix: string; bodyLimitBytes: number } {
+  const prefix = textOf(flags.prefix) ?? DEFAULT_PREFIX
+  if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
+  return { prefix, bodyLimitBytes: readSize(textOf(flags.bodyLimit)) }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function readPort(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PORT
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw usage('--port takes a number from 0 to 65535.')
+}
+
+function readAddresses(host: string | undefined, isAllowed: boolean) {
+  if (host === undefined || host === 'localhost')
+    return { addresses: LOOPBACK, hostName: 'localhost', isRemote: false }
+  if (LOOPBACK.includes(host)) return { addresses: [host], hostName: bracket(host), isRemote: false }
+  if (!isAllowed)
+    throw usage(`--host ${host} would let other machines in. Say --allow-remote as well if that is meant.`)
+  const isEverywhere = host === '0.0.0.0' || host === '::'
+  return { addresses: [host], hostName: isEverywhere ? 'localhost' : bracket(host), isRemote: true }
+}
+
+function bracket(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+const UNITS: Record<string, number> = { '': 1, KiB: 1024, MiB: 1024 * 1024 }
+
+function readSize(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_BODY_LIMIT_BYTES
+  const [, digits = '', unit = ''] = /^([1-9]\d{0,8})(KiB|MiB)?$/.exec(text) ?? []
+  const bytes = Number(digits) * UNITS[unit]!
+  if (digits !== '' && bytes <= MOST_BODY_BYTES) return bytes
+  throw usage('--body-limit takes bytes, KiB or MiB, up to 256MiB: 65536, 64KiB, 4MiB.')
+}
+
+function readLogFormat(text: string | undefined): LogFormat | undefined {
+  if (text === undefined) return undefined
+  const format = LOG_FORMATS.find((known) => known === text)
+  if (format === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
+  return format
+}
+
+function readTls(cert: string | undefined, key: string | undefined) {
+  if (cert === undefined && key === undefined) return undefined
+  if (cert === undefined || key === undefined) throw usage('--tls-cert and --tls-key are needed together.')
+  return { cert, key }
+}
+
+function usage(message: string): CofferError {
+  return new CofferError('usage', message)
+}

@@ -1,0 +1,196 @@
+/** `coffer serve`: opens a vault, answers HTTP until it is told to stop, and closes it. */
+
+import { authenticate } from '../../framework/authenticate.js'
+import type { Sandbox } from '../../framework/reactor-runtime.js'
+import { createAccessLog, type LogFormat } from '../../http/access-log.js'
+import { nameHeaders } from '../../http/headers.js'
+import { type ServiceOptions, serveHttp } from '../../http/start.js'
+import type { App } from '../../vault/app.js'
+import { openEphemeral } from '../../vault/open.js'
+import { VERSION } from '../../version.js'
+import type { Desk } from '../context.js'
+import { CORE_DANGER, limitCore } from '../core-limit.js'
+import { printNotice } from '../output/output.js'
+import { write } from '../output/terminal.js'
+import { tellGaps, tellSandbox } from '../sandbox.js'
+import { sweepRegularly } from './expiry-sweeper.js'
+import { ensureStarters, findStarters, type Starters } from './sample-applications.js'
+import { prepareMail } from './serve-mail.js'
+import { readServeFlags, type ServeOptions } from './serve-options.js'
+import { keepRequestsYoung } from './young-requests.js'
+
+const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again stops at once.\n'
+
+/** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
+export async function serve(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const options = readServeFlags(flags)
+  keepRequestsYoung()
+  if (!(await limitCore(desk.pid))) await printNotice(desk.terminal, CORE_DANGER)
+  if (options.vault === 'found') {
+    const work = async (app: App) => {
+      const starters = options.wantsStarters ? await ensureStarters(app) : await findStarters(app)
+      await serveVault(desk, options, app, { starters, place: app.header?.vault ?? '' })
+    }
+    return desk.withVault(work, 'server')
+  }
+  const opened = options.vault === 'demo' ? await openDemo(desk) : await openInMemory(desk)
+  try {
+    await serveVault(desk, options, opened.app, opened)
+  } finally {
+    await opened.app.close()
+  }
+}
+
+/** What is said of the vault that is served. */
+interface Opened {
+  starters: Starters
+  place: string
+}
+
+async function openInMemory({ clock }: Desk): Promise<Opened & { app: App }> {
+  const app = await openEphemeral({ tenantName: 'ephemeral', clock })
+  return { app, starters: await ensureStarters(app), place: 'in memory, gone when this stops' }
+}
+
+async function openDemo(desk: Desk): Promise<Opened & { app: App }> {
+  const { openDemoVault } = await import('./demo-vault.js')
+  const notices: string[] = []
+  const { app, directory, starters } = await openDemoVault(desk, (text) => notices.push(text))
+  for (const text of notices) await printNotice(desk.terminal, text)
+  return { app, starters, place: `${directory}, with sample tokens; remove it to start anew` }
+}
+
+async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: Opened): Promise<void> {
+  const { signal, terminal } = desk
+  const { tls, addresses, port } = options
+  const pem = tls === undefined ? {} : { tls: await readPem(desk, tls) }
+  const mail = prepareMail(app, {
+    isRemote: options.isRemote,
+    isSecure: tls !== undefined,
+    write: (text) => terminal.stderr.write(text),
+    fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
+  })
+  app.configureReactors({ prefix: options.prefix, spares: 1 })
+  const service = { ...createService(desk, options, app), pages: mail.pages }
+  const allowHosts = [options.hostName, ...(desk.config.allowHost ?? [])]
+  const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
+  desk.stopsItself()
+  const sweeping = sweepRegularly(app, signal, (error) =>
+    terminal.stderr.write(describeFault(error, 'sweep')),
+  )
+  const stopped = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (signal.aborted) resolve()
+  })
+  const scheme = tls === undefined ? 'http' : 'https'
+  const url = `${scheme}://${options.hostName}:${server.port}`
+  await announce(desk, options, app, { ...opened, ...(await mail.start(url)), url })
+  await stopped
+  // Not waited for: whoever reads our messages may have stopped, and that must not keep us.
+  if (!terminal.quiet) terminal.stderr.write(STOPPING)
+  await server.stop()
+  await sweeping
+}
+
+function createService(desk: Desk, options: ServeOptions, app: App): ServiceOptions {
+  const { registry, clock, terminal } = desk
+  const { prefix, bodyLimitBytes, rate } = options
+  const { stderr } = terminal
+  // Nobody reads any more: no reason to stop answering.
+  stderr.on('error', () => {})
+  const format = chooseLogFormat(desk, options)
+  return {
+    host: app,
+    registry,
+    authenticate,
+    version: VERSION,
+    prefix,
+    bodyLimitBytes,
+    reportFault: (error, traceId) => stderr.write(describeFault(error, traceId)),
+    ...(rate === undefined ? {} : { rate }),
+    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
+  }
+}
+
+function chooseLogFormat({ config }: Desk, { log }: ServeOptions): LogFormat {
+  if (log !== undefined) return log
+  if (config.quiet) return 'none'
+  return config.output === 'json' ? 'json' : 'text'
+}
+
+/** Where it failed, never why: the message of a foreign error may hold what was sent. */
+function describeFault(error: unknown, traceId: string): string {
+  const { name, stack = '' } = error instanceof Error ? error : new Error('')
+  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+  return `A fault of ours (${name}), reference ${traceId}\n${frames.join('\n')}\n`
+}
+
+async function readPem(
+  { input }: Desk,
+  tls: { cert: string; key: string },
+): Promise<{ cert: string; key: string }> {
+  return {
+    cert: await input.readFile(tls.cert, '--tls-cert'),
+    key: await input.readFile(tls.key, '--tls-key'),
+  }
+}
+
+async function announce(
+  { terminal, config }: Desk,
+  { prefix, isRemote, tls }: ServeOptions,
+  app: App,
+  { url, outboxUrl, starters, place }: Opened & { url: string; outboxUrl?: string },
+): Promise<void> {
+  const sandbox = await app.sandbox()
+  if (config.output === 'json') {
+    const { id, owner_id } = await app.tenant()
+    const line = {
+      url,
+      prefix,
+      tenant_id: id,
+      owner_id,
+      applications: starters,
+      outbox_url: outboxUrl,
+      reactor_sandbox: sandbox,
+    }
+    await write(terminal.stdout, `${JSON.stringify(line)}\n`)
+  } else {
+    const header = nameHeaders(prefix).apiKey.toUpperCase()
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, starters, sandbox }))
+  }
+  const gaps = tellGaps(sandbox)
+  if (gaps !== undefined) await printNotice(terminal, gaps)
+  if (isRemote && tls === undefined) {
+    const danger = 'Other machines can reach this server, and everything they send can be read on the way.'
+    await printNotice(terminal, `${danger} Use --tls-cert and --tls-key.`)
+  }
+}
+
+interface Introduction extends Opened {
+  url: string
+  outboxUrl: string | undefined
+  header: string
+  sandbox: Sandbox
+}
+
+function introduce({ url, outboxUrl, header, place, starters, sandbox }: Introduction): string {
+  const keys = Object.entries(starters).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
+  const isNew = Object.values(starters).some(({ key }) => key !== undefined)
+  const title = isNew ? 'Applications, with their keys' : 'Applications'
+  const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
+  const key = starters.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
+  const advice =
+    keys.length === 0 ? 'There is no application yet: start with --starter-apps to get three.\n' : ''
+  const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
+  return `Coffer answers at ${url} (reference: ${url}/)
+Vault: ${place}
+${tellSandbox(sandbox)}
+${outbox}${list}${advice}
+Try:
+  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
+    -d '{"type":"card_number","data":"4242424242424242"}'
+  curl ${url}/tokens -H '${header}: ${key}'
+
+Ctrl-C stops it.
+`
+}

@@ -1,0 +1,27 @@
+/**
+ * Which tenant commands act in where nothing on the line says so: remembered for each vault in the user's own
+ * settings, so that it is nobody else's and survives a move of the vault.
+ */
+import { identifyVault } from '../../vault/open.js'
+import type { Desk } from '../context.js'
+import { findVaultDirectory } from '../credentials.js'
+import { readUserSettings, writeUserSettings } from './user-settings.js'
+
+/** The tenant of this run: what a flag or the environment says, else what was chosen, else undefined (the first). */
+export async function findTenantChoice(desk: Desk): Promise<string | undefined> {
+  if (desk.config.tenant !== undefined) return desk.config.tenant
+  const { tenants } = await readUserSettings(desk.config.directory)
+  if (Object.keys(tenants).length === 0) return undefined
+  return tenants[await identifyVault(findVaultDirectory(desk))]
+}
+
+/** Remembers `tenantId` for the vault of this run; undefined forgets. @throws CofferError `storage_failed` */
+export async function rememberTenant(desk: Desk, tenantId: string | undefined): Promise<void> {
+  const { directory } = desk.config
+  const settings = await readUserSettings(directory)
+  const vault = await identifyVault(findVaultDirectory(desk))
+  const { [vault]: before, ...others } = settings.tenants
+  if (before === tenantId) return
+  const tenants = tenantId === undefined ? others : { ...others, [vault]: tenantId }
+  await writeUserSettings({ directory, pid: desk.pid }, { ...settings, tenants })
+}

@@ -1,0 +1,141 @@
+/** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { CofferError } from '../errors.js'
+import type { App } from '../vault/app.js'
+import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../vault/open.js'
+import type { Vault } from '../vault/vault.js'
+import type { Desk } from './context.js'
+import { SECRET_LIMIT_BYTES } from './input/input.js'
+import { printNotice } from './output/output.js'
+
+const VAULT_DIRECTORY = '.coffer'
+
+/** Where `coffer init` creates a vault: where the settings say, else here. */
+export function newVaultDirectory({ config, cwd }: Desk): string {
+  return resolve(cwd, config.vault ?? VAULT_DIRECTORY)
+}
+
+/**
+ * The vault of this run: where the settings say, else `.coffer` here or in the nearest directory above.
+ * @throws CofferError `vault_missing`
+ */
+export function findVaultDirectory(desk: Desk): string {
+  if (desk.config.vault !== undefined) return newVaultDirectory(desk)
+  for (let directory = desk.cwd; ; directory = dirname(directory)) {
+    const candidate = join(directory, VAULT_DIRECTORY)
+    if (existsSync(join(candidate, 'vault.json'))) return candidate
+    if (directory === dirname(directory)) break
+  }
+  throw new CofferError('vault_missing', 'There is no vault here or above. Create one with: coffer init')
+}
+
+/** That there is a vault, for whoever is about to be asked what goes into it. @throws CofferError `vault_missing` */
+export function requireVault(desk: Desk): void {
+  const directory = findVaultDirectory(desk)
+  if (existsSync(directory)) return
+  throw new CofferError(
+    'vault_missing',
+    `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
+  )
+}
+
+/** Where the key file of a vault is kept unless somebody says otherwise. */
+export function keyFilePath({ config }: Desk, vault: string): string {
+  return join(config.directory, 'keys', `${vault}.key`)
+}
+
+/** Opens the vault of this run. @throws CofferError as {@link openVault} */
+export function unlockVault(desk: Desk, role: 'command' | 'server' = 'command'): Promise<App> {
+  return noticing(desk, (place) => openVault({ ...place, role }, (vault) => chooseOpener(desk, vault)))
+}
+
+/** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
+export function reachThisVault(desk: Desk): Promise<Vault> {
+  return noticing(desk, (place) => reachVault(place, (vault) => chooseOpener(desk, vault)))
+}
+
+/** Where the vault of this run is, with the effects of this run. */
+export function placeOf(
+  desk: Desk,
+  directory = findVaultDirectory(desk),
+  notice: (text: string) => void = () => {},
+): Place {
+  return { directory, pid: desk.pid, clock: desk.clock, notice }
+}
+
+/** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
+async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
+  const early: string[] = []
+  let isOpen = false
+  const notice = (text: string) => {
+    if (isOpen) void printNotice(desk.terminal, text)
+    else early.push(text)
+  }
+  const vault = await open(placeOf(desk, findVaultDirectory(desk), notice))
+  isOpen = true
+  for (const text of early) await printNotice(desk.terminal, text)
+  return vault
+}
+
+/** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
+export async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
+  const { config, input } = desk
+  const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
+    return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
+  }
+  if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
+  const passphrase = await readGivenPassphrase(desk)
+  if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
+  const usual = keyFilePath(desk, id)
+  if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
+  if (slots.includes('passphrase')) return askPassphrase(desk)
+  const where = `The key file of this vault is not at ${usual}.`
+  throw new CofferError('vault_locked', `${where} Say where it is with --key-file FILE.`)
+}
+
+/** From a file, a descriptor or a command, as the settings say; undefined where they say nothing. */
+export async function readGivenPassphrase({ config, input }: Desk): Promise<string | undefined> {
+  const { passphraseFile, passphraseFd, passphraseCommand } = config
+  if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
+  if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')
+  if (passphraseCommand !== undefined) return runPassphraseCommand(passphraseCommand)
+  return undefined
+}
+
+async function askPassphrase({ terminal, typed }: Desk): Promise<Opener> {
+  if (typed.passphrase !== undefined) return { kind: 'passphrase', passphrase: typed.passphrase }
+  if (!terminal.mayPrompt) {
+    throw new CofferError(
+      'vault_locked',
+      'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
+    )
+  }
+  const { ask } = await import('./input/prompt.js')
+  const passphrase = await ask(terminal, {
+    message: 'Passphrase',
+    missing: '--passphrase-file',
+    sensitive: true,
+  })
+  typed.passphrase = passphrase
+  return { kind: 'passphrase', passphrase }
+}
+
+/** Through the shell, because that is what a person writes; the command comes from them alone. */
+async function runPassphraseCommand(command: string): Promise<string> {
+  const { execFile } = await import('node:child_process')
+  const { promisify } = await import('node:util')
+  let passphrase: string
+  try {
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], {
+      maxBuffer: SECRET_LIMIT_BYTES,
+    })
+    passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
+  } catch (error) {
+    // The command's output may hold the passphrase, so nothing of it is repeated.
+    const exit = error instanceof Error && 'code' in error ? ` (exit ${String(error.code)})` : ''
+    throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
+  }
+  if (passphrase !== '') return passphrase
+  throw new CofferError('usage', 'The first line that the passphrase command printed is empty.')
+}

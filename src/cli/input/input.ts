@@ -1,0 +1,264 @@
+/**
+ * Where values come from besides the arguments themselves: files, standard input and descriptors. It bounds and
+ * decodes what it reads, and knows nothing of what a value is for.
+ */
+import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import { resolve } from 'node:path'
+import { decodeUtf8 } from '../../domain/json/json.js'
+import { CofferError } from '../../errors.js'
+import type { InputStream } from '../output/terminal.js'
+
+/** The part of an open file that is used here; a `FileHandle` of node:fs/promises is one. */
+export interface OpenFile {
+  read(target: Uint8Array, offset: number, length: number): Promise<{ bytesRead: number }>
+  stat(): Promise<Pick<Stats, 'mode' | 'isFile'>>
+  close(): Promise<void>
+}
+
+/** The port to the disk: `openDescriptor` streams what is left in a descriptor, and leaves it open. */
+export interface InputFiles {
+  open(path: string, flags: number): Promise<OpenFile>
+  openDescriptor(descriptor: number): AsyncIterable<Uint8Array>
+}
+
+/** The real disk. */
+export const diskFiles: InputFiles = {
+  open: async (path, flags) => {
+    const mayBlock = (flags & (constants.O_NONBLOCK ?? 0)) === 0
+    return mayBlock ? (await import('node:fs/promises')).open(path, flags) : openAtOnce(path, flags)
+  },
+  openDescriptor: (descriptor) => createReadStream('', { fd: descriptor, autoClose: false }),
+}
+
+/** What is opened without blocking is read without waiting, which spares every command the start of a thread. */
+function openAtOnce(path: string, flags: number): OpenFile {
+  const file = openSync(path, flags)
+  return {
+    read: async (target, offset, length) => ({ bytesRead: readSync(file, target, offset, length, null) }),
+    stat: async () => fstatSync(file),
+    close: async () => closeSync(file),
+  }
+}
+
+/** `flag` is what the source was given to, as typed, and is named in every refusal. */
+export interface Input {
+  /**
+   * The text that a source spells: `@path` that of the file, `-` (or `@-`) that of standard input, `@@x` is `@x`, and
+   * everything else itself. Of a file or standard input, a byte order mark and one line break at the end do not count,
+   * unless `isExact`.
+   * At most `limitBytes`, by default {@link VALUE_LIMIT_BYTES}.
+   * @throws CofferError `usage`, `too_large`, `validation` for bytes that are not UTF-8
+   */
+  readValue(
+    source: string,
+    flag: string,
+    options?: { limitBytes?: number; isExact?: boolean },
+  ): Promise<string>
+  /**
+   * The whole text of a file as it stands; `-` is standard input, until its end.
+   * @throws CofferError like {@link Input.readValue}
+   */
+  readFile(path: string, flag: string, options?: { limitBytes?: number }): Promise<string>
+  /** Whether standard input was read, so that there is nothing more to be had from it. */
+  readonly isStdinTaken: boolean
+  /**
+   * The first line of a file that nobody but its owner may read, and that is no link.
+   * @throws CofferError `vault_exposed` when others may, `usage` for anything else
+   */
+  readSecretFile(path: string, flag: string): Promise<string>
+  /** The first line of standard input, of which nothing else can be read then. @throws CofferError `usage` */
+  readStdinLine(flag: string): Promise<string>
+  /** The first line that comes through a descriptor. @throws CofferError `usage` */
+  readDescriptor(descriptor: number, flag: string): Promise<string>
+}
+
+/** The text that an answer to a question spells: that of a file as `@path`, else itself. @throws CofferError `usage` */
+export async function readAnswer(input: Input, answer: string, flag: string): Promise<string> {
+  // Standard input is where the answer was typed.
+  return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
+}
+
+/** The default limit of a request body, which no single value in it can exceed: 1 MiB. */
+export const VALUE_LIMIT_BYTES = 1024 * 1024
+/** A passphrase of 1,024 characters, or an API key, has room in this. */
+export const SECRET_LIMIT_BYTES = 4096
+
+const BYTE_ORDER_MARK = /^\ufeff/
+
+/** `stdin` can be read once; whoever comes second is told who was first. */
+export function createInput(sources: { cwd: string; stdin: InputStream; files?: InputFiles }): Input {
+  const { cwd, stdin, files = diskFiles } = sources
+  let reader: string | undefined
+
+  function takeStdin(flag: string): InputStream {
+    if (reader !== undefined) {
+      const both = reader === flag ? `${flag} twice` : `${reader} and ${flag}`
+      throw new CofferError('usage', `Standard input was given to ${both}. Give one of them as a file.`)
+    }
+    reader = flag
+    return stdin
+  }
+
+  /** `path` undefined is standard input. */
+  async function read(path: string | undefined, flag: string, limitBytes: number): Promise<Found> {
+    const place = path ?? 'standard input'
+    const name = place === flag ? place : `${flag} (${place})`
+    if (path === undefined) return { name, bytes: await collect(takeStdin(flag), limitBytes, name) }
+    if (path === '') throw new CofferError('usage', `${flag} names no file.`)
+    const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
+    return { name, bytes: await closing(file, () => collect(chunksOf(file), limitBytes, name)) }
+  }
+
+  return {
+    async readValue(source, flag, { limitBytes = VALUE_LIMIT_BYTES, isExact = false } = {}) {
+      if (source.startsWith('@@')) return source.slice(1)
+      if (source !== '-' && !source.startsWith('@')) return source
+      const path = source === '-' || source === '@-' ? undefined : source.slice(1)
+      const { name, bytes } = await read(path, flag, limitBytes)
+      const text = decodeUtf8(bytes, name)
+      return isExact ? text : text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
+    },
+
+    async readFile(path, flag, { limitBytes = VALUE_LIMIT_BYTES } = {}) {
+      const { name, bytes } = await read(path === '-' ? undefined : path, flag, limitBytes)
+      return decodeUtf8(bytes, name)
+    },
+
+    get isStdinTaken() {
+      return reader !== undefined
+    },
+
+    readSecretFile: (path, flag) => readSecretFile(files, resolve(cwd, path), `${flag} (${path})`),
+
+    async readStdinLine(flag) {
+      return readFirstLine(takeStdin(flag), `${flag} (standard input)`)
+    },
+    async readDescriptor(descriptor, flag) {
+      const name = `${flag} (descriptor ${descriptor})`
+      if (!Number.isInteger(descriptor) || descriptor < 0) {
+        throw new CofferError('usage', `${flag} takes the number of an open descriptor.`)
+      }
+      return readFirstLine(descriptor === 0 ? takeStdin(flag) : files.openDescriptor(descriptor), name)
+    },
+  }
+}
+
+interface Found {
+  name: string
+  bytes: Uint8Array
+}
+
+async function readSecretFile(files: InputFiles, path: string, name: string): Promise<string> {
+  // Without O_NONBLOCK a named pipe would keep us waiting for its writer before we could see what it is.
+  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+  const file = await openFile(files, path, name, flags)
+  return closing(file, async () => {
+    refuseExposed(await file.stat(), name)
+    return readFirstLine(chunksOf(file), name)
+  })
+}
+
+async function openFile(files: InputFiles, path: string, name: string, flags: number): Promise<OpenFile> {
+  try {
+    return await files.open(path, flags)
+  } catch (error) {
+    throw unreadable(error, name)
+  }
+}
+
+async function closing<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } finally {
+    await file.close()
+  }
+}
+
+async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const chunk = new Uint8Array(64 * 1024)
+    const { bytesRead } = await file.read(chunk, 0, chunk.length)
+    if (bytesRead === 0) return
+    yield chunk.subarray(0, bytesRead)
+  }
+}
+
+async function collect(
+  chunks: AsyncIterable<Uint8Array | string>,
+  limitBytes: number,
+  name: string,
+): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const part of guard(chunks, name)) {
+    length += part.length
+    if (length > limitBytes) {
+      throw new CofferError('too_large', `${name} is larger than the limit of ${limitBytes} bytes.`)
+    }
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
+}
+
+/** The line without its break; the bytes it was read into are wiped. */
+async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<string> {
+  const line = new Uint8Array(SECRET_LIMIT_BYTES)
+  let length = 0
+  for await (const part of guard(chunks, name)) {
+    const end = part.indexOf(NEWLINE)
+    const wanted = end < 0 ? part : part.subarray(0, end)
+    const isTooLong = length + wanted.length > line.length
+    if (!isTooLong) line.set(wanted, length)
+    length += wanted.length
+    part.fill(0)
+    if (isTooLong)
+      throw new CofferError('usage', `The first line of ${name} is longer than ${line.length} bytes.`)
+    if (end >= 0) break
+  }
+  const text = decodeUtf8(line.subarray(0, length), name).replace(BYTE_ORDER_MARK, '').replace(/\r$/, '')
+  line.fill(0)
+  if (text === '') throw new CofferError('usage', `The first line of ${name} is empty.`)
+  return text
+}
+
+const NEWLINE = 0x0a
+
+/** Bytes whatever the stream yields, and failures in our words. */
+async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+  } catch (error) {
+    throw unreadable(error, name)
+  }
+}
+
+/** Systems without O_NOFOLLOW (Windows) have no such mode bits either. */
+function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void {
+  if (!stat.isFile()) {
+    throw new CofferError(
+      'usage',
+      `${name} is not a file. What a program writes is handed over through a descriptor.`,
+    )
+  }
+  if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
+  const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
+  const remedy = 'Make it yours alone (chmod 600), and change the secret if others may have read it.'
+  throw new CofferError('vault_exposed', `${name} is open to others (mode ${mode}). ${remedy}`)
+}
+
+function unreadable(error: unknown, name: string): CofferError {
+  if (error instanceof CofferError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
+  return new CofferError('usage', `${name} ${REASONS[code] ?? `could not be read (${code}).`}`, {
+    cause: error,
+  })
+}
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'does not exist.',
+  EACCES: 'may not be read by you.',
+  EISDIR: 'is a directory; name a file.',
+  ENOTDIR: 'does not exist.',
+  ELOOP: 'is a symbolic link; name the file that it points to, or hand the secret over through a descriptor.',
+  EBADF: 'is not open.',
+}

@@ -1,0 +1,246 @@
+/**
+ * From a command line to an operation's input: flags, `--file`, JSON on standard input, and, where a person is there,
+ * questions. It knows schemas and never what an operation does.
+ */
+import { parseJson } from '../../domain/json/json.js'
+import { TOKEN_TYPES } from '../../domain/token/token-types.js'
+import { CofferError } from '../../errors.js'
+import { type AnyOperation, parseRoute } from '../../framework/operation.js'
+import type { ObjectSchema } from '../../framework/schema.js'
+import type { Desk } from '../context.js'
+import { printNotice, printWarning } from '../output/output.js'
+import { isTerminal } from '../output/terminal.js'
+import { type Input, readAnswer } from './input.js'
+import { type Flag, listFlags, readFlag, takesBody } from './options.js'
+
+/**
+ * The merged input of one operation. A body given as a file or on standard input is the ground, flags override it,
+ * positional words are the path's parameters.
+ * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
+ */
+export async function gatherInput(
+  desk: Desk,
+  definition: AnyOperation,
+  words: readonly string[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const { input } = desk
+  const flags = listFlags(definition)
+  await noteWaiting(desk, flags, options)
+  await warnOfExposed(desk, flags, options)
+  const contents = await readContents(input, flags, options)
+  const { wholeBody } = definition
+  const body = await readBody(desk, input, definition, contents, options)
+  const given = readValues(flags, contents, body)
+  if (wholeBody !== undefined && given[wholeBody] === undefined) {
+    const source = typeof options.file === 'string' ? options.file : '-'
+    given[wholeBody] = await readDocument(desk, source)
+  }
+  const path = Object.fromEntries(
+    parseRoute(definition.route).parameters.map((name, index) => [name, words[index]]),
+  )
+  const merged = { ...body, ...given, ...path }
+  return completeInput(desk, definition, flags, merged)
+}
+
+/** What was given to each flag, by property: true or false, or texts, files read. */
+type Contents = Readonly<Record<string, boolean | readonly string[]>>
+
+/** One after another, because standard input can be read once and in order. */
+async function readContents(
+  input: Input,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Contents> {
+  const contents: Record<string, boolean | readonly string[]> = {}
+  for (const flag of flags) {
+    const option = options[flag.key] as boolean | readonly string[] | undefined
+    if (option === undefined) continue
+    contents[flag.property] = typeof option === 'boolean' ? option : await readTexts(input, flag, option)
+  }
+  return contents
+}
+
+/** The texts given to a flag, with the content of files in the place of their names. */
+export async function readTexts(
+  input: Input,
+  flag: Pick<Flag, 'name' | 'shape'>,
+  given: readonly string[],
+): Promise<string[]> {
+  const texts: string[] = []
+  for (const text of given) {
+    const at = sourceOffset(flag, text)
+    texts.push(text.slice(0, at) + (await input.readValue(text.slice(at), flag.name)))
+  }
+  return texts
+}
+
+/** Where in the text given to a flag stands what may be the name of a file: behind the key, where there is one. */
+function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
+  return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
+}
+
+function readValues(
+  flags: readonly Flag[],
+  contents: Contents,
+  body: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const given: Record<string, unknown> = {}
+  for (const flag of flags) {
+    const texts = contents[flag.property]
+    if (texts === undefined) continue
+    const isText = isTextOf(flag, given.type ?? body.type)
+    given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
+  }
+  return given
+}
+
+/** Whether it is the data of a token whose type takes nothing but text. */
+function isTextOf({ property }: Flag, type: unknown): boolean {
+  const isPlain = TOKEN_TYPES.some(({ name, isStructured }) => name === type && isStructured !== true)
+  return property === 'data' && isPlain && type !== 'token'
+}
+
+/** Whatever comes of the command, who gave a secret as an argument should know. */
+async function warnOfExposed(
+  { terminal }: Desk,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const exposed = flags.filter((flag) => {
+    const texts = options[flag.key]
+    const isInClear = (text: string) => !isSource(text.slice(sourceOffset(flag, text)))
+    return flag.schema.sensitive && Array.isArray(texts) && texts.some(isInClear)
+  })
+  if (exposed.length === 0) return
+  const names = exposed.map(({ name }) => name)
+  const advice = `Give a file as ${names[0]} @FILE, or JSON on standard input.`
+  await printWarning(
+    terminal,
+    `Other processes can see the arguments of a command (${names.join(', ')}). ${advice}`,
+  )
+}
+
+function isSource(text: string): boolean {
+  return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
+}
+
+/** Who gave `-` at a terminal should know that it is their turn. */
+async function noteWaiting(
+  { terminal }: Desk,
+  flags: readonly Flag[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  if (!isTerminal(terminal.stdin)) return
+  const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
+  const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
+  if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
+}
+
+/**
+ * Standard input is read when it is no terminal and something required, or everything, is missing: a command whose
+ * flags say all must not wait for an input that nobody will close.
+ */
+async function readBody(
+  desk: Desk,
+  input: Input,
+  definition: AnyOperation,
+  given: Contents,
+  options: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  if (!takesBody(definition) || definition.wholeBody !== undefined) return {}
+  if (typeof options.file === 'string')
+    return parseBody(await input.readFile(options.file, '--file'), options.file)
+  const isMissing = listFlags(definition).some(
+    ({ isRequired, property }) => isRequired && given[property] === undefined,
+  )
+  const isWanted = isMissing || Object.keys(given).length === 0
+  if (!isWanted || isTerminal(desk.terminal.stdin) || input.isStdinTaken) return {}
+  const text = await input.readFile('-', 'standard input')
+  return text.trim() === '' ? {} : parseBody(text, 'standard input')
+}
+
+/** A body that is any JSON at all. */
+async function readDocument({ input, terminal }: Desk, source: string): Promise<unknown> {
+  if (source === '-' && isTerminal(terminal.stdin)) {
+    throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
+  }
+  const name = source === '-' ? 'standard input' : source
+  return parseJson(await input.readFile(source, source === '-' ? name : '--file'), { source: name })
+}
+
+function parseBody(text: string, name: string): Record<string, unknown> {
+  const source = name === '-' ? 'standard input' : name
+  const body = parseJson(text, { source })
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    return body as Record<string, unknown>
+  throw new CofferError('validation', `${source} must hold one JSON object.`)
+}
+
+async function completeInput(
+  desk: Desk,
+  definition: AnyOperation,
+  flags: readonly Flag[],
+  merged: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
+  if (missing.length > 0 && !desk.terminal.mayPrompt) {
+    const names = missing.map(({ name }) => name).join(', ')
+    throw new CofferError(
+      'usage',
+      `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
+    )
+  }
+  for (const flag of missing) merged[flag.property] = await askFor(desk, flag, merged.type)
+  const { needsOneOf = [] } = definition.input as ObjectSchema
+  const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
+  const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
+  if (choice !== undefined && desk.terminal.mayPrompt)
+    merged[choice.property] = await askFor(desk, choice, merged.type)
+  if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
+    throw new CofferError(
+      'usage',
+      'Nothing to change: say what, as flags, as --file, or as JSON on standard input.',
+    )
+  }
+  return merged
+}
+
+async function askFor({ terminal, input }: Desk, flag: Flag, type: unknown): Promise<unknown> {
+  const { property, name, schema, shape } = flag
+  const { ask, select } = await import('./prompt.js')
+  if (schema.type === 'string' && schema.enum !== undefined) {
+    return select(terminal, {
+      message: property,
+      missing: name,
+      choices: schema.enum.map((value) => ({ value })),
+    })
+  }
+  let value: unknown
+  const read = async (answer: string): Promise<true | string> => {
+    if (answer === '') return 'Something is needed here.'
+    const text = await readAnswer(input, answer, name)
+    const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
+    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, type) })
+    return true
+  }
+  await ask(terminal, {
+    message: property + (HINTS[shape] ?? ''),
+    missing: name,
+    sensitive: schema.sensitive === true,
+    validate: (answer) => read(answer).catch(explain),
+  })
+  return value
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  json: ' (text, JSON that starts with { [ or ", or @file)',
+  list: ', separated by commas',
+  map: ' (key=value, or JSON)',
+}
+
+/** What is wrong with an answer is said, and it is asked for again. */
+function explain(error: unknown): string {
+  if (error instanceof CofferError) return error.message
+  throw error
+}

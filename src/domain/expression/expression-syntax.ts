@@ -1,0 +1,163 @@
+/**
+ * Reads what one output says, with Liquid's tokenizer, and refuses everything an expression may not hold: operators,
+ * ranges, unknown variables and filters, wrong numbers of arguments. It evaluates nothing.
+ */
+import type { LiteralToken, PropertyAccessToken, Token, Tokenizer, TokenKind } from 'liquidjs'
+import type { CofferError } from '../../errors.js'
+import { type OutputPiece, syntaxError } from './expression-text.js'
+import { FILTERS } from './filters.js'
+import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS } from './standard-filters.js'
+
+export type Library = typeof import('liquidjs')
+export type FilterToken = ReturnType<Tokenizer['readFilters']>[number]
+
+/** Where an expression stands, which decides what it may use. */
+export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
+
+/** A checked output: what it starts from (nothing when that is a token id) and its filters in order. */
+export interface OutputTokens {
+  initial: Token | undefined
+  filters: FilterToken[]
+}
+
+const VARIABLES: Record<ExpressionUse, readonly string[]> = {
+  id: ['data'],
+  mask: ['data'],
+  search_index: ['data'],
+  fingerprint: ['data', 'metadata'],
+  detokenize: [],
+}
+
+/** What the tokenizer complains about, in words that show nothing of the text. */
+const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
+  [/invalid value expression/, 'expected a value such as data.number'],
+  [/before filter$|before filter,/, 'expected "|" and a filter, or "}}"; operators are not supported'],
+  [/expected filter name/, 'expected the name of a filter after "|"'],
+  [/after filter name/, 'expected ":" before the arguments of a filter'],
+  [/unexpected character/, 'expected "," or "|" after an argument'],
+  [/\[ not closed/, 'this "[" has no closing "]"'],
+  [/range/, 'ranges and parentheses are not supported'],
+]
+
+/** @throws CofferError `validation` naming the column of what is refused. */
+export function readOutput(
+  library: Library,
+  text: string,
+  piece: OutputPiece,
+  use: ExpressionUse,
+): OutputTokens {
+  const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
+  const refuse = (at: number, reason: string): CofferError => syntaxError(text, at, reason)
+  const read = readTokens(tokenizer, piece, text)
+  if (tokenizer.p < piece.to) throw refuse(tokenizer.p, 'expected "|" and a filter, or "}}"')
+  const content = text.slice(piece.from, piece.to).trimEnd()
+  if (content.endsWith('|'))
+    throw refuse(piece.from + content.length, 'expected the name of a filter after "|"')
+
+  const check = { library, text, variables: VARIABLES[use] }
+  const [initial, surplus] = read.values
+  if (surplus !== undefined) throw refuse(surplus.begin, 'expected "|" and a filter, or "}}"')
+  if (initial !== undefined) checkValue(check, initial)
+  for (const filter of read.filters) {
+    checkFilter(text, filter, use)
+    for (const argument of filter.args) checkArgument(check, filter, argument)
+  }
+  return { initial, filters: read.filters }
+}
+
+function readTokens(
+  tokenizer: Tokenizer,
+  piece: OutputPiece,
+  text: string,
+): { values: Token[]; filters: FilterToken[] } {
+  try {
+    if (piece.reference !== undefined) return { values: [], filters: tokenizer.readFilters() }
+    const { initial, filters } = tokenizer.readFilteredValue()
+    return { values: initial.postfix, filters }
+  } catch (cause) {
+    const { message, token } = cause as Error & { token?: Token }
+    const reason =
+      COMPLAINTS.find(([pattern]) => pattern.test(message))?.[1] ?? 'this is not a valid expression'
+    throw syntaxError(text, Math.min(token?.begin ?? piece.from, piece.to), reason, cause)
+  }
+}
+
+interface Check {
+  library: Library
+  text: string
+  variables: readonly string[]
+}
+
+function checkValue(check: Check, token: Token): void {
+  const kinds: typeof TokenKind = check.library.TokenKind
+  if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText()))) {
+    throw syntaxError(check.text, token.begin, 'this number is too large')
+  }
+  if (token.kind === kinds.Quoted || token.kind === kinds.Number || token.kind === kinds.Literal) return
+  if (token.kind !== kinds.PropertyAccess) {
+    throw syntaxError(check.text, token.begin, 'ranges and parentheses are not supported')
+  }
+  const { variable, props, end } = token as PropertyAccessToken
+  const [root, ...path] = props as Token[]
+  if (variable !== undefined || root?.kind !== kinds.Word) {
+    throw syntaxError(check.text, token.begin, 'expected a value such as data.number')
+  }
+  if (!check.variables.includes(root.getText())) throw unknownVariable(check, root)
+  for (const part of path) checkPathPart(check, part)
+  if (check.text.slice(token.begin, end).trimEnd().endsWith('.')) {
+    throw syntaxError(check.text, end, 'expected a property name after "."')
+  }
+}
+
+/** A name behind a dot, or a value in brackets. */
+function checkPathPart(check: Check, part: Token): void {
+  if (part.kind === check.library.TokenKind.Word) {
+    if (part.size() === 0)
+      throw syntaxError(check.text, part.begin, 'expected a name or index between "[" and "]"')
+    return
+  }
+  checkValue(check, part)
+  if (!/^\s*\]/.test(check.text.slice(part.end))) throw syntaxError(check.text, part.end, 'expected "]"')
+}
+
+function unknownVariable({ text, variables }: Check, root: Token): CofferError {
+  const known = variables.length === 0 ? 'variables cannot be used here' : `use ${variables.join(' or ')}`
+  return syntaxError(text, root.begin, `unknown variable; ${known}`)
+}
+
+function checkFilter(text: string, filter: FilterToken, use: ExpressionUse): void {
+  const own = FILTERS.get(filter.name) ?? OWN_STANDARD_FILTERS.get(filter.name)
+  const [, least = own?.least, most = own?.most] = LIBRARY_FILTERS.get(filter.name) ?? []
+  if (least === undefined || most === undefined) {
+    const ours = [...FILTERS.keys()].join(', ')
+    const reason = `unknown filter "${filter.name}"; there are those of standard Liquid, and ${ours}`
+    throw syntaxError(text, filter.begin, reason)
+  }
+  if (own?.onlyIn !== undefined && own.onlyIn !== use) {
+    throw syntaxError(text, filter.begin, `filter "${filter.name}" works in token ids only`)
+  }
+  if (filter.args.length < least || filter.args.length > most) {
+    const amount = least === most ? `${least}` : `${least} to ${most}`
+    throw syntaxError(
+      text,
+      filter.begin,
+      `filter "${filter.name}" takes ${amount} argument${most === 1 ? '' : 's'}`,
+    )
+  }
+}
+
+function checkArgument(check: Check, filter: FilterToken, argument: FilterToken['args'][number]): void {
+  if (!Array.isArray(argument)) {
+    checkValue(check, argument)
+    return
+  }
+  const [name, value] = argument
+  if (filter.name !== 'default' || name !== 'allow_false' || value === undefined) {
+    throw syntaxError(
+      check.text,
+      filter.begin,
+      `filter "${filter.name}" takes no named argument like this one`,
+    )
+  }
+  checkValue(check, value as LiteralToken)
+}

@@ -1,0 +1,76 @@
+/**
+ * Container paths: which are well formed, what lies above them, and when two sets of them are the same. It does not
+ * know who may do what in a container.
+ */
+import type { PropertyErrors } from '../../errors.js'
+import { addError } from '../property-errors.js'
+
+/** Together these bound the look-ups that a token needs. */
+export const MAX_CONTAINERS = 20
+export const MAX_CONTAINERS_WITH_ANCESTORS = 100
+export const MAX_CONTAINER_LENGTH = 400
+
+const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
+
+/** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case counts. */
+export function isContainerPath(path: string): boolean {
+  return path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
+}
+
+/** The containers a caller gave, repetitions left out, in the order given; complaints go to `errors`. */
+export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
+  if (!Array.isArray(value)) {
+    addError(errors, path, 'must be an array of container paths such as "/general/high/"')
+    return []
+  }
+  if (value.length === 0) addError(errors, path, 'must name at least one container')
+  if (value.length > MAX_CONTAINERS) {
+    addError(errors, path, `must name at most ${MAX_CONTAINERS} containers`)
+    return []
+  }
+  let isWellFormed = true
+  for (const [index, item] of value.entries()) {
+    if (typeof item === 'string' && isContainerPath(item)) continue
+    addError(errors, `${path}[${index}]`, PATH_RULE)
+    isWellFormed = false
+  }
+  if (!isWellFormed) return []
+  const containers = [...new Set<string>(value)]
+  if (new Set(containers.flatMap(containerAncestors)).size > MAX_CONTAINERS_WITH_ANCESTORS) {
+    addError(
+      errors,
+      path,
+      `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} distinct containers on and above them`,
+    )
+  }
+  return containers
+}
+
+const PATH_RULE =
+  'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
+  `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
+
+/** The path itself and every one above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
+export function containerAncestors(path: string): string[] {
+  const ancestors = [path]
+  for (let above = path; above !== '/'; ) {
+    above = above.slice(0, above.lastIndexOf('/', above.length - 2) + 1)
+    ancestors.push(above)
+  }
+  return ancestors
+}
+
+/** Whether `ancestor` is `path` or lies above it. */
+export function isContainerWithin(path: string, ancestor: string): boolean {
+  return path.startsWith(ancestor)
+}
+
+/** The one form of a set of containers: sorted by code unit, without repetitions. */
+export function containerSet(containers: readonly string[]): string[] {
+  return [...new Set(containers)].sort()
+}
+
+/** A text that is equal exactly for equal sets. */
+export function containerSetId(containers: readonly string[]): string {
+  return JSON.stringify(containerSet(containers))
+}

@@ -1,0 +1,38 @@
+/**
+ * Metadata: a bounded map of text to text. It is stored and shown as given, so it must hold nothing sensitive.
+ */
+import type { PropertyErrors } from '../../errors.js'
+import { addError } from '../property-errors.js'
+
+export const MAX_METADATA_ENTRIES = 50
+export const MAX_METADATA_NAME_LENGTH = 100
+export const MAX_METADATA_VALUE_LENGTH = 2000
+
+/** The map a caller gave; complaints go to `errors` under `metadata`. Lengths are in UTF-16 units. */
+export function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    addError(errors, 'metadata', 'must be an object whose values are strings')
+    return {}
+  }
+  const entries = Object.entries(value)
+  if (entries.length > MAX_METADATA_ENTRIES) {
+    addError(errors, 'metadata', `must have at most ${MAX_METADATA_ENTRIES} entries`)
+    return {}
+  }
+  for (const [name, text] of entries) {
+    if (name.length < 1 || name.length > MAX_METADATA_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+      addError(
+        errors,
+        'metadata',
+        `names must have 1 to ${MAX_METADATA_NAME_LENGTH} characters, none a control character`,
+      )
+    } else if (typeof text !== 'string' || text.length > MAX_METADATA_VALUE_LENGTH) {
+      addError(
+        errors,
+        `metadata.${name}`,
+        `must be a string of at most ${MAX_METADATA_VALUE_LENGTH} characters`,
+      )
+    }
+  }
+  return value as Record<string, string>
+}

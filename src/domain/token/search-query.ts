@@ -1,0 +1,224 @@
+/**
+ * The language of token search: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`), parentheses. Parsed into a
+ * tree with precise complaints; what a term finds is somebody else's business.
+ */
+import { CofferError } from '../../errors.js'
+
+export const MAX_QUERY_LENGTH = 2000
+export const MAX_TERMS = 50
+
+export type SearchQuery =
+  | { kind: 'and' | 'or'; parts: SearchQuery[] }
+  | { kind: 'not'; part: SearchQuery }
+  | SearchTerm
+
+export type SearchTerm = EqualsTerm | RangeTerm
+
+export interface EqualsTerm {
+  kind: 'equals'
+  field: string
+  value: string
+  column: number
+}
+
+/** `[a TO b]` includes its ends, `{a TO b}` does not; an absent end is open. */
+export interface RangeTerm {
+  kind: 'range'
+  field: string
+  from?: string
+  to?: string
+  isInclusive: boolean
+  column: number
+}
+
+type Token =
+  | { kind: 'AND' | 'OR' | 'NOT' | '(' | ')'; column: number }
+  | { kind: 'term'; term: SearchTerm; column: number }
+
+const FIELDS = ['id', 'type', 'data', 'fingerprint', 'container', 'created_by', 'modified_by']
+const RANGE_FIELDS = ['created_at', 'modified_at']
+const METADATA = 'metadata.'
+
+/**
+ * undefined for a query that asks for nothing in particular, which every token matches.
+ * @throws CofferError `validation` under `query`, naming the column (from 1)
+ */
+export function parseSearchQuery(text: string): SearchQuery | undefined {
+  if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
+  const tokens = readTokens(text)
+  const terms = tokens.filter(({ kind }) => kind === 'term').length
+  if (terms > MAX_TERMS) throw refuse(`must have at most ${MAX_TERMS} terms`)
+  if (tokens.length === 0) return undefined
+  return new Parser(tokens, text.length + 1).parse()
+}
+
+/** Precedence NOT, AND, OR. Depth is bounded by the query's length, and parentheses by {@link MAX_TERMS}. */
+class Parser {
+  readonly #tokens: readonly Token[]
+  readonly #end: number
+  #at = 0
+  #depth = 0
+
+  constructor(tokens: readonly Token[], end: number) {
+    this.#tokens = tokens
+    this.#end = end
+  }
+
+  parse(): SearchQuery {
+    const query = this.#readChain('OR')
+    const rest = this.#tokens[this.#at]
+    if (rest === undefined) return query
+    if (rest.kind === ')') throw refuse('has a ) that closes nothing', rest.column)
+    throw refuse('needs AND or OR between two terms', rest.column)
+  }
+
+  #readChain(operator: 'AND' | 'OR'): SearchQuery {
+    const read = () => (operator === 'OR' ? this.#readChain('AND') : this.#readFactor())
+    const parts = [read()]
+    while (this.#tokens[this.#at]?.kind === operator) {
+      this.#at++
+      parts.push(read())
+    }
+    return parts.length === 1 ? parts[0]! : { kind: operator === 'AND' ? 'and' : 'or', parts }
+  }
+
+  #readFactor(): SearchQuery {
+    const token = this.#tokens[this.#at]
+    if (token === undefined) throw refuse('ends where a term is needed', this.#end)
+    this.#at++
+    if (token.kind === 'term') return token.term
+    if (token.kind === 'NOT')
+      return { kind: 'not', part: this.#nested(token.column, () => this.#readFactor()) }
+    if (token.kind === '(') return this.#nested(token.column, () => this.#readGroup(token.column))
+    throw refuse(`has ${token.kind} where a term is needed`, token.column)
+  }
+
+  #readGroup(column: number): SearchQuery {
+    const query = this.#readChain('OR')
+    const close = this.#tokens[this.#at]
+    if (close === undefined) throw refuse('has a ( that is never closed', column)
+    if (close.kind !== ')') throw refuse('needs AND or OR between two terms', close.column)
+    this.#at++
+    return query
+  }
+
+  #nested(column: number, read: () => SearchQuery): SearchQuery {
+    if (this.#depth >= MAX_TERMS) throw refuse(`is nested deeper than ${MAX_TERMS}`, column)
+    this.#depth++
+    const query = read()
+    this.#depth--
+    return query
+  }
+}
+
+function readTokens(text: string): Token[] {
+  const tokens: Token[] = []
+  for (let at = 0; at < text.length; ) {
+    const character = text[at]!
+    const column = at + 1
+    if (/\s/.test(character)) at++
+    else if (character === '(' || character === ')') {
+      tokens.push({ kind: character, column })
+      at++
+    } else if (character === '!' || character === '-') {
+      tokens.push({ kind: 'NOT', column })
+      at++
+    } else {
+      const word = /^(AND|OR|NOT)(?=[\s()]|$)/.exec(text.slice(at, at + 4))
+      const { token, end } =
+        word === null
+          ? readTerm(text, at)
+          : { token: { kind: word[1] as 'AND', column }, end: at + word[1]!.length }
+      tokens.push(token)
+      at = end
+    }
+  }
+  return tokens
+}
+
+function readTerm(text: string, start: number): { token: Token; end: number } {
+  const column = start + 1
+  const { text: field, end: colon } = readField(text, start)
+  if (text[colon] !== ':') throw refuse('needs field:value', column)
+  const isRange = RANGE_FIELDS.includes(field)
+  if (
+    !isRange &&
+    !FIELDS.includes(field) &&
+    !(field.startsWith(METADATA) && field.length > METADATA.length)
+  ) {
+    const known = [...FIELDS, ...RANGE_FIELDS, 'metadata.<key>'].join(', ')
+    throw refuse(`names an unknown field; known are ${known}`, column)
+  }
+  const valueStart = colon + 1
+  const { term, end } = isRange
+    ? readRange(text, field, valueStart, column)
+    : readEquals(text, field, valueStart, column)
+  return { token: { kind: 'term', term, column }, end }
+}
+
+/** That of a metadata entry may be quoted, as a whole or after its dot. */
+function readField(text: string, start: number): { text: string; end: number } {
+  if (!text.startsWith(`${METADATA}"`, start)) return readPart(text, start, ':')
+  const { text: key, end } = readPart(text, start + METADATA.length)
+  return { text: METADATA + key, end }
+}
+
+function readEquals(
+  text: string,
+  field: string,
+  start: number,
+  column: number,
+): { term: SearchTerm; end: number } {
+  const { text: value, end } = readPart(text, start)
+  if (value === '') throw refuse('needs a value after the colon', start + 1)
+  return { term: { kind: 'equals', field, value, column }, end }
+}
+
+function readRange(
+  text: string,
+  field: string,
+  start: number,
+  column: number,
+): { term: SearchTerm; end: number } {
+  const open = text[start]
+  if (open !== '[' && open !== '{') {
+    const { text: value, end } = readPart(text, start)
+    if (value === '') throw refuse('needs a value after the colon', start + 1)
+    return { term: { kind: 'range', field, from: value, to: value, isInclusive: true, column }, end }
+  }
+  const close = text.indexOf(open === '[' ? ']' : '}', start)
+  const parts = close === -1 ? null : /^\s*(\S+)\s+TO\s+(\S+)\s*$/.exec(text.slice(start + 1, close))
+  if (parts === null) throw refuse('needs a range such as [2030-01-01 TO *]', start + 1)
+  const bounds = {
+    ...(parts[1] === '*' ? {} : { from: unquote(parts[1]!) }),
+    ...(parts[2] === '*' ? {} : { to: unquote(parts[2]!) }),
+  }
+  return { term: { kind: 'range', field, ...bounds, isInclusive: open === '[', column }, end: close + 1 }
+}
+
+function unquote(text: string): string {
+  return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text
+}
+
+/** A quoted text (with `\"` and `\\`), or everything up to white space, a parenthesis or `stop`. */
+function readPart(text: string, start: number, stop?: string): { text: string; end: number } {
+  if (text[start] !== '"') {
+    let end = start
+    while (end < text.length && !/[\s()]/.test(text[end]!) && text[end] !== stop) end++
+    return { text: text.slice(start, end), end }
+  }
+  let value = ''
+  for (let at = start + 1; at < text.length; at++) {
+    const character = text[at]!
+    if (character === '"') return { text: value, end: at + 1 }
+    const isEscape = character === '\\' && (text[at + 1] === '"' || text[at + 1] === '\\')
+    if (isEscape) at++
+    value += text[at]
+  }
+  throw refuse('has a quote that is never closed', start + 1)
+}
+
+function refuse(message: string, column?: number): CofferError {
+  const text = column === undefined ? message : `${message} (column ${column})`
+  return new CofferError('validation', `query: ${text}`, { errors: { query: [text] } })
+}

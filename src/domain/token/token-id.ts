@@ -1,0 +1,24 @@
+/** Which texts may be the id of a token. It does not know which ids exist. */
+import { CofferError } from '../../errors.js'
+
+export const MIN_TOKEN_ID_LENGTH = 3
+export const MAX_TOKEN_ID_LENGTH = 400
+
+const FORBIDDEN = /[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u
+
+/** @throws CofferError `validation` when no token may have this id; the id is not repeated. Lengths in code points. */
+export function checkTokenId(id: string): void {
+  const length = [...id.slice(0, 2 * MAX_TOKEN_ID_LENGTH + 1)].length
+  if (length < MIN_TOKEN_ID_LENGTH || length > MAX_TOKEN_ID_LENGTH) {
+    throw new CofferError(
+      'validation',
+      `must have ${MIN_TOKEN_ID_LENGTH} to ${MAX_TOKEN_ID_LENGTH} characters`,
+    )
+  }
+  if (FORBIDDEN.test(id)) {
+    throw new CofferError(
+      'validation',
+      'must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters',
+    )
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * The token types: what data each takes and what each brings along when the caller says nothing. It knows nothing of
+ * expressions beyond their text, and its messages never show a value.
+ */
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { addError, refuseErrors } from '../property-errors.js'
+
+/** In the order in which messages list them. */
+export const TOKEN_TYPE_NAMES = [
+  'token',
+  'card',
+  'bank',
+  'card_number',
+  'us_bank_account_number',
+  'us_bank_routing_number',
+  'social_security_number',
+  'employer_id_number',
+] as const
+
+export type TokenTypeName = (typeof TOKEN_TYPE_NAMES)[number]
+
+export interface TokenType {
+  readonly name: TokenTypeName
+  readonly containers: readonly string[]
+  readonly fingerprint_expression: string
+  readonly mask?: unknown
+  readonly search_indexes?: readonly string[]
+  /** The data is an object with fixed members. */
+  readonly isStructured?: true
+  /** Complaints about `data`, under paths that start with `data`; empty when it is fine. */
+  check(data: unknown): PropertyErrors
+}
+
+export const DATA_NOT_NULL = 'must not be null; a token holds a value'
+
+/** Complaints about `data` for a type. Every message says what is allowed and shows no value. */
+export function validateData(type: TokenType, data: unknown): PropertyErrors {
+  if (data === undefined) return { data: ['is required'] }
+  return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
+}
+
+/**
+ * The data as it is kept: of the structured types without members that are null, which count as absent.
+ * @throws CofferError `validation` with all complaints.
+ */
+export function readData(type: TokenType, data: unknown): unknown {
+  refuseErrors(validateData(type, data))
+  if (!type.isStructured) return data
+  return Object.fromEntries(Object.entries(data as object).filter(([, value]) => value !== null))
+}
+
+/** @throws CofferError `validation` listing the known types. */
+export function findTokenType(name: string): TokenType {
+  const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
+  if (type !== undefined) return type
+  throw new CofferError('validation', `must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
+}
+
+/** Luhn's checksum (ISO/IEC 7812-1, annex B) of a text of digits. */
+export function isLuhnValid(digits: string): boolean {
+  let sum = 0
+  for (let index = 0; index < digits.length; index++) {
+    const digit = Number(digits[digits.length - 1 - index])
+    const doubled = index % 2 === 0 ? digit : digit * 2
+    sum += doubled > 9 ? doubled - 9 : doubled
+  }
+  return sum % 10 === 0
+}
+
+/** The checksum of an ABA routing number of nine digits: weights 3, 7, 1, a multiple of 10, not all zeros. */
+export function isAbaValid(digits: string): boolean {
+  const weights = [3, 7, 1]
+  const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * weights[index % 3]!, 0)
+  return sum % 10 === 0 && !/^0+$/.test(digits)
+}
+
+// ---------------------------------------------------------------- values
+
+type Complaint = string | undefined
+type Check = (value: unknown) => Complaint
+
+function digitsBetween(least: number, most: number): Check {
+  const pattern = new RegExp(`^[0-9]{${least},${most}}$`)
+  const amount = least === most ? `${least}` : `${least} to ${most}`
+  return (value) =>
+    typeof value === 'string' && pattern.test(value)
+      ? undefined
+      : `must be a string of ${amount} digits, no separators`
+}
+
+function cardNumber(value: unknown): Complaint {
+  const complaint = digitsBetween(12, 19)(value)
+  if (complaint !== undefined) return complaint
+  return isLuhnValid(value as string) ? undefined : 'must be a card number whose last digit checks (Luhn)'
+}
+
+function routingNumber(value: unknown): Complaint {
+  const complaint = digitsBetween(9, 9)(value)
+  if (complaint !== undefined) return complaint
+  return isAbaValid(value as string) ? undefined : 'must be an ABA routing number whose checksum is right'
+}
+
+function integerBetween(least: number, most: number): Check {
+  return (value) =>
+    Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+      ? undefined
+      : `must be an integer from ${least} to ${most}`
+}
+
+function matching(pattern: RegExp, rule: string): Check {
+  return (value) => (typeof value === 'string' && pattern.test(value) ? undefined : `must be ${rule}`)
+}
+
+// ---------------------------------------------------------------- shapes
+
+function primitive(check: Check): TokenType['check'] {
+  return (data) => {
+    const complaint = check(data)
+    return complaint === undefined ? {} : { data: [complaint] }
+  }
+}
+
+/** An optional property that is null counts as absent. */
+function structure(
+  required: Record<string, Check>,
+  optional: Record<string, Check> = {},
+): TokenType['check'] {
+  const names = [...Object.keys(required), ...Object.keys(optional)].join(', ')
+  return (data) => {
+    if (data === null || typeof data !== 'object' || Array.isArray(data)) {
+      return { data: [`must be an object with the properties ${names}`] }
+    }
+    const errors: PropertyErrors = {}
+    const members = data as Record<string, unknown>
+    for (const [name, check] of Object.entries(required)) {
+      const complaint = Object.hasOwn(members, name) ? check(members[name]) : 'is required'
+      if (complaint !== undefined) addError(errors, `data.${name}`, complaint)
+    }
+    for (const [name, check] of Object.entries(optional)) {
+      const value = Object.hasOwn(members, name) ? members[name] : null
+      const complaint = value === null ? undefined : check(value)
+      if (complaint !== undefined) addError(errors, `data.${name}`, complaint)
+    }
+    for (const name of Object.keys(members)) {
+      if (Object.hasOwn(required, name) || Object.hasOwn(optional, name)) continue
+      addError(
+        errors,
+        showableName.test(name) ? `data.${name}` : 'data',
+        `only these properties are allowed: ${names}`,
+      )
+    }
+    return errors
+  }
+}
+
+/** A name of another shape may itself be sensitive (a card number as a key) and is not repeated. */
+const showableName = /^[A-Za-z_][A-Za-z_-]{0,63}$/
+
+// ---------------------------------------------------------------- the table
+
+const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
+const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"
+const VALUE_AND_PARTS = ['{{ data }}', WITHOUT_HYPHENS, '{{ data | last4 }}']
+
+/** One for each of {@link TOKEN_TYPE_NAMES}. */
+export const TOKEN_TYPES: readonly TokenType[] = [
+  {
+    name: 'token',
+    containers: ['/general/high/'],
+    fingerprint_expression: '{{ data | stringify }}',
+    check: () => ({}),
+  },
+  {
+    name: 'card',
+    containers: ['/pci/high/'],
+    fingerprint_expression: '{{ data.number }}',
+    mask: {
+      number: '{{ data.number | reveal_last: 4 }}',
+      expiration_month: '{{ data.expiration_month }}',
+      expiration_year: '{{ data.expiration_year }}',
+    },
+    isStructured: true,
+    check: structure(
+      { number: cardNumber },
+      {
+        expiration_month: integerBetween(1, 12),
+        expiration_year: integerBetween(1000, 9999),
+        cvc: digitsBetween(3, 4),
+      },
+    ),
+  },
+  {
+    name: 'bank',
+    containers: ['/bank/high/'],
+    fingerprint_expression: '{{ data.account_number }}|{{ data.routing_number }}',
+    mask: {
+      routing_number: '{{ data.routing_number }}',
+      account_number: '{{ data.account_number | reveal_last: 4 }}',
+    },
+    isStructured: true,
+    check: structure({ routing_number: routingNumber, account_number: digitsBetween(1, 17) }),
+  },
+  {
+    name: 'card_number',
+    containers: ['/pci/high/'],
+    fingerprint_expression: '{{ data }}',
+    mask: REVEAL_LAST_4,
+    check: primitive(cardNumber),
+  },
+  {
+    name: 'us_bank_account_number',
+    containers: ['/bank/high/'],
+    fingerprint_expression: '{{ data }}',
+    mask: REVEAL_LAST_4,
+    check: primitive(digitsBetween(3, 17)),
+  },
+  {
+    name: 'us_bank_routing_number',
+    containers: ['/bank/low/'],
+    fingerprint_expression: '{{ data }}',
+    mask: REVEAL_LAST_4,
+    check: primitive(routingNumber),
+  },
+  {
+    name: 'social_security_number',
+    containers: ['/pii/high/'],
+    fingerprint_expression: WITHOUT_HYPHENS,
+    mask: REVEAL_LAST_4,
+    search_indexes: VALUE_AND_PARTS,
+    check: primitive(
+      matching(
+        /^(?:[0-9]{9}|[0-9]{3}-[0-9]{2}-[0-9]{4})$/,
+        'a string of nine digits, plain or as 3-2-4 with hyphens',
+      ),
+    ),
+  },
+  {
+    name: 'employer_id_number',
+    containers: ['/pii/high/'],
+    fingerprint_expression: WITHOUT_HYPHENS,
+    mask: REVEAL_LAST_4,
+    search_indexes: VALUE_AND_PARTS,
+    check: primitive(
+      matching(/^(?:[0-9]{9}|[0-9]{2}-[0-9]{7})$/, 'a string of nine digits, plain or as 2-7 with a hyphen'),
+    ),
+  },
+]

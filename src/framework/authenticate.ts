@@ -1,0 +1,102 @@
+/** From an API key to a caller. What is remembered between requests dies with the key, and with all that it stands on. */
+
+import type { Mac } from '../crypto/ports.js'
+import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
+import { isApiKey } from '../domain/application.js'
+import type { ApplicationRecord, Kind } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import type { StoreReader } from '../storage/store.js'
+import type { Caller } from './caller.js'
+import type { Host } from './perform.js'
+
+/** What a key leads through to a caller. */
+const STANDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
+const MOST_CALLERS = 1024
+const NAME_BYTES = 32
+
+/**
+ * Callers whose key was checked, for as long as nothing has changed that they stand on. They are called by a digest of
+ * the key under a secret of this process, so that how long a search takes tells nothing of any key.
+ */
+export class KnownCallers {
+  readonly #mac: Mac
+  readonly #callers = new Map<string, Caller>()
+  #stamp: number | undefined
+
+  constructor(mac: Mac) {
+    this.#mac = mac
+  }
+
+  /** The caller that {@link keep} was given for `key` under this stamp. */
+  find(key: string, stamp: number): Caller | undefined {
+    return this.#stamp === stamp ? this.#callers.get(this.#nameOf(key)) : undefined
+  }
+
+  /** Contract: `key` was found to be that of `caller`, for ever, under this stamp. */
+  keep(key: string, stamp: number, caller: Caller): void {
+    if (this.#stamp !== stamp || this.#callers.size >= MOST_CALLERS) this.#callers.clear()
+    this.#stamp = stamp
+    this.#callers.set(this.#nameOf(key), caller)
+  }
+
+  #nameOf(key: string): string {
+    return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
+  }
+}
+
+/**
+ * The application that `key` belongs to, as a caller.
+ * @throws CofferError `unauthenticated`, without saying why: who has no key learns nothing about keys.
+ */
+export async function authenticate(host: Host, key: string): Promise<Caller> {
+  if (!isApiKey(key)) throw unauthenticated()
+  const stamp = host.store.stamp(STANDS_ON)
+  return host.callers.find(key, stamp) ?? readCaller(host, key, stamp)
+}
+
+function readCaller(host: Host, key: string, stamp: number): Promise<Caller> {
+  return host.store.read(async (reader) => {
+    const hash = await host.hashSecret(key, reader)
+    const entry = await reader.get('api_key', 0, hash)
+    if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
+    const application = await findApplication(reader, entry.tenant, entry.application_id)
+    if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
+    if (isExpiredApplication(application, reader.now)) throw unauthenticated()
+    const caller = applicationCaller(entry.tenant, application)
+    if (application.expires_at === undefined) host.callers.keep(key, stamp, caller)
+    return caller
+  })
+}
+
+/** Whether its key has stopped working. `now`: ms since the epoch. */
+export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
+  return expires_at !== undefined && Date.parse(expires_at) <= now
+}
+
+/** What an application may do, from what it was given. */
+export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
+  const grants: Grants = application
+  return {
+    tenant,
+    actor: { type: 'application', id: application.id },
+    grants,
+    holds: (permission) => holdsPermission(grants, permission),
+    // What covers the root covers everything below it.
+    holdsEverywhere: (permission) => decideTransform(grants, permission, ['/']) !== undefined,
+    transform: (permission, containers) => decideTransform(grants, permission, containers),
+  }
+}
+
+async function findApplication(
+  reader: StoreReader,
+  tenant: number,
+  id: string,
+): Promise<ApplicationRecord | undefined> {
+  // The keys of a deleted tenant's applications outlive it only as hashes that lead nowhere.
+  if ((await reader.get('tenant', 0, String(tenant))) === undefined) return undefined
+  return reader.get('application', tenant, id)
+}
+
+function unauthenticated(): CofferError {
+  return new CofferError('unauthenticated', 'The API key is missing, unknown, or no longer valid.')
+}

@@ -1,0 +1,157 @@
+/**
+ * Why a caller may or may not: an operation on tokens is performed as them in a unit of work that is then undone, and
+ * every decision on the way is noted. So an explanation is what would happen, and changes nothing.
+ */
+import { decideContainer, type PassedOver } from '../domain/access.js'
+import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
+import type { Store } from '../storage/store.js'
+import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
+import type { Caller } from './caller.js'
+import type { AnyOperation } from './operation.js'
+import { type Host, type Outcome, perform } from './perform.js'
+
+/** Whose call is explained: an application by its key or its id, or the owner. */
+export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }
+
+/** What decided on one container for one permission. Nothing decided where `decided_by` is absent: a refusal. */
+export interface ExplainedDecision {
+  permission: Permission
+  container: string
+  decided_by?: 'owner' | 'permissions' | { priority: number; description?: string }
+  transform?: Transform
+  passed_over: (PassedOver & { description?: string })[]
+}
+
+export interface Explanation {
+  operation: string
+  caller: { type: string; id?: string }
+  /** What the operation takes before it looks at any token, and whether the caller has it anywhere. */
+  permissions: { permission: Permission; is_held: boolean }[]
+  decisions: ExplainedDecision[]
+  outcome: { status: number; detail?: string; errors?: PropertyErrors }
+  /** The answer; what a rule reveals is masked in it unless `reveal` was asked for. */
+  sees?: unknown
+}
+
+/** Only what is decided by containers has something to explain. */
+export function isExplainable({ name }: AnyOperation): boolean {
+  return name.startsWith('token ')
+}
+
+/** @throws CofferError `usage` for an operation that is none on tokens, `not_found` for an unknown application */
+export async function explain(
+  host: Host,
+  whose: Explained,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+  { reveal }: { reveal: boolean },
+): Promise<Explanation> {
+  if (!isExplainable(definition))
+    throw new CofferError('usage', 'Only operations on tokens can be explained.')
+  const notes = new Map<string, ExplainedDecision>()
+  const about = { operation: definition.name, decisions: [], permissions: [] }
+  let caller: Caller
+  try {
+    caller = await findCaller(host, whose)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
+    return { ...about, caller: { type: 'application' }, outcome: describeRefusal(error) }
+  }
+  const permissions = definition.permissions.map((permission) => ({
+    permission,
+    is_held: caller.holds(permission),
+  }))
+  const noting = noteDecisions(caller, reveal, notes)
+  const answer = await rehearse(host, noting, definition, input)
+  return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
+}
+
+async function findCaller(host: Host, whose: Explained): Promise<Caller> {
+  if ('owner' in whose) return whose.owner
+  if ('key' in whose) return authenticate(host, whose.key)
+  return host.store.read(async (reader) => {
+    const application = await reader.get('application', whose.tenant, whose.application)
+    if (application === undefined)
+      throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
+    if (isExpiredApplication(application, reader.now))
+      throw new CofferError('unauthenticated', 'The key of this application has expired.')
+    return applicationCaller(whose.tenant, application)
+  })
+}
+
+/** The same caller, whose every decision goes to `notes`; data is never shown in the clear unless `reveal`. */
+function noteDecisions(caller: Caller, reveal: boolean, notes: Map<string, ExplainedDecision>): Caller {
+  return {
+    ...caller,
+    transform: (permission, containers) => {
+      for (const container of containers) {
+        const note = explainDecision(caller, permission, container)
+        notes.set(`${permission} ${container}`, note)
+      }
+      const transform = caller.transform(permission, containers)
+      return transform === undefined || reveal ? transform : stricterTransform('mask', transform)
+    },
+  }
+}
+
+function explainDecision({ grants }: Caller, permission: Permission, container: string): ExplainedDecision {
+  if (grants === undefined)
+    return { permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }
+  const { decidedBy, transform, passedOver } = decideContainer(grants, permission, container)
+  const describe = (priority: number) => {
+    const description = grants.rules.find((rule) => rule.priority === priority)?.description
+    return { priority, ...(description === undefined ? {} : { description }) }
+  }
+  return {
+    permission,
+    container,
+    ...(decidedBy === undefined
+      ? {}
+      : { decided_by: decidedBy === 'permissions' ? decidedBy : describe(decidedBy) }),
+    ...(transform === undefined ? {} : { transform }),
+    passed_over: passedOver.map(({ priority, reason }) => ({ ...describe(priority), reason })),
+  }
+}
+
+async function rehearse(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+): Promise<Pick<Explanation, 'outcome' | 'sees'>> {
+  const store = createUndoingStore(host.store)
+  let done: Outcome
+  try {
+    done = await perform({ ...host, store }, caller, definition, input, host.createUuid())
+  } catch (error) {
+    if (error instanceof CofferError && error.status < 500) return { outcome: describeRefusal(error) }
+    throw error
+  }
+  const { status, result } = done
+  return { outcome: { status }, ...(result === undefined ? {} : { sees: result }) }
+}
+
+function describeRefusal({ status, message, errors }: CofferError): Explanation['outcome'] {
+  return { status, detail: message, ...(errors === undefined ? {} : { errors }) }
+}
+
+/** A store whose units of work do all that they are asked for and leave nothing behind. */
+function createUndoingStore(store: Store): Store {
+  return {
+    ...store,
+    write: async (work) => {
+      const undo = new CofferError('internal', 'A rehearsal is always undone.')
+      let result: { value: Awaited<ReturnType<typeof work>> } | undefined
+      try {
+        await store.write(async (writer) => {
+          result = { value: (await work(writer)) as Awaited<ReturnType<typeof work>> }
+          throw undo
+        })
+      } catch (error) {
+        if (error !== undo || result === undefined) throw error
+      }
+      return result!.value
+    },
+  }
+}

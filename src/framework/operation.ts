@@ -1,0 +1,150 @@
+/**
+ * What an operation is: one declaration, from which the command, the route, the permission check, the validation,
+ * the help and the log record are derived. Nothing here runs one; that is `perform`.
+ */
+
+import type { Random } from '../crypto/ports.js'
+import type { Expressions } from '../domain/expression/expression.js'
+import type { Lenient } from '../domain/omit-undefined.js'
+import type { Permission } from '../domain/permissions.js'
+import type { LogRecord, TenantRecord } from '../domain/records.js'
+import type { Durability, StoreWriter } from '../storage/store.js'
+import type { Caller } from './caller.js'
+import type { Post } from './mail-port.js'
+import type { FindReactors } from './reactor-runtime.js'
+import type { Recipient } from './recipient.js'
+import type { Infer, ObjectSchema } from './schema.js'
+
+/** Everything a handler can reach. Time and data are those of one unit of work. */
+export interface Context {
+  readonly store: StoreWriter
+  readonly caller: Caller
+  /** ms since the epoch, the same for all of the operation. */
+  readonly now: number
+  /** The same as the interface writes it. */
+  readonly date: string
+  readonly random: Random
+  createUuid(): string
+  /** The expression language; loaded when first asked for. */
+  expressions(): Promise<Expressions>
+  /** Keyed hash of an API key or a link's secret, hexadecimal. */
+  hashSecret(text: string): Promise<string>
+  /** Compares two such hashes in constant time. */
+  isEqualSecret(a: string, b: string): boolean
+  /** The tenant that the caller acts in. */
+  tenant(): Promise<TenantRecord>
+  /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
+  reached(entityType: string, entityId: string, as?: LogEntry): void
+}
+
+export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
+
+/**
+ * What an operation is given that must not hold the vault while it works, because it waits for something slow. Each
+ * `inUnit` is a transaction of its own, log records included.
+ */
+export interface Session {
+  readonly caller: Caller
+  readonly traceId: string
+  /** Whom the answer is for. */
+  readonly recipient: Recipient
+  createUuid(): string
+  /** Told of mail once the unit that wrote it is committed. */
+  readonly post: Post
+  /** What runs people's code; started when first asked for. */
+  readonly reactors: FindReactors
+  /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
+  inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /** Performs another operation for another caller, as if they had asked. */
+  perform(
+    caller: Caller,
+    definition: AnyOperation,
+    input: Record<string, unknown>,
+    recipient?: Recipient,
+  ): Promise<unknown>
+}
+
+/** What judges an input in itself is given, besides the input: nothing that is stored. */
+export interface CheckTools {
+  /** The expression language; loaded when first asked for. */
+  expressions(): Promise<Expressions>
+  /** ms since the epoch. */
+  now(): Promise<number>
+}
+
+/** An answer that names something which existed before: it is 200 where creating would have been 201. */
+export class Existing<T> {
+  readonly result: T
+  constructor(result: T) {
+    this.result = result
+  }
+}
+
+export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown, Checked = unknown> {
+  /** `noun verb`: the command's words, the operation's id and its name in logs. */
+  readonly name: string
+  /** One sentence for lists of commands and routes. */
+  readonly summary: string
+  /** Further paragraphs of the help and the reference. */
+  readonly details?: string
+  /** All of them are needed; none means any valid key. */
+  readonly permissions: readonly Permission[]
+  /** `METHOD /path/{parameter}`. */
+  readonly route: string
+  readonly success: 200 | 201 | 204
+  /** Path, query and body merged into one object. */
+  readonly input: I
+  /** The property that the whole body is, where the body is no object of properties. */
+  readonly wholeBody?: string
+  /** What the body must be sent as, where it is not `application/json`. */
+  readonly contentType?: string
+  /** What a table on a terminal shows; dots reach into objects. */
+  readonly columns: readonly string[]
+  /** Command lines that work as pasted in a fresh vault, after those above them. */
+  readonly examples: readonly string[]
+  /** What is lost for ever, where a person is asked first. */
+  readonly destroys?: string
+  /** The record written for each entity reached; absent where reading leaves no trace by design. */
+  readonly log?: LogEntry
+  /**
+   * Judges what no schema can say but is right or wrong whatever is stored. Its complaints and the schema's are one
+   * answer, before anything is looked up; what the schema refused is missing from the input. The result goes to `run`.
+   * @throws CofferError `validation`
+   */
+  check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
+  /** The work, all of it in one transaction. */
+  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Out | Existing<Out>>
+  /** Instead of `run`, for what takes several transactions. */
+  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Out>
+}
+
+/** A declaration with its handler's input typed from its schema. */
+export function operation<const I extends ObjectSchema, Out, Checked>(
+  definition: Operation<I, Out, Checked>,
+): Operation<I, Out, Checked> {
+  return definition
+}
+
+/** Any operation, for what treats them all alike. */
+// biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
+export type AnyOperation = Operation<any, unknown, any>
+
+/** Method, path and the path's parameters, as `route` spells them. */
+export interface Route {
+  method: string
+  path: string
+  parameters: string[]
+}
+
+export function parseRoute(route: string): Route {
+  const [method = '', path = ''] = route.split(' ')
+  const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
+  return { method, path, parameters }
+}
+
+/** Where an input property travels: in the path, in the query, or in the body. */
+export function locateProperty(definition: AnyOperation, property: string): 'path' | 'query' | 'body' {
+  const { method, parameters } = parseRoute(definition.route)
+  if (parameters.includes(property)) return 'path'
+  return method === 'GET' || method === 'DELETE' ? 'query' : 'body'
+}

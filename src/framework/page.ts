@@ -1,0 +1,116 @@
+/**
+ * Lists, as every operation that has one answers it: the input that asks for a page, the object that is one, and how
+ * the records on it are read: a few at a time, others served between them, up to what an answer may weigh.
+ */
+import type { Kind, RecordOf } from '../domain/records.js'
+import type { Place } from '../storage/store.js'
+import type { Context, Session } from './operation.js'
+import { JsonText, refuseOne, refusePage } from './recipient.js'
+import type { NumberSchema } from './schema.js'
+
+/** Bytes that one unit of work opens and shows, or one record that has more. */
+export const BYTES_AT_ONCE = 256 * 1024
+
+export interface Pagination {
+  total_items: number
+  page_number: number
+  page_size: number
+  total_pages: number
+}
+
+export interface List<T> {
+  pagination: Pagination
+  data: T[]
+}
+
+/** What of a list is asked for. */
+export interface Asked {
+  page?: number
+  size?: number
+}
+
+/** `page` and `size` for a list whose pages hold at most `largest` items. */
+export function pageInput<const L extends number>(largest: L) {
+  return {
+    page: { type: 'integer', minimum: 1, default: 1, description: 'Which page, from 1.' },
+    size: {
+      type: 'integer',
+      minimum: 1,
+      maximum: largest,
+      default: 20,
+      description: `Items on a page, at most ${largest}.`,
+    },
+  } as const satisfies Record<string, NumberSchema>
+}
+
+/** The page `page` of `total` items, `size` to a page; past the end `data` is empty and the totals are true. */
+export function listOf<T>(data: T[], total: number, { page, size }: Required<Asked>): List<T> {
+  return {
+    pagination: {
+      total_items: total,
+      page_number: page,
+      page_size: size,
+      total_pages: Math.ceil(total / size),
+    },
+    data,
+  }
+}
+
+/** How a list is read. What it names is called in units of work, each of a few records. */
+export interface Listing<K extends Kind> {
+  /** Where the records of the page are, and how many match in all. */
+  locate(context: Context): Promise<{ places: Place<K>[]; total: number }>
+  /** What the caller sees of a record; undefined where that is nothing any more. */
+  show(context: Context, record: RecordOf[K]): unknown
+  /** What is noted of a record once the page is accepted. It keeps nothing of the record that may be large. */
+  note?(record: RecordOf[K]): (context: Context) => Promise<void>
+}
+
+/**
+ * Reads a page. Small ones take one unit of work; between those of a large one other works run, and what they remove
+ * meanwhile may be missing on it. What is refused leaves no note.
+ * @throws CofferError `validation` for several items that are too large together, `unavailable`
+ */
+export async function readPage<K extends Kind>(
+  { inUnit, recipient }: Session,
+  { page = 1, size = 20 }: Asked,
+  { locate, show, note }: Listing<K>,
+): Promise<List<unknown>> {
+  const { mostBytes, isStrict, wantsText } = recipient
+  const items: unknown[] = []
+  const notes: ((context: Context) => Promise<void>)[] = []
+  let found: Awaited<ReturnType<typeof locate>> | undefined
+  let bytes = 0
+  const readSome = async (context: Context): Promise<boolean> => {
+    if (found === undefined) {
+      found = await locate(context)
+      bytes = new JsonText(listOf([], found.total, { page, size })).bytes
+    }
+    const { places } = found
+    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(places)))
+    for (let done = 0; places.length > 0 && done < BYTES_AT_ONCE; ) {
+      const place = places.shift()!
+      const record = await context.store.open(place)
+      const view = record === undefined ? undefined : await show(context, record)
+      if (record === undefined || view === undefined) continue
+      const json = new JsonText(view)
+      items.push(wantsText ? json : view)
+      bytes += json.bytes + 1
+      done += Math.max(place.bytes, json.bytes)
+      const isAlone = items.length === 1 && places.length === 0
+      if (bytes > mostBytes && (isStrict || !isAlone))
+        throw isAlone ? refuseOne(recipient) : refusePage(recipient)
+      if (note !== undefined) notes.push(note(record))
+    }
+    if (places.length > 0) return false
+    recipient.reserve(bytes)
+    for (const each of notes) await each(context)
+    return true
+  }
+  while (!(await inUnit(readSome)));
+  return listOf(items, found!.total, { page, size })
+}
+
+function sumBytes(places: readonly Place[]): number {
+  return places.reduce((sum, { bytes }) => sum + bytes, 0)
+}

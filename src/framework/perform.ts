@@ -1,0 +1,192 @@
+/**
+ * The only way to run an operation: authorize, check, run, log. Four steps, no hooks. It cannot know whether a
+ * command, a request or a reactor asked.
+ */
+
+import type { Random } from '../crypto/ports.js'
+import { formatDate } from '../domain/dates.js'
+import type { Expressions } from '../domain/expression/expression.js'
+import { collect, refuseErrors } from '../domain/property-errors.js'
+import type { LogRecord } from '../domain/records.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
+import type { Store, StoreReader, StoreWriter } from '../storage/store.js'
+import type { KnownCallers } from './authenticate.js'
+import type { Caller } from './caller.js'
+import type { Post } from './mail-port.js'
+import { type AnyOperation, type Context, Existing, type LogEntry, type Session } from './operation.js'
+import type { FindReactors } from './reactor-runtime.js'
+import { ANYBODY, hand, type Recipient } from './recipient.js'
+import { completeValue, keepFitting } from './schema.js'
+
+/** The effects that operations are given. */
+export interface Host {
+  readonly store: Store
+  readonly random: Random
+  readonly post: Post
+  createUuid(): string
+  expressions(): Promise<Expressions>
+  /** What runs people's code; started when first asked for. */
+  readonly reactors: FindReactors
+  /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
+  hashSecret(text: string, reader: StoreReader): Promise<string>
+  /** Compares two such hashes in constant time. */
+  isEqualSecret(a: string, b: string): boolean
+  /** Whose key was checked already. */
+  readonly callers: KnownCallers
+  /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
+  validate(definition: AnyOperation, input: Record<string, unknown>): void
+}
+
+export interface Outcome {
+  /** HTTP's word for what happened: the operation's own, or 200 where nothing had to be created. */
+  status: number
+  result: unknown
+}
+
+type Input = Record<string, unknown>
+
+/**
+ * Runs `definition` for `caller` in one transaction, log records included. `misspelled`: what the door could not read
+ * of the input, which is refused together with what is wrong with the rest. What `recipient` does not take is undone.
+ * @throws CofferError `forbidden`, `validation`, and whatever the operation itself or `recipient` refuses.
+ */
+export async function perform(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  input: Input,
+  traceId: string,
+  misspelled: Readonly<PropertyErrors> = {},
+  recipient: Recipient = ANYBODY,
+): Promise<Outcome> {
+  authorize(caller, definition)
+  const complete = completeValue(definition.input, input) as Input
+  const checked = await checkInput(host, definition, complete, misspelled)
+  const session = createSession(host, caller, definition, traceId, recipient)
+  if (definition.runDetached !== undefined)
+    return { status: definition.success, result: await definition.runDetached(session, complete, checked) }
+  return session.inUnit(async (context) => {
+    const out = await definition.run!(context, complete, checked)
+    const isExisting = out instanceof Existing
+    const result = hand(isExisting ? out.result : out, recipient)
+    return { status: isExisting ? 200 : definition.success, result }
+  })
+}
+
+function createSession(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  traceId: string,
+  recipient: Recipient,
+): Session {
+  // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
+  const isRead = definition.route.startsWith('GET ') || definition.log?.operation === 'read'
+  const usual = isRead ? 'soon' : 'now'
+  return {
+    caller,
+    traceId,
+    recipient,
+    createUuid: host.createUuid,
+    post: host.post,
+    reactors: host.reactors,
+    inUnit: (work, durability = usual) =>
+      host.store.write(async (store) => {
+        const reached: ReachedEntity[] = []
+        const context = createContext(host, store, caller, reached)
+        const out = await work(context)
+        if (reached.length > 0) await writeLog(context, definition, reached, traceId)
+        return out
+      }, durability),
+    perform: async (other, inner, input, taker) =>
+      (await perform(host, other, inner, input, traceId, {}, taker)).result,
+  }
+}
+
+/** @throws CofferError `forbidden` naming what is missing. */
+export function authorize(caller: Caller, definition: AnyOperation): void {
+  const missing = definition.permissions.filter((permission) => !caller.holds(permission))
+  if (missing.length === 0) return
+  throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
+}
+
+/**
+ * Says everything that is wrong with the input in itself: what the door could not read, what the schema refuses, what
+ * the operation's `check` does. Of one property only the first of these is told: the rest rests on it.
+ */
+async function checkInput(
+  host: Host,
+  definition: AnyOperation,
+  input: Input,
+  misspelled: Readonly<PropertyErrors>,
+): Promise<unknown> {
+  const refused: PropertyErrors = {}
+  collect(refused, '', () => host.validate(definition, input))
+  const errors = { ...refused, ...misspelled }
+  const isFit = Object.keys(errors).length === 0
+  const tools = { expressions: host.expressions, now: () => host.store.read(async ({ now }) => now) }
+  let checked: unknown
+  try {
+    checked = await definition.check?.(isFit ? input : keepFitting(definition.input, input), tools)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.errors === undefined) throw error
+    refuseErrors({ ...errors, ...error.errors, ...errors })
+  }
+  refuseErrors(errors)
+  return checked
+}
+
+interface ReachedEntity {
+  type: string
+  id: string
+  as?: LogEntry
+}
+
+function createContext(host: Host, store: StoreWriter, caller: Caller, reached: ReachedEntity[]): Context {
+  return {
+    store,
+    caller,
+    now: store.now,
+    date: formatDate(store.now),
+    random: host.random,
+    createUuid: host.createUuid,
+    expressions: host.expressions,
+    hashSecret: (text) => host.hashSecret(text, store),
+    isEqualSecret: host.isEqualSecret,
+    tenant: async () => {
+      const tenant = await store.get('tenant', 0, String(caller.tenant))
+      if (tenant === undefined)
+        throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
+      return tenant
+    },
+    reached: (type, id, as) => {
+      reached.push(as === undefined ? { type, id } : { type, id, as })
+    },
+  }
+}
+
+async function writeLog(
+  { store, caller, date }: Context,
+  definition: AnyOperation,
+  reached: readonly ReachedEntity[],
+  traceId: string,
+): Promise<void> {
+  const tenant = await store.get('tenant', 0, String(caller.tenant))
+  // A deleted tenant takes its log along, the record of its deletion included.
+  if (tenant === undefined) return
+  for (const { type, id, as = definition.log } of reached) {
+    if (as === undefined) continue
+    const record: LogRecord = {
+      tenant_id: tenant.id,
+      actor_id: caller.actor.id,
+      actor_type: caller.actor.type,
+      entity_type: type,
+      entity_id: id,
+      operation: as.operation,
+      message: as.message,
+      created_at: date,
+      trace_id: traceId,
+    }
+    await store.log(caller.tenant, record)
+  }
+}

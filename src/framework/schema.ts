@@ -1,0 +1,174 @@
+/**
+ * The subset of JSON Schema that operations declare their input in, the TypeScript type of each schema, and how a
+ * value of it is read from text (a flag, a query parameter). Small on purpose: every reader must know all of it.
+ */
+import { isObject } from '../domain/json/json.js'
+
+/** What every schema may say besides its type; none of it changes what is valid but `nullable`. */
+interface Notes {
+  description?: string
+  /**
+   * Whether null is a value of its own here (true) or refused (false). Where nothing is said, null for something
+   * optional means that it was left out.
+   */
+  nullable?: boolean
+  /** Never required as an argument, asked for with a masked prompt, kept out of every log. */
+  sensitive?: true
+  /** The flag's name where it is not the property's: the singular of an array. */
+  flag?: string
+}
+
+export interface StringSchema extends Notes {
+  type: 'string'
+  enum?: readonly string[]
+  minLength?: number
+  maxLength?: number
+  format?: 'uuid'
+  default?: string
+}
+
+export interface NumberSchema extends Notes {
+  type: 'integer' | 'number'
+  minimum?: number
+  maximum?: number
+  default?: number
+}
+
+export interface BooleanSchema extends Notes {
+  type: 'boolean'
+  default?: boolean
+}
+
+export interface ArraySchema extends Notes {
+  type: 'array'
+  items: Schema
+  maxItems: number
+}
+
+/** `additionalProperties`: false is closed, true ignores the rest, a schema makes it a map. It is never left out. */
+export interface ObjectSchema extends Notes {
+  type: 'object'
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+  /** One of these has to be given; a person who gave none is asked for the first. Whoever runs the operation checks. */
+  needsOneOf?: readonly string[]
+  additionalProperties: boolean | Schema
+  minProperties?: number
+  maxProperties?: number
+}
+
+/** A filter of a list: what is kept may have any of the values. An empty one would be a filter that nobody meant. */
+export function filterBy(description: string) {
+  return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
+}
+
+/** Any JSON. */
+export interface AnySchema extends Notes {
+  type?: never
+}
+
+export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema | ObjectSchema | AnySchema
+
+type RequiredNames<S> = S extends { required: readonly (infer R)[] } ? R : never
+type Flat<T> = { [K in keyof T]: T[K] }
+type Properties<S, P> = Flat<
+  { [K in keyof P as K extends RequiredNames<S> ? K : never]: Infer<P[K]> } & {
+    [K in keyof P as K extends RequiredNames<S> ? never : K]?: Infer<P[K]>
+  }
+>
+type Bare<S> = S extends { enum: readonly (infer E)[] }
+  ? E
+  : S extends { type: 'string' }
+    ? string
+    : S extends { type: 'integer' | 'number' }
+      ? number
+      : S extends { type: 'boolean' }
+        ? boolean
+        : S extends { type: 'array'; items: infer I }
+          ? Infer<I>[]
+          : S extends { type: 'object'; properties: infer P }
+            ? Properties<S, P>
+            : S extends { type: 'object'; additionalProperties: infer V extends Schema }
+              ? Record<string, Infer<V>>
+              : S extends { type: 'object' }
+                ? Record<string, unknown>
+                : unknown
+
+/** The type of what a schema describes. */
+export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
+
+/** What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type. */
+export function toJsonSchema(schema: Schema): Record<string, unknown> {
+  const { nullable, ...noted } = schema as Schema & Record<string, unknown>
+  const { sensitive: _sensitive, flag: _flag, needsOneOf: _needsOneOf, ...rest } = noted
+  const out: Record<string, unknown> = { ...rest }
+  if (nullable && schema.type !== undefined) out.type = [schema.type, 'null']
+  if (schema.type === 'array') out.items = toJsonSchema(schema.items)
+  if (schema.type === 'object') {
+    const { properties, additionalProperties } = schema
+    if (properties !== undefined) out.properties = mapValues(properties, toJsonSchema)
+    out.additionalProperties =
+      typeof additionalProperties === 'boolean' ? additionalProperties : toJsonSchema(additionalProperties)
+  }
+  return out
+}
+
+/**
+ * The value that `text` spells for `schema`. Text that spells none is returned as it is, so that validation, which
+ * knows how to say what was expected, refuses it.
+ */
+export function readText(schema: Schema, text: string): unknown {
+  if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
+  if (schema.type !== 'integer' && schema.type !== 'number') return text
+  // Without a maximum any number of digits spells one; the largest there is follows all that is counted.
+  if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
+  const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
+  return isNumber ? Number(text) : text
+}
+
+/** `value` with defaults filled in, and without null for what is optional, where null has no meaning; at every depth. */
+export function completeValue(schema: Schema, value: unknown): unknown {
+  if (schema.type === 'array' && schema.items.type === 'object' && Array.isArray(value))
+    return value.map((item) => completeValue(schema.items, item))
+  if (schema.type !== 'object' || !isObject(value)) return value
+  const { properties = {}, required = [] } = schema
+  const complete = { ...value }
+  for (const name in properties) {
+    const property = properties[name]!
+    const isNullAbsent =
+      complete[name] === null && property.nullable === undefined && !required.includes(name)
+    if (!isNullAbsent && complete[name] !== undefined) {
+      complete[name] = completeValue(property, complete[name])
+      continue
+    }
+    if (name in complete) delete complete[name]
+    if ('default' in property) complete[name] = property.default
+  }
+  return complete
+}
+
+/** `value` without each part that is not of the type that its schema says; in an array undefined stands for it. */
+export function keepFitting(schema: Schema, value: unknown): unknown {
+  if (schema.type === undefined || (value === null && schema.nullable)) return value
+  if (schema.type === 'array') {
+    const isFit = Array.isArray(value) && value.length <= schema.maxItems
+    return isFit ? value.map((item) => keepFitting(schema.items, item)) : undefined
+  }
+  if (schema.type === 'object') {
+    if (!isObject(value)) return undefined
+    const { properties = {}, additionalProperties: others } = schema
+    const keep = (name: string, item: unknown) => {
+      if (Object.hasOwn(properties, name)) return keepFitting(properties[name]!, item)
+      return typeof others === 'object' ? keepFitting(others, item) : item
+    }
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, keep(name, item)]))
+  }
+  if (schema.type === 'string' && schema.enum !== undefined)
+    return schema.enum.includes(value as string) ? value : undefined
+  const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type
+  return isOfType ? value : undefined
+}
+
+function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
+}

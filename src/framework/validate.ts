@@ -1,0 +1,73 @@
+/**
+ * The door to ajv. Validators are compiled when the project is built (`build.ts`), so that no command pays for
+ * compiling; here their failures become messages per property, in our words and without any value.
+ */
+import type { ErrorObject } from 'ajv'
+import { isFull, refuseErrors } from '../domain/property-errors.js'
+import { CofferError, type PropertyErrors } from '../errors.js'
+import compiled from './validators.js'
+
+/**
+ * Checks the merged input of the operation called `name`.
+ * @throws CofferError `validation` with a message for each property that does not fit.
+ */
+export function validateInput(name: string, input: Record<string, unknown>): void {
+  const validate = compiled[name]
+  if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
+  if (validate(input)) return
+  refuseErrors(describeFailures(validate.errors ?? [], input))
+}
+
+/** ajv's failures of `input` as messages per property, keyed by the path as the caller wrote it. */
+export function describeFailures(failures: readonly ErrorObject[], input: unknown): PropertyErrors {
+  const errors: PropertyErrors = Object.create(null)
+  for (const failure of failures) {
+    if (isFull(errors)) break
+    const path = pathOf(failure, input)
+    errors[path] ??= []
+    errors[path].push(describe(failure))
+  }
+  return { ...errors }
+}
+
+/** `/rules/0/container` as `rules[0].container`; a missing or surplus property is named itself. */
+function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
+  const named: unknown = params.missingProperty ?? params.additionalProperty
+  const parts = instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (typeof named === 'string') parts.push(named)
+  let path = ''
+  let place = input
+  for (const part of parts) {
+    // Only the input knows whether a number is a place in an array or a name.
+    path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
+    place = (place as Record<string, unknown> | null | undefined)?.[part]
+  }
+  return path
+}
+
+const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {
+  required: () => 'is required',
+  additionalProperties: () => 'is not known here',
+  type: ({ type }) => `must be ${[type].flat().map(withArticle).join(' or ')}`,
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
+  minLength: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'character' : 'characters'}`,
+  maxLength: ({ limit }) => `must have at most ${limit} characters`,
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  maxItems: ({ limit }) => `must have at most ${limit} items`,
+  minProperties: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
+  maxProperties: ({ limit }) => `must have at most ${limit} entries`,
+  format: ({ format }) => `must be a ${String(format).toUpperCase()}`,
+}
+
+function describe({ keyword, params }: ErrorObject): string {
+  return MESSAGES[keyword]?.(params) ?? 'is not valid'
+}
+
+function withArticle(type: unknown): string {
+  if (type === 'null') return 'null'
+  return /^[aeio]/.test(String(type)) ? `an ${type}` : `a ${type}`
+}

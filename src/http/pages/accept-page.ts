@@ -1,0 +1,214 @@
+/**
+ * The page behind an invitation link: it shows who invites whom, and accepts when its button is pressed. Only a form
+ * that this page showed is taken, and only once; a link that opens nothing says why.
+ */
+import { encodeHtml as encode } from '../../domain/html.js'
+import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'
+import { describeDate } from '../../domain/letter.js'
+import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
+import {
+  type AcceptPowers,
+  acceptInvitation,
+  DEAD_LINKS,
+  type DeadLink,
+  type Invited,
+  inspectLink,
+} from '../../operations/invite/accept-invitation.js'
+import type { Answer, Ask } from '../exchange.js'
+import { createRateLimit } from '../rate-limit.js'
+import { createFormTokens, type FormTokens, readForm } from './form.js'
+import { answerHtml } from './html.js'
+import type { Page } from './pages.js'
+
+/** Guesses of one machine. Nobody guesses 256 bits; this keeps them from filling logs and time. */
+const GUESSES = { count: 60, periodMs: 60_000 }
+const MOST_BLOCKED = 10_000
+
+export interface AcceptPageOptions {
+  powers: AcceptPowers
+  drawBytes(count: number): Uint8Array
+  /** ms from any point in time, never going back. */
+  clock(): number
+}
+
+/** The page and its form, to be served at {@link ACCEPT_PATH}. */
+export function createAcceptPage({ powers, drawBytes, clock }: AcceptPageOptions): {
+  page: Page
+  form: Page
+} {
+  const desk: Desk = { powers, tokens: createFormTokens({ drawBytes, clock }), guesses: createGuard(clock) }
+  return {
+    page: (ask) => guarded(desk, ask, () => showInvitation(desk, readToken(ask))),
+    form: (ask, traceId) => guarded(desk, ask, () => receiveForm(desk, ask, traceId)),
+  }
+}
+
+interface Desk {
+  powers: AcceptPowers
+  tokens: FormTokens
+  guesses: Guard
+}
+
+/** Who guessed too often waits. */
+interface Guard {
+  /** Whole seconds to wait; 0 for none. */
+  wait(client: string): number
+  miss(client: string): void
+}
+
+function createGuard(clock: () => number): Guard {
+  const limit = createRateLimit(GUESSES, clock)
+  const blocked = new Map<string, number>()
+  return {
+    wait: (client) => Math.max(0, Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)),
+    miss(client) {
+      const seconds = limit.take(client)
+      blocked.delete(client)
+      if (seconds === 0) return
+      blocked.set(client, clock() + seconds * 1000)
+      if (blocked.size > MOST_BLOCKED) blocked.delete(blocked.keys().next().value!)
+    },
+  }
+}
+
+async function guarded({ guesses }: Desk, ask: Ask, work: () => Promise<Answer>): Promise<Answer> {
+  const client = ask.client ?? ''
+  const seconds = guesses.wait(client)
+  if (seconds > 0) return refuseHaste(seconds)
+  try {
+    const answer = await work()
+    if (answer.status === DEAD_LINKS.unknown.status) guesses.miss(client)
+    return answer
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.status >= 500) throw error
+    return answerHtml({
+      status: error.status,
+      title: ERRORS[error.code].title,
+      body: message('This could not be done', error.message),
+    })
+  }
+}
+
+function readToken({ target }: Ask): string {
+  return new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
+}
+
+async function showInvitation({ powers, tokens }: Desk, secret: string): Promise<Answer> {
+  const state = await inspectLink(powers, secret)
+  if (!state.isLive) return answerDead(state.reason)
+  return answerForm({ invited: state.invited, secret, token: tokens.create(secret) })
+}
+
+async function receiveForm(desk: Desk, ask: Ask, traceId: string): Promise<Answer> {
+  const { powers, tokens } = desk
+  const fields = await readForm(ask)
+  const secret = fields.get('token') ?? ''
+  const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
+  const isOurs = tokens.take(fields.get('form') ?? '', secret)
+  const state = await inspectLink(powers, secret)
+  if (!state.isLive) return answerDead(state.reason)
+  const again = { invited: state.invited, secret, names }
+  if (!isOurs) return answerForm({ ...again, token: tokens.create(secret), status: 403, note: FORM_IS_OLD })
+  try {
+    const outcome = await acceptInvitation(powers, { secret, names, traceId })
+    return outcome.isAccepted ? answerWelcome(outcome.invited) : answerDead(outcome.reason)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.errors === undefined) throw error
+    return answerForm({ ...again, token: tokens.create(secret), status: 400, errors: error.errors })
+  }
+}
+
+const FORM_IS_OLD = 'The form was open for too long, or was sent before. Please press the button again.'
+/** More of what was typed is not shown again. */
+const SHOWN_NAME = 200
+
+interface FormState {
+  invited: Invited
+  secret: string
+  token: string
+  names?: PersonNames
+  errors?: PropertyErrors
+  note?: string
+  status?: number
+}
+
+function answerForm({
+  invited,
+  secret,
+  token,
+  names = {},
+  errors = {},
+  note,
+  status = 200,
+}: FormState): Answer {
+  const { tenantName, email, expiresAt } = invited
+  const body = `<main>
+<h1>You are invited</h1>
+<p>You are invited to join the tenant <strong><bdi>${encode(tenantName)}</bdi></strong> as <strong>${encode(email)}</strong>.
+Members have full access to the tenant.</p>
+${note === undefined ? '' : `<p role="alert" class="fault">${encode(note)}</p>`}
+<form method="post" action="${ACCEPT_PATH}">
+<input type="hidden" name="token" value="${encode(secret)}"><input type="hidden" name="form" value="${encode(token)}">
+${renderField('first_name', 'First name', 'given-name', names.first_name, errors.first_name)}
+${renderField('last_name', 'Last name', 'family-name', names.last_name, errors.last_name)}
+<p><button type="submit">Accept the invitation</button></p>
+</form>
+<p class="dim">This works once, until ${describeDate(expiresAt)}. If you did not expect it, close this page: nothing happens unless you accept.</p>
+</main>`
+  return answerHtml({ status, title: 'You are invited', body, style: FORM_STYLE, hasForm: true })
+}
+
+function renderField(
+  name: string,
+  label: string,
+  autocomplete: string,
+  value = '',
+  faults: readonly string[] = [],
+): string {
+  const fault =
+    faults.length === 0
+      ? ''
+      : `<span class="fault" id="${name}-fault">It ${encode(faults.join('; it '))}.</span>`
+  const marks = faults.length === 0 ? '' : ` aria-invalid="true" aria-describedby="${name}-fault"`
+  const shown = encode(value.slice(0, SHOWN_NAME))
+  return `<p><label for="${name}">${label} <span class="dim">(optional)</span></label>
+<input id="${name}" name="${name}" value="${shown}" maxlength="${SHOWN_NAME}" autocomplete="${autocomplete}"${marks}>${fault}</p>`
+}
+
+const FORM_STYLE = `
+main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }
+form { border: 1px solid var(--line); border-radius: 6px; margin: 1.5rem 0; padding: 0 1rem }
+label { display: block; font-weight: 600 } label .dim { font-weight: 400 }
+input { background: transparent; border: 1px solid var(--dim); border-radius: 6px; color: inherit; font: inherit; padding: .5rem .75rem; width: 100% }
+form p { margin: 1rem 0 }
+button { background: #0b5cad; border: 0; border-radius: 6px; color: #fff; cursor: pointer; font: inherit; font-weight: 600; min-height: 2.75rem; padding: .5rem 1.25rem }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
+.fault { color: var(--fault); display: block } [aria-invalid] { border-color: var(--fault) }
+:root { --fault: #b3261e } @media (prefers-color-scheme: dark) { :root { --fault: #ffb4ab } }
+`
+
+const MESSAGE_STYLE = 'main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }'
+
+function answerWelcome({ tenantName, email }: Invited): Answer {
+  const body = `<main><h1>You are a member</h1>
+<p><strong>${encode(email)}</strong> now belongs to the tenant <strong><bdi>${encode(tenantName)}</bdi></strong>.</p>
+<p>The invitation is used up. You can close this page.</p></main>`
+  return answerHtml({ title: 'You are a member', body, style: MESSAGE_STYLE })
+}
+
+function answerDead(reason: DeadLink): Answer {
+  const { status, title, advice } = DEAD_LINKS[reason]
+  return answerHtml({ status, title, body: message(title, advice), style: MESSAGE_STYLE })
+}
+
+function refuseHaste(seconds: number): Answer {
+  const title = 'Too many unknown links'
+  const body = message(title, `Try again in ${seconds} s, with the link from the mail.`)
+  const answer = answerHtml({ status: 429, title, body, style: MESSAGE_STYLE })
+  answer.headers['retry-after'] = String(seconds)
+  return answer
+}
+
+function message(title: string, text: string): string {
+  return `<main><h1>${encode(title)}</h1><p>${encode(text)}</p></main>`
+}

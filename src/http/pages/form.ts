@@ -1,0 +1,66 @@
+/** HTML forms: the fields of one that was sent, and the tokens that say it was ours. It knows no form. */
+import { createHash } from 'node:crypto'
+import { CofferError } from '../../errors.js'
+import type { Ask } from '../exchange.js'
+import { readHeader } from '../headers.js'
+
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+/** Two names of 5,000 characters that take twelve bytes each are refused for their length, not for that of the form. */
+const FORM_LIMIT_BYTES = 128 * 1024
+const TOKEN_BYTES = 32
+/** A form left open for longer is sent a new token with its next answer. */
+const TOKEN_LIFE_MS = 30 * 60 * 1000
+const MOST_TOKENS = 10_000
+
+/**
+ * The fields of a form that a page of ours sent. A browser says when it was another's (Fetch Metadata).
+ * @throws CofferError `forbidden`, `unsupported_media_type`, `too_large`
+ */
+export async function readForm(ask: Ask): Promise<URLSearchParams> {
+  const site = readHeader(ask.headers, 'sec-fetch-site')
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw new CofferError('forbidden', 'This form was sent from another site.')
+  const type = readHeader(ask.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type !== FORM_TYPE) throw new CofferError('unsupported_media_type', `A form is sent as ${FORM_TYPE}.`)
+  const bytes = await ask.readBody(FORM_LIMIT_BYTES)
+  if (bytes === undefined)
+    throw new CofferError('too_large', `The form is larger than ${FORM_LIMIT_BYTES} bytes.`)
+  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
+}
+
+/** Tokens that stand in a form and work once, for what the form is about. */
+export interface FormTokens {
+  create(subject: string): string
+  /** Whether the token was made for `subject`, is young enough, and was not taken before. */
+  take(token: string, subject: string): boolean
+}
+
+/** They live as long as the server; `clock` is in ms. */
+export function createFormTokens({
+  drawBytes,
+  clock,
+}: {
+  drawBytes(count: number): Uint8Array
+  clock(): number
+}): FormTokens {
+  const tokens = new Map<string, { subject: string; until: number }>()
+  return {
+    create(subject) {
+      const token = Buffer.from(drawBytes(TOKEN_BYTES)).toString('base64url')
+      tokens.set(digest(token), { subject: digest(subject), until: clock() + TOKEN_LIFE_MS })
+      if (tokens.size > MOST_TOKENS) tokens.delete(tokens.keys().next().value!)
+      return token
+    },
+    take(token, subject) {
+      const key = digest(token)
+      const found = tokens.get(key)
+      tokens.delete(key)
+      return found !== undefined && found.subject === digest(subject) && found.until > clock()
+    },
+  }
+}
+
+/** Looked up by digest, so that the time of a look-up tells nothing of a token. */
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('base64')
+}

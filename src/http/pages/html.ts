@@ -1,0 +1,56 @@
+/**
+ * Pages as answers: one look, no script, nothing from elsewhere, and a policy that says so. It knows no page.
+ */
+import { createHash } from 'node:crypto'
+import { encodeHtml } from '../../domain/html.js'
+import { type Answer, answerText } from '../exchange.js'
+
+/** What stands between `<body>` and its end; `body` is HTML, everything that somebody wrote escaped in it. */
+export interface HtmlPage {
+  status?: number
+  title: string
+  body: string
+  /** Rules of this page besides those of all. */
+  style?: string
+  /** The page has a form, which goes to this server. */
+  hasForm?: boolean
+}
+
+const STYLE = `
+:root { color-scheme: light dark; --ink: #1a1d21; --dim: #5b6470; --line: #d9dee4; --wash: #f4f6f8; --accent: #0b5cad }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e9ec; --dim: #9aa4b0; --line: #333b45; --wash: #1c2127; --accent: #7db8f5 }
+  body { background: #14181c }
+}
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 56rem; padding: 1rem; color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
+h1 { margin: 1rem 0 0 } h2 { margin: 2.5rem 0 .5rem; text-transform: capitalize }
+p { margin: .5rem 0 } a { color: var(--accent) } .dim { color: var(--dim) }
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 1rem 0; text-transform: capitalize }
+code, pre { font: .875rem/1.5 ui-monospace, monospace }
+pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: .75rem }
+code { overflow-wrap: anywhere }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: 0 .75rem }
+summary { cursor: pointer; padding: .75rem 0 } summary b { font-family: ui-monospace, monospace }
+dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
+`
+
+/** The page, its style sheet named in the policy by its digest (CSP 3, 2.3.1). */
+export function answerHtml({ status = 200, title, body, style = '', hasForm = false }: HtmlPage): Answer {
+  const sheet = STYLE + style
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${encodeHtml(title)}</title><style>${sheet}</style></head><body>
+${body}
+</body></html>`
+  const answer = answerText(status, 'text/html; charset=utf-8', html)
+  answer.headers['content-security-policy'] = [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(sheet).digest('base64')}'`,
+    "base-uri 'none'",
+    `form-action ${hasForm ? "'self'" : "'none'"}`,
+    "frame-ancestors 'none'",
+  ].join('; ')
+  answer.headers['referrer-policy'] = 'no-referrer'
+  return answer
+}

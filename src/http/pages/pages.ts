@@ -1,0 +1,118 @@
+/**
+ * The pages that need no key: health, the OpenAPI document, and the reference for people made from it. Static HTML, no
+ * script, a style sheet that the policy names by its digest.
+ */
+import { encodeHtml as encode } from '../../domain/html.js'
+import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
+import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
+import type { JsonSchema } from '../shapes.js'
+import { answerHtml } from './html.js'
+
+/** Answers for one path, without a key. */
+export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
+
+/** `createDocument` is called when one of its pages is first asked for. */
+export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
+  let texts: { json: string; html: Answer } | undefined
+  const prepare = () => {
+    if (texts === undefined) {
+      const document = createDocument()
+      texts = { json: JSON.stringify(document), html: renderReference(document) }
+    }
+    return texts
+  }
+  return new Map<string, () => Answer>([
+    ['/healthz', () => answerResult(200, { status: 'ok' })],
+    ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
+    ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
+  ])
+}
+
+function renderReference(document: OpenApiDocument): Answer {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+  const sections = document.tags.map(({ name }) => {
+    const own = operations.filter(({ operation }) => operation.tags[0] === name)
+    const shown = own.map(({ path, method, operation }) => renderOperation(method, path, operation))
+    return `<section id="${encode(name)}"><h2>${encode(name)}</h2>${shown.join('')}</section>`
+  })
+  const links = document.tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
+  const { title, summary, version, description } = document.info
+  const body = `<header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
+${paragraphs(String(description))}
+<p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p></header>
+<nav>${links.join('')}</nav>
+<main>${sections.join('')}
+<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>`
+  return answerHtml({ title: String(title), body })
+}
+
+function renderOperation(method: string, path: string, operation: OpenApiOperation): string {
+  const { summary, description, parameters, requestBody, responses } = operation
+  const samples = operation['x-code-samples'].map(({ source }) => source).join('\n')
+  const body = requestBody === undefined ? '' : renderBody(requestBody)
+  const statuses = Object.keys(responses).filter((status) => status !== 'default')
+  return `<details id="${encode(operation.operationId)}"><summary><b>${method.toUpperCase()}</b> <code>${encode(path)}</code>
+<br><span class="dim">${encode(summary)}</span></summary>
+${paragraphs(description)}
+${parameters.length === 0 ? '' : `<h3>Parameters</h3><dl>${parameters.map(renderParameter).join('')}</dl>`}${body}
+<h3>Answers</h3><p>${statuses.map((status) => `<code>${status}</code>`).join(' ')} ${renderResult(responses)}</p>
+<h3>On the command line</h3><pre>${encode(samples)}</pre></details>`
+}
+
+function renderParameter({ name, in: place, required, schema, description }: JsonSchema): string {
+  const kind = `${describeType(schema as JsonSchema)}, in ${place}${required ? ', required' : ''}`
+  return `<dt><code>${encode(name)}</code> <span class="dim">${encode(kind)}</span></dt><dd>${encode(description ?? '')}</dd>`
+}
+
+function renderBody({ content }: JsonSchema): string {
+  return Object.entries(content as Record<string, { schema: JsonSchema; example?: unknown }>)
+    .map(([type, { schema, example }]) => {
+      const sample =
+        example === undefined ? '' : `<pre>${encode(JSON.stringify(example, undefined, 2))}</pre>`
+      return `<h3>Body <span class="dim">${encode(type)}</span></h3>${renderProperties(schema)}${sample}`
+    })
+    .join('')
+}
+
+function renderProperties({ properties = {}, required = [] }: JsonSchema): string {
+  const rows = Object.entries(properties as Record<string, JsonSchema>).map(([name, schema]) => {
+    const kind = `${describeType(schema)}${(required as string[]).includes(name) ? ', required' : ''}`
+    const about = encode(schema.description ?? '')
+    return `<dt><code>${encode(name)}</code> <span class="dim">${encode(kind)}</span></dt><dd>${about}</dd>`
+  })
+  return `<dl>${rows.join('')}</dl>`
+}
+
+function renderResult(responses: OpenApiOperation['responses']): string {
+  const content = Object.values(responses)[0]?.content as Record<string, { schema: JsonSchema }> | undefined
+  const schema = content?.['application/json']?.schema
+  const named = JSON.stringify(schema ?? {}).match(/#\/components\/schemas\/(\w+)"\}+$/)?.[1]
+  return named === undefined ? '' : `<a href="#schema-${named}">${named}</a>`
+}
+
+function renderComponents({ components }: OpenApiDocument): string {
+  return Object.entries(components.schemas as Record<string, JsonSchema>)
+    .map(
+      ([name, schema]) =>
+        `<details id="schema-${encode(name)}"><summary><code>${encode(name)}</code></summary>${renderProperties(schema)}</details>`,
+    )
+    .join('')
+}
+
+function describeType(schema: JsonSchema): string {
+  const { type, enum: choices, items, $ref, default: usual } = schema
+  if (typeof $ref === 'string') return $ref.split('/').at(-1)!
+  if (Array.isArray(choices)) return `one of ${choices.join(', ')}`
+  const name = type === undefined ? 'any JSON' : [type].flat().join(' or ')
+  const inner = items === undefined ? '' : ` of ${describeType(items as JsonSchema)}`
+  return `${name}${inner}${usual === undefined ? '' : `, default ${usual}`}`
+}
+
+function paragraphs(text: string): string {
+  return text
+    .split('\n\n')
+    .map((each) => `<p>${encode(each)}</p>`)
+    .join('')
+}

@@ -1,0 +1,217 @@
+/**
+ * Handing work over: whoever keeps a vault open for long listens on a socket in its directory, and commands ask it
+ * instead of waiting. Both sides first prove that they hold the vault's key. It knows messages, not what they say.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { chmodSync, realpathSync, rmSync } from 'node:fs'
+import type { Server, Socket } from 'node:net'
+import { dirname } from 'node:path'
+import type { Mac, Random } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
+import { fromBase64, toBase64 } from '../storage/bytes.js'
+import { type Files, readWhole } from '../storage/files.js'
+import { type Messages, readMessages, writeMessage } from './messages.js'
+
+const SOCKET = 'socket'
+/** The longest path a socket may have on every system (108 bytes on Linux, 104 elsewhere, one of them the end). */
+const LONGEST_PATH_BYTES = 103
+const NONCE_BYTES = 32
+const PROOF_BYTES = 32
+/** Until it proved itself, the other side is listened to for so much and so long. */
+const HELLO_LIMIT_BYTES = 4096
+const HELLO_LIMIT_MS = 5000
+/** A list of a hundred tokens of 1 MiB, with their masks. */
+const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
+
+export interface HandoverOptions {
+  files: Files
+  directory: string
+  random: Random
+  /** Keyed with the vault's own secret: whoever can make it holds the vault's key. */
+  proof: Mac
+  /** Makes a directory that is the owner's alone, for a socket whose own path would be too long. */
+  makePrivateDirectory(): string
+}
+
+export interface Listener {
+  /** Takes nothing new, resolves when what arrived is answered. */
+  close(): Promise<void>
+}
+
+/** The owner of the vault, as a command sees it. */
+export interface Peer {
+  /** @throws CofferError `unavailable` when the owner went away before it answered. */
+  ask(message: unknown): Promise<unknown>
+  close(): void
+}
+
+/** Listens for commands. `answer` puts failures into its answer; it never throws. */
+export async function listenForCommands(
+  options: HandoverOptions,
+  answer: (message: unknown) => Promise<unknown>,
+): Promise<Listener> {
+  const { files, directory } = options
+  const path = `${directory}/${SOCKET}`
+  const isShort = Buffer.byteLength(path) <= LONGEST_PATH_BYTES
+  const address = isShort ? path : `${options.makePrivateDirectory()}/s`
+  // Only the owner of the vault comes here, so a socket that is there belongs to nobody any more.
+  files.remove(path)
+  const sockets = new Set<Socket>()
+  const answering = new Set<Promise<void>>()
+  const { createServer } = await import('node:net')
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    void serve(socket, options, answer, answering)
+  })
+  await listen(server, address)
+  chmodSync(address, 0o600)
+  if (!isShort) writePointer(files, path, address)
+  return {
+    async close() {
+      files.remove(path)
+      server.close()
+      for (const socket of sockets) socket.pause()
+      await Promise.all(answering)
+      for (const socket of sockets) socket.destroy()
+      if (!isShort) rmSync(dirname(address), { recursive: true, force: true })
+    },
+  }
+}
+
+/** Whether somebody may be listening: worth asking before the keys for it are made. */
+export function isListenedTo({ files, directory }: Pick<HandoverOptions, 'files' | 'directory'>): boolean {
+  return files.facts(`${directory}/${SOCKET}`) !== undefined
+}
+
+/** The owner that listens for this vault; undefined when nobody does, or when it does not hold the vault's key. */
+export async function findOwner(options: HandoverOptions): Promise<Peer | undefined> {
+  const address = findAddress(options)
+  const socket = address === undefined ? undefined : await open(address)
+  if (socket === undefined) return undefined
+  const messages = readMessages(socket)
+  if (await introduce(socket, messages, options)) return createPeer(socket, messages)
+  socket.destroy()
+  return undefined
+}
+
+function findAddress({ files, directory }: HandoverOptions): string | undefined {
+  const path = `${directory}/${SOCKET}`
+  const facts = files.facts(path)
+  if (facts === undefined) return undefined
+  if (facts.kind !== 'file') return path
+  const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
+  // Empty where an owner died while it wrote it.
+  return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
+}
+
+function writePointer(files: Files, path: string, address: string): void {
+  const file = files.open(path, 'create')
+  if (file === undefined) throw new CofferError('storage_failed', `Cannot create ${path}.`)
+  files.write(file, new TextEncoder().encode(address), 0)
+  files.close(file)
+}
+
+function listen(server: Server, address: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new CofferError('storage_failed', `Cannot listen on ${address}.`, { cause })),
+    )
+    server.listen(address, resolve)
+  })
+}
+
+/** undefined when nobody answers: the socket of an owner that died. */
+async function open(address: string): Promise<Socket | undefined> {
+  const { connect } = await import('node:net')
+  return new Promise((resolve) => {
+    const socket = connect(address)
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', () => resolve(undefined))
+  })
+}
+
+async function serve(
+  socket: Socket,
+  options: HandoverOptions,
+  answer: (message: unknown) => Promise<unknown>,
+  answering: Set<Promise<void>>,
+): Promise<void> {
+  const messages = readMessages(socket)
+  if (!(await challenge(socket, messages, options))) {
+    socket.destroy()
+    return
+  }
+  for (;;) {
+    const message = await messages.next(MESSAGE_LIMIT_BYTES)
+    if (message === undefined) break
+    const done = answer(message).then((reply) => writeMessage(socket, reply))
+    answering.add(done)
+    await done.finally(() => answering.delete(done))
+  }
+  socket.destroy()
+}
+
+/** The owner's part: asks for a proof and gives its own only to who gave one. */
+async function challenge(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
+  const mine = options.random.bytes(NONCE_BYTES)
+  await writeMessage(socket, { nonce: toBase64(mine) })
+  const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
+  const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
+  const given = readBytes(hello, 'proof', PROOF_BYTES)
+  if (theirs === undefined || given === undefined) return false
+  if (!timingSafeEqual(given, prove(options, 'command', mine, theirs))) return false
+  await writeMessage(socket, { proof: toBase64(prove(options, 'owner', mine, theirs)) })
+  return true
+}
+
+/** The command's part. */
+async function introduce(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
+  const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
+  const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
+  if (theirs === undefined) return false
+  const mine = options.random.bytes(NONCE_BYTES)
+  await writeMessage(socket, {
+    nonce: toBase64(mine),
+    proof: toBase64(prove(options, 'command', theirs, mine)),
+  })
+  const answer = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
+  const given = readBytes(answer, 'proof', PROOF_BYTES)
+  return given !== undefined && timingSafeEqual(given, prove(options, 'owner', theirs, mine))
+}
+
+/**
+ * Both nonces and the role: neither side's proof can be played back to it. And the directory, for a copy of a vault has
+ * the same key, and may have a pointer to the original's socket.
+ */
+function prove(
+  { proof, directory }: HandoverOptions,
+  role: 'owner' | 'command',
+  owner: Uint8Array,
+  command: Uint8Array,
+): Uint8Array {
+  const words = Buffer.from(`coffer/1/${role}/${realpathSync(directory)}/`)
+  return proof(Buffer.concat([words, owner, command]), PROOF_BYTES)
+}
+
+function readBytes(message: unknown, field: string, length: number): Uint8Array | undefined {
+  const text = (message as Record<string, unknown> | null | undefined)?.[field]
+  if (typeof text !== 'string') return undefined
+  const bytes = fromBase64(text)
+  return bytes.length === length ? bytes : undefined
+}
+
+function createPeer(socket: Socket, messages: Messages): Peer {
+  return {
+    async ask(message) {
+      await writeMessage(socket, message)
+      const answer = await messages.next(MESSAGE_LIMIT_BYTES)
+      if (answer !== undefined) return answer
+      throw new CofferError(
+        'unavailable',
+        'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
+      )
+    },
+    close: () => socket.destroy(),
+  }
+}

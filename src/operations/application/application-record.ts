@@ -1,0 +1,81 @@
+/** The record of an application: how it is found and shown, what it may be given, and how its key is drawn and kept. */
+import { API_KEY_BYTES, checkApplication, formatApiKey, type Wishes } from '../../domain/application.js'
+import { formatDate, parseExpiry } from '../../domain/dates.js'
+import type { Lenient } from '../../domain/omit-undefined.js'
+import type { ApplicationType, Permission } from '../../domain/permissions.js'
+import { collectLater, refuseErrors } from '../../domain/property-errors.js'
+import type { ApplicationRecord } from '../../domain/records.js'
+import { CofferError } from '../../errors.js'
+import type { CheckTools, Context } from '../../framework/operation.js'
+
+/** `key` only where it was just drawn. */
+export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
+
+/** What callers say that an application is called and may do. */
+export interface ApplicationInput extends Wishes {
+  name: string
+  expires_at?: string
+}
+
+/** The API's application object. */
+export function viewApplication({ key_hash: _, ...view }: ApplicationRecord): ApplicationView {
+  return view
+}
+
+/** @throws CofferError `not_found` */
+export async function requireApplication(
+  context: Context,
+  applicationId: string,
+): Promise<ApplicationRecord> {
+  const record = await context.store.get('application', context.caller.tenant, applicationId)
+  if (record === undefined) throw new CofferError('not_found', 'There is no application with this id.')
+  return record
+}
+
+/**
+ * Judges what an application asks for, as far as nothing has to be looked up; `type` is absent where it would have to.
+ * @returns when its key stops working, ms since the epoch
+ * @throws CofferError `validation` by property
+ */
+export async function checkGrants(
+  type: ApplicationType | undefined,
+  input: Lenient<ApplicationInput>,
+  tools: CheckTools,
+): Promise<number | undefined> {
+  const errors = checkApplication(type, input)
+  const { expires_at: text } = input
+  const expires =
+    text === undefined
+      ? undefined
+      : await collectLater(errors, 'expires_at', async () => parseExpiry(text, await tools.now()))
+  refuseErrors(errors)
+  return expires
+}
+
+/** What an application is given, each permission once; `expires` as {@link checkGrants} gave it. */
+export function readGrants(
+  { name, permissions = [], rules = [] }: ApplicationInput,
+  expires: number | undefined,
+) {
+  return {
+    name,
+    permissions: [...new Set(permissions)] as Permission[],
+    rules: rules.map((rule) => ({ ...rule, permissions: [...new Set(rule.permissions)] as Permission[] })),
+    ...(expires === undefined ? {} : { expires_at: formatDate(expires) }),
+  }
+}
+
+/** A new key, which is shown once, and the hash that is kept of it. */
+export async function drawKey(context: Context): Promise<{ key: string; hash: string }> {
+  const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
+  return { key, hash: await context.hashSecret(key) }
+}
+
+/** From now on the application's key leads to it. */
+export async function keepKey(
+  context: Context,
+  { key_hash, id: application_id }: ApplicationRecord,
+): Promise<void> {
+  const entry = { id: key_hash, tenant: context.caller.tenant, application_id }
+  await context.store.insert('api_key', 0, entry, { fresh: true })
+}

@@ -1,0 +1,277 @@
+/** Applications: who may call, with which permissions and rules, and their keys. */
+import { APPLICATION_TYPES, checkApplication, MAX_RULES } from '../../domain/application.js'
+import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
+import { refuseErrors } from '../../domain/property-errors.js'
+import type { ApplicationRecord } from '../../domain/records.js'
+import { CofferError } from '../../errors.js'
+import { operation } from '../../framework/operation.js'
+import { pageInput, readPage } from '../../framework/page.js'
+import { filterBy } from '../../framework/schema.js'
+import {
+  checkGrants,
+  drawKey,
+  keepKey,
+  readGrants,
+  requireApplication,
+  viewApplication,
+} from './application-record.js'
+
+const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
+const MOST_PERMISSIONS = 50
+
+const id = { type: 'string', description: 'The id of the application.' } as const
+
+const permissionList = {
+  type: 'array',
+  items: { type: 'string' },
+  maxItems: MOST_PERMISSIONS,
+  flag: 'permission',
+  description: 'A permission it holds; see coffer app permissions.',
+} as const
+
+const body = {
+  name: { type: 'string', minLength: 1, maxLength: 200, description: 'What people call it.' },
+  permissions: permissionList,
+  rules: {
+    type: 'array',
+    maxItems: MAX_RULES,
+    flag: 'rule',
+    description: 'An access rule as JSON; the lowest priority wins.',
+    items: {
+      type: 'object',
+      properties: {
+        description: { type: 'string', maxLength: 200 },
+        priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+        container: { type: 'string', description: 'Covers this container and all below.' },
+        transform: { type: 'string', enum: TRANSFORMS },
+        permissions: { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS },
+      },
+      required: ['priority', 'container', 'transform', 'permissions'],
+      // What we do not know may restrict: without it the application would be given more than was asked for.
+      additionalProperties: false,
+    },
+  },
+  expires_at: { type: 'string', description: 'When its key stops working.' },
+} as const
+
+export const createApplication = operation({
+  name: 'app create',
+  summary: 'Create an application and get its key, which is shown this once.',
+  permissions: ['application:create'],
+  route: 'POST /applications',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: {
+      ...body,
+      type: {
+        type: 'string',
+        enum: APPLICATION_TYPES,
+        description: `One of ${APPLICATION_TYPES.join(', ')}.`,
+      },
+    },
+    required: ['name', 'type'],
+    needsOneOf: ['permissions', 'rules'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: [
+    'coffer app create --name backend --type private --permission token:create --permission token:read',
+    `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
+  ],
+  log: { operation: 'create', message: 'Application created' },
+  check: (input, tools) => checkGrants(input.type, input, tools),
+  async run(context, input, expires) {
+    const tenant = await context.tenant()
+    const { key, hash } = await drawKey(context)
+    const record: ApplicationRecord = {
+      id: context.createUuid(),
+      tenant_id: tenant.id,
+      type: input.type,
+      ...readGrants(input, expires),
+      key_hash: hash,
+      created_by: context.caller.actor.id,
+      created_at: context.date,
+    }
+    await context.store.insert('application', context.caller.tenant, record, { fresh: true })
+    await keepKey(context, record)
+    context.reached('application', record.id)
+    return { ...viewApplication(record), key }
+  },
+})
+
+export const listApplications = operation({
+  name: 'app list',
+  summary: 'List applications, newest first.',
+  permissions: ['application:read'],
+  route: 'GET /applications',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      id: filterBy('Only the application with this id.'),
+      type: filterBy('Only applications of this type.'),
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer app list', 'coffer app list --type private'],
+  runDetached(session, input) {
+    const { page = 1, size = 20 } = input
+    const ids = input.id === undefined ? [] : [{ ids: input.id }]
+    const types =
+      input.type === undefined ? [] : [{ or: input.type.map((value) => ({ field: 'type', value })) }]
+    const and = [...ids, ...types]
+    const where = and.length === 0 ? {} : { where: { and } }
+    return readPage(session, input, {
+      locate: ({ store, caller }) => store.locate('application', caller.tenant, { page, size, ...where }),
+      show: (_, record) => viewApplication(record),
+    })
+  },
+})
+
+export const whoami = operation({
+  name: 'app whoami',
+  summary: 'Get the application whose key is used.',
+  permissions: [],
+  route: 'GET /applications/key',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app whoami --api-key-stdin < key.txt'],
+  async run(context) {
+    const { actor } = context.caller
+    if (actor.type !== 'application')
+      throw new CofferError('not_found', 'No key is used: you act as the owner of the vault.')
+    return viewApplication(await requireApplication(context, actor.id))
+  },
+})
+
+export const getApplication = operation({
+  name: 'app get',
+  summary: 'Get an application by its id.',
+  permissions: ['application:read'],
+  route: 'GET /applications/{id}',
+  success: 200,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app get 9a1f…'],
+  log: { operation: 'read', message: 'Application retrieved' },
+  async run(context, input) {
+    const record = await requireApplication(context, input.id)
+    context.reached('application', record.id)
+    return viewApplication(record)
+  },
+})
+
+export const updateApplication = operation({
+  name: 'app update',
+  summary: 'Replace what an application is called and may do; its type and key stay.',
+  permissions: ['application:update'],
+  route: 'PUT /applications/{id}',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { id, ...body },
+    required: ['id', 'name'],
+    needsOneOf: ['permissions', 'rules'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer app update 9a1f… --name backend --permission token:read'],
+  log: { operation: 'update', message: 'Application updated' },
+  check: (input, tools) => checkGrants(undefined, input, tools),
+  async run(context, input, expires) {
+    const before = await requireApplication(context, input.id)
+    refuseErrors(checkApplication(before.type, input))
+    const { expires_at: _, ...kept } = before
+    const record: ApplicationRecord = {
+      ...kept,
+      ...readGrants(input, expires),
+      modified_by: context.caller.actor.id,
+      modified_at: context.date,
+    }
+    await context.store.replace('application', context.caller.tenant, record)
+    context.reached('application', record.id)
+    return viewApplication(record)
+  },
+})
+
+export const deleteApplication = operation({
+  name: 'app delete',
+  summary: 'Delete an application; its key stops working at once.',
+  permissions: ['application:delete'],
+  route: 'DELETE /applications/{id}',
+  success: 204,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: [],
+  examples: ['coffer app delete 9a1f… --yes'],
+  destroys: 'This deletes the application and its key,',
+  log: { operation: 'delete', message: 'Application deleted' },
+  async run(context, input) {
+    const record = await requireApplication(context, input.id)
+    await context.store.remove('application', context.caller.tenant, record.id)
+    await context.store.remove('api_key', 0, record.key_hash)
+    context.reached('application', record.id)
+    return undefined
+  },
+})
+
+export const regenerateKey = operation({
+  name: 'app regenerate',
+  summary: 'Give an application a new key; the old one stops working at once.',
+  permissions: ['application:update'],
+  route: 'POST /applications/{id}/regenerate',
+  success: 200,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer app regenerate 9a1f… --yes'],
+  destroys: 'This ends the present key of application',
+  log: { operation: 'update', message: 'Application key regenerated' },
+  async run(context, input) {
+    const before = await requireApplication(context, input.id)
+    const { key, hash } = await drawKey(context)
+    const record: ApplicationRecord = {
+      ...before,
+      key_hash: hash,
+      modified_by: context.caller.actor.id,
+      modified_at: context.date,
+    }
+    await context.store.remove('api_key', 0, before.key_hash)
+    await context.store.replace('application', context.caller.tenant, record)
+    await keepKey(context, record)
+    context.reached('application', record.id)
+    return { ...viewApplication(record), key }
+  },
+})
+
+export const listPermissions = operation({
+  name: 'app permissions',
+  summary: 'List every permission and the application types that may hold it.',
+  permissions: [],
+  route: 'GET /permissions',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      application_type: {
+        type: 'string',
+        enum: APPLICATION_TYPES,
+        description: 'Only what this type may hold.',
+      },
+    },
+    additionalProperties: true,
+  },
+  columns: ['type', 'description', 'application_types'],
+  examples: ['coffer app permissions', 'coffer app permissions --application-type public'],
+  async run(_, input) {
+    const wanted = input.application_type
+    return Object.entries(PERMISSIONS)
+      .map(([type, { description, application_types }]) => ({ type, description, application_types }))
+      .filter(
+        ({ application_types }) =>
+          wanted === undefined || (application_types as readonly string[]).includes(wanted),
+      )
+  },
+})

@@ -1,0 +1,201 @@
+/** Formulas: the code that reactors run, and its contract. Official ones are the owner's, and seen by every tenant. */
+import { checkFormula, type FormulaBody, matchesName } from '../../domain/formula.js'
+import type { FormulaRecord } from '../../domain/records.js'
+import { CofferError, invalid } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { pageInput } from '../../framework/page.js'
+import { readScanned } from '../../framework/scan.js'
+import type { StoreReader } from '../../storage/store.js'
+import { formulaBody, formulaId, nameFilter, readFormulaBody } from './formula-input.js'
+
+const COLUMNS = ['id', 'name', 'type', 'status', 'created_at']
+/** Official formulas are nobody's. */
+const VAULT_TENANT = 0
+
+const log = { operation: 'read', message: 'Reactor formula retrieved' } as const
+
+export const createFormula = operation({
+  name: 'formula create',
+  summary: 'Create a formula: code and the contract of what it is given.',
+  details:
+    'The code exports one asynchronous function. It gets { args, configuration, svc } and returns { raw, tokenize }:\n' +
+    'raw is answered as it is, tokenize becomes tokens. See coffer formula check for what the code reads.',
+  permissions: ['reactor:create'],
+  route: 'POST /reactor-formulas',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: formulaBody,
+    required: ['name', 'type', 'code'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: [
+    `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
+  ],
+  log: { operation: 'create', message: 'Reactor formula created' },
+  check: checkFormula,
+  async run(context, input) {
+    const given = readFormulaBody(input)
+    if (given.type === 'official') requireOwner(context)
+    const record: FormulaRecord = {
+      id: context.createUuid(),
+      ...given,
+      status: 'verified',
+      created_by: context.caller.actor.id,
+      created_at: context.date,
+    }
+    await context.store.insert('formula', tenantOf(context, record), record, { fresh: true })
+    context.reached('reactor_formula', record.id)
+    return record
+  },
+})
+
+export const listFormulas = operation({
+  name: 'formula list',
+  summary: 'List formulas, official and private, newest first.',
+  permissions: ['reactor:read'],
+  route: 'GET /reactor-formulas',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      name: nameFilter,
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer formula list', `coffer formula list --name 'card*'`],
+  runDetached(session, { name, ...asked }) {
+    const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
+    const scan = { kind: 'formula' as const, tenants: [VAULT_TENANT, session.caller.tenant], matches }
+    return readScanned(session, scan, asked, (_, record) => record)
+  },
+})
+
+export const getFormula = operation({
+  name: 'formula get',
+  summary: 'Get a formula by its id.',
+  permissions: ['reactor:read'],
+  route: 'GET /reactor-formulas/{id}',
+  success: 200,
+  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
+  log,
+  async run(context, input) {
+    const record = await requireFormula(context, input.id)
+    context.reached('reactor_formula', record.id)
+    return record
+  },
+})
+
+export const updateFormula = operation({
+  name: 'formula update',
+  summary: 'Replace a formula; its reactors run the new code from then on.',
+  details:
+    'What is left out is removed. A reactor whose configuration no longer fits answers 400 until it is updated.',
+  permissions: ['reactor:update'],
+  route: 'PUT /reactor-formulas/{id}',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { id: formulaId, ...formulaBody },
+    required: ['id', 'name', 'type', 'code'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
+  log: { operation: 'update', message: 'Reactor formula updated' },
+  check: checkFormula,
+  async run(context, input) {
+    const given = readFormulaBody(input)
+    const before = await requireFormula(context, input.id)
+    if ([before.type, given.type].includes('official')) requireOwner(context)
+    if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
+    const record: FormulaRecord = {
+      id: before.id,
+      ...given,
+      status: before.status,
+      created_by: before.created_by,
+      created_at: before.created_at,
+      modified_by: context.caller.actor.id,
+      modified_at: context.date,
+    }
+    await context.store.replace('formula', tenantOf(context, record), record)
+    context.reached('reactor_formula', record.id)
+    return record
+  },
+})
+
+export const deleteFormula = operation({
+  name: 'formula delete',
+  summary: 'Delete a formula that no reactor uses.',
+  permissions: ['reactor:delete'],
+  route: 'DELETE /reactor-formulas/{id}',
+  success: 204,
+  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
+  columns: [],
+  examples: ['coffer formula delete 9a1f… --yes'],
+  destroys: 'This deletes the code and contract of formula',
+  log: { operation: 'delete', message: 'Reactor formula deleted' },
+  async run(context, input) {
+    const record = await requireFormula(context, input.id)
+    if (record.type === 'official') requireOwner(context)
+    if (await isInUse(context, record))
+      throw new CofferError('conflict', 'A reactor still uses this formula. Delete the reactor first.')
+    await context.store.remove('formula', tenantOf(context, record), record.id)
+    context.reached('reactor_formula', record.id)
+    return undefined
+  },
+})
+
+/** @throws CofferError `not_found` for what is neither the tenant's nor official. */
+export async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
+  const record = await findFormula(context.store, context.caller.tenant, formulaId)
+  if (record !== undefined) return record
+  throw new CofferError('not_found', 'There is no formula with this id.')
+}
+
+export async function findFormula(
+  store: StoreReader,
+  tenant: number,
+  formulaId: string,
+): Promise<FormulaRecord | undefined> {
+  return (
+    (await store.get('formula', tenant, formulaId)) ?? (await store.get('formula', VAULT_TENANT, formulaId))
+  )
+}
+
+function tenantOf({ caller }: Context, { type }: FormulaBody): number {
+  return type === 'official' ? VAULT_TENANT : caller.tenant
+}
+
+function requireOwner({ caller }: Context): void {
+  if (caller.actor.type !== 'application') return
+  throw new CofferError(
+    'forbidden',
+    'Official formulas are read-only here; the owner of the vault makes them.',
+  )
+}
+
+/** An official formula may be used by any tenant's reactors. */
+async function isInUse({ store, caller }: Context, record: FormulaRecord): Promise<boolean> {
+  const where = { field: 'formula', value: record.id }
+  const tenants = record.type === 'official' ? await listTenants(store) : [caller.tenant]
+  for (const tenant of tenants) {
+    const { total } = await store.find('reactor', tenant, { where, page: 1, size: 1 })
+    if (total > 0) return true
+  }
+  return false
+}
+
+async function listTenants(store: StoreReader): Promise<number[]> {
+  const numbers: number[] = []
+  for (let page = 1; ; page++) {
+    const { records, total } = await store.find('tenant', VAULT_TENANT, { page, size: 100 })
+    numbers.push(...records.map(({ number }) => number))
+    if (page * 100 >= total) return numbers
+  }
+}

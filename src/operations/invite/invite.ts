@@ -1,0 +1,176 @@
+/** Invitations: who is asked to join the tenant, and the one link of each that works. */
+import { formatDate } from '../../domain/dates.js'
+import { checkEmail } from '../../domain/email.js'
+import { extendExpiry, firstExpiry, type InvitationView, viewInvitation } from '../../domain/invitation.js'
+import { about } from '../../domain/property-errors.js'
+import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
+import { CofferError } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { listOf, pageInput } from '../../framework/page.js'
+import { isMember } from '../member/user.js'
+import { drawSecret, endLink } from './link.js'
+import { dropSecrets, removeMail, writeMail } from './mail.js'
+
+const COLUMNS = ['id', 'email', 'status', 'expires_at', 'created_at']
+
+const id = { type: 'string', description: 'The id of the invitation.' } as const
+const one = { type: 'object', properties: { id }, required: ['id'], additionalProperties: true } as const
+
+export const createInvitation = operation({
+  name: 'invite create',
+  summary: 'Invite somebody to your tenant by e-mail.',
+  details:
+    'They get a link that works once, for 72 hours. Without a mail server (coffer config set mail.url) the mail\nstays in the outbox: coffer invite outbox.',
+  permissions: ['tenant:invitation:create'],
+  route: 'POST /tenants/self/invitations',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: { email: { type: 'string', description: 'Their e-mail address.' } },
+    required: ['email'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer invite create --email ada@example.com'],
+  log: { operation: 'create', message: 'Invitation created' },
+  check: ({ email }) => {
+    if (email !== undefined) about('email', () => checkEmail(email))
+  },
+  async runDetached(session, { email }): Promise<InvitationView> {
+    const view = await session.inUnit(async (context) => {
+      await refuseMember(context, email)
+      const tenant = await context.tenant()
+      const record = await linkInvitation(context, tenant, {
+        id: context.createUuid(),
+        tenant_id: tenant.id,
+        email,
+        expires_at: formatDate(firstExpiry(context.now)),
+        created_by: context.caller.actor.id,
+        created_at: context.date,
+      })
+      await context.store.insert('invitation', context.caller.tenant, record, { fresh: true })
+      context.reached('invitation', record.id)
+      return viewInvitation(record, context.now)
+    })
+    session.post.collect(session.caller.tenant)
+    return view
+  },
+})
+
+export const listInvitations = operation({
+  name: 'invite list',
+  summary: 'List invitations that nobody accepted yet, newest first.',
+  permissions: ['tenant:invitation:read'],
+  route: 'GET /tenants/self/invitations',
+  success: 200,
+  input: { type: 'object', properties: { ...pageInput(100) }, additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer invite list'],
+  async run(context, input) {
+    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+    const { records, total } = await context.store.find('invitation', context.caller.tenant, page)
+    return listOf(
+      records.map((record) => viewInvitation(record, context.now)),
+      total,
+      page,
+    )
+  },
+})
+
+export const getInvitation = operation({
+  name: 'invite get',
+  summary: 'Get an invitation by its id.',
+  permissions: ['tenant:invitation:read'],
+  route: 'GET /tenants/self/invitations/{id}',
+  success: 200,
+  input: one,
+  columns: COLUMNS,
+  examples: ['coffer invite get 9a1f…'],
+  log: { operation: 'read', message: 'Invitation retrieved' },
+  async run(context, input) {
+    const record = await requireInvitation(context, input.id)
+    context.reached('invitation', record.id)
+    return viewInvitation(record, context.now)
+  },
+})
+
+export const resendInvitation = operation({
+  name: 'invite resend',
+  summary: 'Send an invitation again with a new link; earlier links stop working.',
+  details: 'It then expires 72 hours later than it would have, or than now, whichever is later.',
+  permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
+  route: 'POST /tenants/self/invitations/{id}/resend',
+  success: 200,
+  input: one,
+  columns: COLUMNS,
+  examples: ['coffer invite resend 9a1f…'],
+  log: { operation: 'update', message: 'Invitation resent' },
+  async runDetached(session, input): Promise<InvitationView> {
+    const view = await session.inUnit(async (context) => {
+      const before = await requireInvitation(context, input.id)
+      await refuseMember(context, before.email)
+      await endLink(context.store, before.link, 'replaced')
+      await dropSecrets(context.store, context.caller.tenant, before.id)
+      const record = await linkInvitation(context, await context.tenant(), {
+        ...before,
+        expires_at: formatDate(extendExpiry(before, context.now)),
+        modified_by: context.caller.actor.id,
+        modified_at: context.date,
+      })
+      await context.store.replace('invitation', context.caller.tenant, record)
+      context.reached('invitation', record.id)
+      return viewInvitation(record, context.now)
+    })
+    session.post.collect(session.caller.tenant)
+    return view
+  },
+})
+
+export const deleteInvitation = operation({
+  name: 'invite delete',
+  summary: 'Delete an invitation; its links stop working.',
+  permissions: ['tenant:invitation:delete'],
+  route: 'DELETE /tenants/self/invitations/{id}',
+  success: 204,
+  input: one,
+  columns: [],
+  examples: ['coffer invite delete 9a1f… --yes'],
+  destroys: 'This withdraws the invitation',
+  log: { operation: 'delete', message: 'Invitation deleted' },
+  async run(context, input) {
+    const { id: invitationId, link } = await requireInvitation(context, input.id)
+    await context.store.remove('invitation', context.caller.tenant, invitationId)
+    await endLink(context.store, link, 'withdrawn')
+    await removeMail(context.store, context.caller.tenant, invitationId)
+    context.reached('invitation', invitationId)
+    return undefined
+  },
+})
+
+/** @throws CofferError `not_found` */
+async function requireInvitation(context: Context, invitationId: string): Promise<InvitationRecord> {
+  const record = await context.store.get('invitation', context.caller.tenant, invitationId)
+  if (record === undefined) throw new CofferError('not_found', 'There is no invitation with this id.')
+  return record
+}
+
+/** @throws CofferError `conflict` */
+async function refuseMember(context: Context, email: string): Promise<void> {
+  if (await isMember(context.store, context.caller.tenant, email))
+    throw new CofferError('conflict', 'Somebody with this e-mail address is a member already.')
+}
+
+/** The invitation with a new link, of which the mail is the only copy. */
+async function linkInvitation(
+  context: Context,
+  { name }: TenantRecord,
+  draft: Omit<InvitationRecord, 'link'>,
+): Promise<InvitationRecord> {
+  const { store, caller, random } = context
+  const secret = drawSecret(random)
+  const link = await context.hashSecret(secret)
+  const invitation = { ...draft, link }
+  await store.insert('link', 0, { id: link, tenant: caller.tenant, invitation_id: draft.id }, { fresh: true })
+  await writeMail(store, caller.tenant, { id: context.createUuid(), invitation, tenantName: name, secret })
+  return invitation
+}

@@ -1,0 +1,38 @@
+/** Invitation links: drawn, found again by their hash, and ended. A link is only ever compared as a hash. */
+
+import type { Random } from '../../crypto/ports.js'
+import { LINK_SECRET_BYTES } from '../../domain/invitation.js'
+import type { LinkRecord } from '../../domain/records.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+
+/** What hashing and comparing takes. */
+export interface LinkPowers {
+  hashSecret(text: string, reader: StoreReader): Promise<string>
+  isEqualSecret(a: string, b: string): boolean
+}
+
+/** A new secret: 256 random bits, base64url (RFC 4648, 5). */
+export function drawSecret(random: Random): string {
+  return Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
+}
+
+/** The link that `secret` opens, whatever became of it. */
+export async function findLink(
+  powers: LinkPowers,
+  reader: StoreReader,
+  secret: string,
+): Promise<LinkRecord | undefined> {
+  const hash = await powers.hashSecret(secret, reader)
+  const link = await reader.get('link', 0, hash)
+  return link !== undefined && powers.isEqualSecret(link.id, hash) ? link : undefined
+}
+
+/** From here on the link says why it works no more. */
+export async function endLink(
+  store: StoreWriter,
+  id: string,
+  ended: NonNullable<LinkRecord['ended']>,
+): Promise<void> {
+  const link = await store.get('link', 0, id)
+  if (link !== undefined) await store.replace('link', 0, { ...link, ended })
+}

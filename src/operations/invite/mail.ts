@@ -1,0 +1,215 @@
+/**
+ * Mail as operations see it: written in the transaction that it is about, handed over after the commit, marked when
+ * somebody took it. Nothing here waits, connects or knows SMTP; {@link Mailer} and {@link Post} are implemented elsewhere.
+ */
+import { formatDate } from '../../domain/dates.js'
+import { formatLink } from '../../domain/invitation.js'
+import { composeLetter, delayMail, type Letter, wrapLetter } from '../../domain/letter.js'
+import { defaultSender, readSender, type Sender } from '../../domain/mail-server.js'
+import type { InvitationRecord, MailRecord } from '../../domain/records.js'
+import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
+import { CofferError } from '../../errors.js'
+import type { Delivery, Message } from '../../framework/mail-port.js'
+import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
+
+const MAILS_PER_PAGE = 1000
+const TENANTS_PER_PAGE = 1000
+
+/** Where mail goes now, and whom it comes from; `url` undefined: nowhere, it stays in the outbox. */
+export interface MailSettings {
+  url: string | undefined
+  ca: string | undefined
+  from: Sender
+  /** What links start with. */
+  publicUrl: string
+}
+
+/**
+ * `listening` is where people reach us while the settings say nothing of it.
+ * @throws CofferError `vault_damaged`
+ */
+export async function readMailSettings(
+  reader: StoreReader,
+  listening: string = DEFAULT_PUBLIC_URL,
+): Promise<MailSettings> {
+  const settings = await reader.get('settings', 0, 'vault')
+  if (settings === undefined) throw new CofferError('vault_damaged', 'The settings of the vault are missing.')
+  const { values } = settings
+  const publicUrl = settingOf(values, 'public_url') ?? listening
+  const from = settingOf(values, 'mail.from')
+  return {
+    url: settingOf(values, 'mail.url'),
+    ca: settingOf(values, 'mail.ca'),
+    from: from === undefined ? defaultSender(publicUrl) : readSender(from),
+    publicUrl,
+  }
+}
+
+/** Writes the mail of `invitation`, to be carried away after the commit; into the outbox where there is no server. */
+export async function writeMail(
+  store: StoreWriter,
+  tenant: number,
+  { id, invitation, tenantName, secret }: NewMail,
+): Promise<void> {
+  const { url } = await readMailSettings(store)
+  const record: MailRecord = {
+    id,
+    invitation_id: invitation.id,
+    to: invitation.email,
+    tenant_name: tenantName,
+    link_expires_at: invitation.expires_at,
+    secret,
+    attempts: 0,
+    created_at: formatDate(store.now),
+    ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: formatDate(store.now) }),
+  }
+  await store.insert('mail', tenant, record, { fresh: true })
+}
+
+export interface NewMail {
+  id: string
+  invitation: InvitationRecord
+  tenantName: string
+  secret: string
+}
+
+/** The secret of a link that ended is kept nowhere, and what still waits is not sent. */
+export async function dropSecrets(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
+  for (const mail of await findMail(store, tenant, { field: 'invitation', value: invitationId })) {
+    if (mail.secret !== undefined) await store.replace('mail', tenant, withoutSecret(mail))
+  }
+}
+
+/** The mail of an invitation that is deleted goes with it. */
+export async function removeMail(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
+  for (const { id } of await findMail(store, tenant, { field: 'invitation', value: invitationId }))
+    await store.remove('mail', tenant, id)
+}
+
+function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailRecord {
+  return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
+}
+
+/** All mail of the tenant that `where` finds, oldest first. */
+export async function findMail(
+  reader: StoreReader,
+  tenant: number,
+  where: { field: 'invitation' | 'state'; value: string },
+): Promise<MailRecord[]> {
+  const mails: MailRecord[] = []
+  for (let page = 1; ; page++) {
+    const { records, total } = await reader.find('mail', tenant, { where, page, size: MAILS_PER_PAGE })
+    mails.push(...records)
+    if (page * MAILS_PER_PAGE >= total) return mails.reverse()
+  }
+}
+
+/** The letter that a mail is; `publicUrl` leads to this server. */
+export function letterOf(mail: MailRecord, publicUrl: string): Letter {
+  const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt, secret } = mail
+  const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
+  return composeLetter({ tenantName, email, linkExpiresAt, ...link })
+}
+
+/** Numbers of the tenants that have mail waiting, now or for later. */
+export async function listWaitingTenants(store: Store): Promise<number[]> {
+  const waiting: number[] = []
+  const where = { field: 'state', value: 'waiting' }
+  for (let page = 1; ; page++) {
+    const isLast = await store.read(async (reader) => {
+      const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
+      for (const { number } of records) {
+        const found = await reader.find('mail', number, { where, page: 1, size: 1 })
+        if (found.total > 0) waiting.push(number)
+      }
+      return page * TENANTS_PER_PAGE >= total
+    })
+    if (isLast) return waiting
+  }
+}
+
+/** The mail that shall be tried at `now`, and when the next one after it is due. */
+export interface Waiting {
+  due: MailRecord[]
+  /** ms since the epoch; absent when nothing waits for later. */
+  nextAt?: number
+  settings: MailSettings
+}
+
+/** What waits in the tenant; nothing when the tenant is gone. */
+export async function listWaiting(store: Store, tenant: number, listening?: string): Promise<Waiting> {
+  return store.read(async (reader) => {
+    const settings = await readMailSettings(reader, listening)
+    const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
+    const waiting = isThere ? await findMail(reader, tenant, { field: 'state', value: 'waiting' }) : []
+    const isDue = ({ due_at = '' }: MailRecord) => Date.parse(due_at) <= reader.now
+    const later = waiting.filter((mail) => !isDue(mail)).map(({ due_at = '' }) => Date.parse(due_at))
+    const next = later.length === 0 ? {} : { nextAt: Math.min(...later) }
+    return { due: waiting.filter(isDue), settings, ...next }
+  })
+}
+
+/** What `mailer` is asked to hand over. */
+export function messageOf(mail: MailRecord, { from, publicUrl }: MailSettings): Message {
+  const letter = letterOf(mail, publicUrl)
+  const { subject, text } = letter
+  const date = Date.parse(mail.created_at)
+  return { id: identify(mail, from), from, to: mail.to, subject, text, html: wrapLetter(letter), date }
+}
+
+/** RFC 5322, 3.6.4: unique, and the same for all copies of one mail. */
+function identify({ id }: MailRecord, { address }: Sender): string {
+  return `<${id}@${address.slice(address.lastIndexOf('@') + 1)}>`
+}
+
+/** Writes down what came of trying these mails; one that is gone meanwhile is left alone. */
+export async function noteDelivery(
+  store: Store,
+  tenant: number,
+  mails: readonly MailRecord[],
+  { delivery, server }: { delivery: Delivery; server: string },
+): Promise<void> {
+  await store.write(async (writer) => {
+    if ((await writer.get('tenant', 0, String(tenant))) === undefined) return
+    for (const { id } of mails) {
+      const mail = await writer.get('mail', tenant, id)
+      const next = mail === undefined ? undefined : afterDelivery(mail, delivery, server, writer.now)
+      if (next !== undefined) await writer.replace('mail', tenant, next)
+    }
+  })
+}
+
+/** The mail after one more attempt; undefined where its link ended meanwhile, and nothing was sent. */
+function afterDelivery(
+  mail: MailRecord,
+  delivery: Delivery,
+  server: string,
+  now: number,
+): MailRecord | undefined {
+  const attempts = mail.attempts + 1
+  if (delivery.outcome === 'sent') {
+    const { failure: _, ...rest } = withoutSecret(mail)
+    return { ...rest, state: 'sent', attempts, server, sent_at: formatDate(now) }
+  }
+  if (mail.state !== 'waiting') return undefined
+  const { due_at: _, ...failed } = { ...mail, attempts, server, failure: delivery.reason }
+  const dueAt = now + delayMail(attempts)
+  const isOver = delivery.outcome === 'refused' || Date.parse(mail.link_expires_at) <= dueAt
+  return isOver ? { ...failed, state: 'refused' } : { ...failed, due_at: formatDate(dueAt) }
+}
+
+/** Mail that waited for a server that is no longer wanted is read here instead. */
+export async function keepInOutbox(
+  store: Store,
+  tenant: number,
+  mails: readonly MailRecord[],
+): Promise<void> {
+  await store.write(async (writer) => {
+    for (const { id } of mails) {
+      const mail = await writer.get('mail', tenant, id)
+      if (mail?.state !== 'waiting') continue
+      const { due_at: _, ...rest } = mail
+      await writer.replace('mail', tenant, { ...rest, state: 'outbox' })
+    }
+  })
+}

@@ -1,0 +1,110 @@
+/** The audit log: reading it, and the kinds of entity it speaks of. Nothing can change it. */
+import { parseLogDate } from '../../domain/dates.js'
+import type { Lenient } from '../../domain/omit-undefined.js'
+import { collect, refuseErrors } from '../../domain/property-errors.js'
+import type { LogRecord } from '../../domain/records.js'
+import type { PropertyErrors } from '../../errors.js'
+import { operation } from '../../framework/operation.js'
+import { pageInput, readPage } from '../../framework/page.js'
+import type { Condition } from '../../storage/store.js'
+
+/** Every entity type, by the name that records carry. */
+const ENTITY_TYPES = [
+  { display_name: 'Application', value: 'application' },
+  { display_name: 'Bank', value: 'bank' },
+  { display_name: 'Card', value: 'card' },
+  { display_name: 'Invitation', value: 'invitation' },
+  { display_name: 'Member', value: 'member' },
+  { display_name: 'Proxy', value: 'proxy' },
+  { display_name: 'Reactor', value: 'reactor' },
+  { display_name: 'ReactorFormula', value: 'reactor_formula' },
+  { display_name: 'Tenant', value: 'tenant' },
+  { display_name: 'Token', value: 'token' },
+] as const
+
+export const listLogs = operation({
+  name: 'log list',
+  summary: 'List what was done, newest first.',
+  permissions: ['log:read'],
+  route: 'GET /logs',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      entity_type: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 100,
+        description: 'Only this type of entity; token matches cards and banks too.',
+      },
+      entity_id: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 400,
+        description: 'Only the entity with this id.',
+      },
+      start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
+      end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+      ...pageInput(10_000),
+    },
+    additionalProperties: true,
+  },
+  columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
+  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
+  check: dateConditions,
+  runDetached(session, input, dates) {
+    const { page = 1, size = 20 } = input
+    const and = [...entityConditions(input), ...dates]
+    const where = and.length === 0 ? {} : { where: { and } }
+    return readPage(session, input, {
+      locate: ({ store, caller }) => store.locate('log', caller.tenant, { page, size, ...where }),
+      show: (_, record) => viewLog(record),
+    })
+  },
+})
+
+export const listEntityTypes = operation({
+  name: 'log entity-types',
+  summary: 'List the types of entity that the log speaks of.',
+  permissions: ['log:read'],
+  route: 'GET /logs/entity-types',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: ['display_name', 'value'],
+  examples: ['coffer log entity-types'],
+  run: async () => [...ENTITY_TYPES],
+})
+
+/** The API's log object: everything but what support needs. */
+export function viewLog({ trace_id: _, ...view }: LogRecord): Omit<LogRecord, 'trace_id'> {
+  return view
+}
+
+interface LogFilters {
+  entity_type?: string
+  entity_id?: string
+  start_date?: string
+  end_date?: string
+}
+
+function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
+  const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
+  if (type === undefined) return ids
+  // One look-up for the usual question, what happened to this token.
+  if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
+  return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
+}
+
+/** @throws CofferError `validation` naming each date that is none. */
+function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
+  const errors: PropertyErrors = {}
+  const read = (property: string, text: string | undefined) =>
+    text === undefined ? undefined : collect(errors, property, () => parseLogDate(text))
+  const from = read('start_date', start_date)
+  const below = read('end_date', end_date)
+  refuseErrors(errors)
+  if (from === undefined && below === undefined) return []
+  return [
+    { range: 'created', ...(from === undefined ? {} : { from }), ...(below === undefined ? {} : { below }) },
+  ]
+}

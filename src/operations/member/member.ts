@@ -1,0 +1,109 @@
+/** Members: who belongs to the tenant. They come by accepting an invitation, see `accept`. */
+import type { MemberRecord, UserRecord } from '../../domain/records.js'
+import { CofferError } from '../../errors.js'
+import { operation } from '../../framework/operation.js'
+import { listOf, pageInput } from '../../framework/page.js'
+import { filterBy } from '../../framework/schema.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { leaveTenant } from './user.js'
+
+const RECORDS_PER_PAGE = 1000
+
+export type UserView = Omit<UserRecord, 'tenants' | 'created_at'>
+export type MemberView = Omit<MemberRecord, 'user_id'> & { user: UserView }
+
+export const listMembers = operation({
+  name: 'member list',
+  summary: 'List the members of your tenant, newest first.',
+  permissions: ['tenant:member:read'],
+  route: 'GET /tenants/self/members',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      user_id: filterBy('Only the membership of this user.'),
+      ...pageInput(50),
+    },
+    additionalProperties: true,
+  },
+  columns: ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at'],
+  examples: ['coffer member list'],
+  async run(context, input) {
+    const page = { page: input.page ?? 1, size: input.size ?? 20 }
+    const users = input.user_id?.map((value) => ({ field: 'user', value }))
+    const where = users === undefined ? {} : { where: { or: users } }
+    const { records, total } = await context.store.find('member', context.caller.tenant, {
+      ...page,
+      ...where,
+    })
+    const views: MemberView[] = []
+    for (const record of records) views.push(await viewMember(context.store, record))
+    return listOf(views, total, page)
+  },
+})
+
+export const deleteMember = operation({
+  name: 'member delete',
+  summary: 'Remove a member; they lose every access to your tenant.',
+  details: 'The owner cannot be removed.',
+  permissions: ['tenant:member:delete'],
+  route: 'DELETE /tenants/self/members/{id}',
+  success: 204,
+  input: {
+    type: 'object',
+    properties: { id: { type: 'string', description: 'The id of the membership, not of the user.' } },
+    required: ['id'],
+    additionalProperties: true,
+  },
+  columns: [],
+  examples: ['coffer member delete 9a1f… --yes'],
+  destroys: 'This ends every access of member',
+  log: { operation: 'delete', message: 'Member deleted' },
+  async run(context, input) {
+    const { tenant } = context.caller
+    const record = await context.store.get('member', tenant, input.id)
+    if (record === undefined) throw new CofferError('not_found', 'There is no member with this id.')
+    if (record.role === 'OWNER')
+      throw new CofferError('unprocessable', 'The owner of a tenant cannot be removed from it.')
+    await context.store.remove('member', tenant, record.id)
+    await leaveTenant(context.store, tenant, record.user_id)
+    context.reached('member', record.id)
+    return undefined
+  },
+})
+
+/** The membership with the person it is of. */
+export async function viewMember(
+  reader: StoreReader,
+  { id, tenant_id, role, user_id, ...made }: MemberRecord,
+): Promise<MemberView> {
+  const user = await reader.get('user', 0, user_id)
+  return { id, tenant_id, role, user: user === undefined ? { id: user_id } : viewUser(user), ...made }
+}
+
+function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): UserView {
+  return view
+}
+
+/** What a tenant that is about to be deleted has among the vault's own records: its people, and its links. */
+export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
+  for (const { user_id } of await collect(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
+  const where = { field: 'tenant', value: String(tenant) }
+  for (const { id } of await collect(store, 'link', 0, where)) await store.remove('link', 0, id)
+}
+
+/** All of them, read before the first of them changes. */
+async function collect<K extends 'member' | 'link'>(
+  store: StoreReader,
+  kind: K,
+  tenant: number,
+  where?: { field: string; value: string },
+) {
+  const all = []
+  for (let page = 1; ; page++) {
+    const query = { page, size: RECORDS_PER_PAGE, ...(where === undefined ? {} : { where }) }
+    const { records, total } = await store.find(kind, tenant, query)
+    all.push(...records)
+    if (page * RECORDS_PER_PAGE >= total) return all
+  }
+}

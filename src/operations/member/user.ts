@@ -1,0 +1,62 @@
+/** People, and the tenants they joined. A person is one user in the whole vault, found by their address. */
+import { formatDate } from '../../domain/dates.js'
+import { normalizeEmail } from '../../domain/email.js'
+import type { PersonNames } from '../../domain/invitation.js'
+import type { MemberRecord, UserRecord } from '../../domain/records.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+
+export interface Joining extends PersonNames {
+  email: string
+}
+
+/** The user with this address. */
+export async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
+  const where = { field: 'email', value: normalizeEmail(email) }
+  const { records } = await reader.find('user', 0, { where, page: 1, size: 1 })
+  return records[0]
+}
+
+/** The membership of a user in a tenant. */
+export async function findMember(
+  reader: StoreReader,
+  tenant: number,
+  userId: string,
+): Promise<MemberRecord | undefined> {
+  const where = { field: 'user', value: userId }
+  const { records } = await reader.find('member', tenant, { where, page: 1, size: 1 })
+  return records[0]
+}
+
+/** Whether the address is that of somebody who belongs to the tenant. */
+export async function isMember(reader: StoreReader, tenant: number, email: string): Promise<boolean> {
+  const user = await findUser(reader, email)
+  return user !== undefined && (await findMember(reader, tenant, user.id)) !== undefined
+}
+
+/** The user with this address, created where there is none, with the tenant among theirs. Known names stay. */
+export async function joinTenant(
+  store: StoreWriter,
+  tenant: number,
+  { email, ...names }: Joining,
+  createUuid: () => string,
+): Promise<UserRecord> {
+  const known = await findUser(store, email)
+  if (known === undefined) {
+    const user = { id: createUuid(), tenants: [tenant], email, ...names, created_at: formatDate(store.now) }
+    await store.insert('user', 0, user, { fresh: true })
+    return user
+  }
+  const tenants = [...new Set([...(known.tenants ?? []), tenant])]
+  const user = { ...names, ...known, tenants }
+  await store.replace('user', 0, user)
+  return user
+}
+
+/** Takes the tenant from the user's; who was invited and has none left is forgotten. */
+export async function leaveTenant(store: StoreWriter, tenant: number, userId: string): Promise<void> {
+  const user = await store.get('user', 0, userId)
+  if (user?.tenants === undefined) return
+  const tenants = user.tenants.filter((each) => each !== tenant)
+  if (tenants.length === 0) await store.remove('user', 0, userId)
+  else await store.replace('user', 0, { ...user, tenants })
+}

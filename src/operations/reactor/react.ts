@@ -1,0 +1,139 @@
+/** Invoking a reactor: detokenize, validate, run the code, tokenize what it asks for, and keep a note of the run. */
+import { castArguments, castConfiguration } from '../../domain/contract.js'
+import type { ApplicationRecord } from '../../domain/records.js'
+import { settingOf } from '../../domain/settings.js'
+import { CofferError } from '../../errors.js'
+import { applicationCaller } from '../../framework/authenticate.js'
+import type { Caller } from '../../framework/caller.js'
+import { type Context, operation, type Session } from '../../framework/operation.js'
+import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
+import { tokenize } from '../token/tokenize.js'
+import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
+import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
+import { createClientCall } from './reactor-client.js'
+import { keepRun } from './reactor-log.js'
+
+/** `tokens`: what `tokenize` of the code's result became; `raw`: its `raw`. */
+export interface ReactorResponse {
+  tokens?: unknown
+  raw?: unknown
+}
+
+export const react = operation({
+  name: 'reactor react',
+  summary: 'Run a reactor on arguments, in which {{ token id }} stands for what the token holds.',
+  details:
+    'An expression that is a whole text gives the data with its JSON type; within text it gives text. At most 100\n' +
+    'tokens. What their formula declares is required and cast; the rest is forwarded as it is.',
+  permissions: ['token:use'],
+  route: 'POST /reactors/{id}/react',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      id: { type: 'string', description: 'The id of the reactor.' },
+      args: {
+        type: 'object',
+        additionalProperties: true,
+        sensitive: true,
+        description: 'What the code is given, or all of it as JSON: {"card":"{{ my-token }}"}.',
+      },
+    },
+    required: ['id'],
+    additionalProperties: true,
+  },
+  columns: ['raw', 'tokens'],
+  examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
+  log: { operation: 'react', message: 'Reactor invoked' },
+  check: ({ args }, tools) => findExpressions(args, tools),
+  async runDetached(session, input, found): Promise<ReactorResponse> {
+    // Both units only note what was used and run; tokens are created, and synced, in one of their own.
+    const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
+    const { invocation, actor, settings } = prepared
+    const reactors = await session.reactors(settings)
+    const run = await reactors.run(invocation)
+    const { response, error } = await conclude(session, actor, run)
+    await session.inUnit(async (context) => {
+      const about = { id: context.createUuid(), reactorId: input.id, traceId: session.traceId }
+      await keepRun(context.store, context.caller.tenant, about, run, error)
+      if (error === undefined) context.reached('reactor', input.id)
+    }, 'soon')
+    if (error !== undefined) throw error
+    return response
+  },
+})
+
+interface Prepared {
+  invocation: Invocation
+  /** Who tokenizes what the code returns. */
+  actor: Caller
+  /** Of the vault. */
+  settings: Readonly<Record<string, unknown>>
+}
+
+async function prepare(
+  context: Context,
+  session: Session,
+  { id, args = {} }: { id: string; args?: Record<string, unknown> },
+  found: FoundExpressions,
+): Promise<Prepared> {
+  const reactor = await requireReactor(context, id)
+  const formula = await requireFormulaOf(context, reactor)
+  const application = await findApplicationOf(context, reactor)
+  const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const undeclared = settingOf(settings, 'reactors.undeclared_args')
+  const detokenized = await detokenize(context, args, found)
+  const bound = application === undefined ? undefined : boundCaller(context, application)
+  return {
+    actor: bound ?? context.caller,
+    settings,
+    invocation: {
+      tenant: context.caller.tenant,
+      caller: `${context.caller.actor.type}/${context.caller.actor.id}`,
+      application: application?.id,
+      reactor: reactor.id,
+      code: formula.code,
+      args: castArguments(formula.request_parameters, detokenized, undeclared),
+      configuration: castConfiguration(formula.configuration, reactor.configuration),
+      client: bound === undefined ? null : createClientCall(session, bound),
+    },
+  }
+}
+
+/** An application that expired may do nothing any more, in a reactor either. */
+function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
+  const isExpired = application.expires_at !== undefined && Date.parse(application.expires_at) <= now
+  return applicationCaller(
+    caller.tenant,
+    isExpired ? { ...application, permissions: [], rules: [] } : application,
+  )
+}
+
+/** What the caller gets of a run: all of its tokens are created, or none. */
+async function conclude(
+  session: Session,
+  actor: Caller,
+  { outcome }: ReactorRun,
+): Promise<{ response: ReactorResponse; error?: CofferError }> {
+  if (outcome.kind === 'failure') return { response: {}, error: outcome.error }
+  const raw = outcome.raw === undefined ? {} : { raw: outcome.raw }
+  if (outcome.tokenize === undefined) return { response: raw }
+  try {
+    const tokens = await session.perform(tokenizingCaller(actor), tokenize, { payload: outcome.tokenize })
+    return { response: { tokens, ...raw } }
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    return { response: {}, error }
+  }
+}
+
+/** The code's result is tokenized without a further permission; what else the caller may do stays as it is. */
+function tokenizingCaller(caller: Caller): Caller {
+  return {
+    ...caller,
+    holds: (permission) => permission === 'token:create' || caller.holds(permission),
+    holdsEverywhere: (permission) => permission === 'token:create' || caller.holdsEverywhere(permission),
+    transform: (permission, containers) =>
+      caller.transform(permission, containers) ?? (permission === 'token:create' ? 'mask' : undefined),
+  }
+}

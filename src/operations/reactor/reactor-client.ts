@@ -1,0 +1,87 @@
+/** The client that reactor code is given: each of its calls is an operation, for the bound application. */
+import { CofferError } from '../../errors.js'
+import type { Caller } from '../../framework/caller.js'
+import type { AnyOperation, Session } from '../../framework/operation.js'
+import { authorize } from '../../framework/perform.js'
+import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/reactor-runtime.js'
+import { ANYBODY, type Recipient } from '../../framework/recipient.js'
+import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
+import { searchTokens } from '../token/search.js'
+import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/token.js'
+import { tokenize } from '../token/tokenize.js'
+
+type Input = Record<string, unknown>
+
+/** What the code gets goes to another process through a pipe, and it may ask for several answers at once. */
+const CODE: Recipient = { ...ANYBODY, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
+
+interface Call {
+  definition: AnyOperation
+  /** The operation's input from what the method was given. */
+  read(args: readonly unknown[]): Input
+}
+
+const CALLS = new Map<string, Call>([
+  ['tokens.create', { definition: createToken, read: ([body]) => readBody(body) }],
+  ['tokens.retrieve', { definition: getToken, read: ([id]) => ({ id }) }],
+  ['tokens.list', { definition: listTokens, read: ([query]) => readQuery(query) }],
+  ['tokens.update', { definition: updateToken, read: ([id, body]) => ({ ...readBody(body), id }) }],
+  ['tokens.delete', { definition: deleteToken, read: ([id]) => ({ id }) }],
+  ['tokens.createAssociation', { definition: linkTokens, read: readPair }],
+  ['tokens.deleteAssociation', { definition: unlinkTokens, read: readPair }],
+  [
+    'tokens.createChild',
+    { definition: createChild, read: ([parent_id, body]) => ({ ...readBody(body), parent_id }) },
+  ],
+  [
+    'tokens.listChildren',
+    { definition: listChildren, read: ([parent_id, query]) => ({ ...readQuery(query), parent_id }) },
+  ],
+  ['tokens.search', { definition: searchTokens, read: ([query]) => readSearch(query) }],
+  ['tokenize', { definition: tokenize, read: ([payload]) => ({ payload }) }],
+])
+
+/** Attributes by the names that clients in JavaScript give them; what they hold is left alone. */
+const ATTRIBUTES = new Map([
+  ['searchIndexes', 'search_indexes'],
+  ['fingerprintExpression', 'fingerprint_expression'],
+  ['deduplicateToken', 'deduplicate_token'],
+  ['expiresAt', 'expires_at'],
+  ['pageNumber', 'page'],
+  ['pageSize', 'size'],
+])
+
+/** `application` is whom every call is made for. What a call refuses is what the operation refuses. */
+export function createClientCall(session: Session, application: Caller): ClientCall {
+  return async (name, args) => {
+    const call = CALLS.get(name)
+    if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
+    authorize(application, call.definition)
+    return session.perform(application, call.definition, call.read(args), CODE)
+  }
+}
+
+/** @throws CofferError `validation` for what is no object. */
+function readBody(body: unknown): Input {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new CofferError('validation', 'This method takes an object of attributes.')
+  return Object.fromEntries(
+    Object.entries(body).map(([name, value]) => [ATTRIBUTES.get(name) ?? name, value]),
+  )
+}
+
+/** One id or type may stand for a list of one. */
+function readQuery(query: unknown): Input {
+  const input = query === undefined || query === null ? {} : readBody(query)
+  for (const name of ['id', 'type', 'types']) if (typeof input[name] === 'string') input[name] = [input[name]]
+  return input
+}
+
+/** A query may be given as text alone. */
+function readSearch(query: unknown): Input {
+  return typeof query === 'string' ? { query } : query === undefined ? {} : readBody(query)
+}
+
+function readPair([parent_id, child_id]: readonly unknown[]): Input {
+  return { parent_id, child_id }
+}

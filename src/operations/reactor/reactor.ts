@@ -1,0 +1,261 @@
+/** Reactors: formulas set up with a configuration, and an application to act as. Invoking one stands in `react`. */
+import { castConfiguration, toTexts } from '../../domain/contract.js'
+import { MAX_ELEMENTS, MAX_NAME_LENGTH, matchesName } from '../../domain/formula.js'
+import type { Lenient } from '../../domain/omit-undefined.js'
+import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
+import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { pageInput } from '../../framework/page.js'
+import { readScanned } from '../../framework/scan.js'
+import { filterBy } from '../../framework/schema.js'
+import { findFormula } from '../formula/formula.js'
+import { nameFilter } from '../formula/formula-input.js'
+import { removeRuns } from './reactor-log.js'
+
+const COLUMNS = ['id', 'name', 'formula.name', 'application.name', 'created_at']
+
+export type ReactorView = Omit<ReactorRecord, 'formula_id' | 'application_id'> & {
+  formula?: FormulaRecord
+  application?: Pick<ApplicationRecord, 'id' | 'name' | 'type'>
+}
+
+const id = { type: 'string', description: 'The id of the reactor.' } as const
+const reference = (description: string) =>
+  ({
+    type: 'object',
+    properties: { id: { type: 'string' } },
+    required: ['id'],
+    additionalProperties: true,
+    description,
+  }) as const
+
+const body = {
+  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'What people call it.' },
+  configuration: {
+    type: 'object',
+    additionalProperties: {},
+    maxProperties: MAX_ELEMENTS,
+    sensitive: true,
+    description: 'What the formula declares: KEY=value.',
+  },
+  application: reference('Whom its client acts as, as JSON: {"id":"…"}.'),
+} as const
+
+/** What says what runs, or how, and is not there yet; dropped, something else would run than was asked for. */
+const UNSUPPORTED = [
+  'code',
+  'runtime',
+  'image',
+  'dependencies',
+  'resolutions',
+  'permissions',
+  'resources',
+  'timeout',
+  'async',
+  'warm_concurrency',
+]
+
+const log = { operation: 'read', message: 'Reactor retrieved' } as const
+
+export const createReactor = operation({
+  name: 'reactor create',
+  summary: 'Set a formula up to be run.',
+  permissions: ['reactor:create'],
+  route: 'POST /reactors',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: { ...body, formula: reference('What it runs, as JSON: {"id":"…"}.') },
+    required: ['name', 'formula'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
+  log: { operation: 'create', message: 'Reactor created' },
+  check: checkBody,
+  async run(context, input) {
+    const formula = await findFormula(context.store, context.caller.tenant, input.formula.id)
+    const record: ReactorRecord = {
+      id: context.createUuid(),
+      tenant_id: (await context.tenant()).id,
+      name: input.name,
+      formula_id: input.formula.id,
+      ...(await readBody(context, formula, input)),
+      created_by: context.caller.actor.id,
+      created_at: context.date,
+    }
+    await context.store.insert('reactor', context.caller.tenant, record, { fresh: true })
+    context.reached('reactor', record.id)
+    return viewReactor(context, record)
+  },
+})
+
+export const listReactors = operation({
+  name: 'reactor list',
+  summary: 'List reactors, newest first.',
+  permissions: ['reactor:read'],
+  route: 'GET /reactors',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      id: filterBy('Only the reactor with this id.'),
+      name: nameFilter,
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
+  runDetached(session, { id: ids, name, ...asked }) {
+    const matches = (record: ReactorRecord) =>
+      (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
+    const scan = { kind: 'reactor' as const, tenants: [session.caller.tenant], matches }
+    return readScanned(session, scan, asked, viewReactor)
+  },
+})
+
+export const getReactor = operation({
+  name: 'reactor get',
+  summary: 'Get a reactor by its id.',
+  permissions: ['reactor:read'],
+  route: 'GET /reactors/{id}',
+  success: 200,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer reactor get 9a1f…'],
+  log,
+  async run(context, input) {
+    const record = await requireReactor(context, input.id)
+    context.reached('reactor', record.id)
+    return viewReactor(context, record)
+  },
+})
+
+export const updateReactor = operation({
+  name: 'reactor update',
+  summary: 'Replace what a reactor is called, its configuration and its application; its formula stays.',
+  permissions: ['reactor:update'],
+  route: 'PUT /reactors/{id}',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { id, ...body },
+    required: ['id', 'name'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
+  log: { operation: 'update', message: 'Reactor updated' },
+  check: checkBody,
+  async run(context, input) {
+    const { application_id: _, ...before } = await requireReactor(context, input.id)
+    const formula = await requireFormulaOf(context, before)
+    const record: ReactorRecord = {
+      ...before,
+      name: input.name,
+      ...(await readBody(context, formula, input)),
+      modified_by: context.caller.actor.id,
+      modified_at: context.date,
+    }
+    await context.store.replace('reactor', context.caller.tenant, record)
+    context.reached('reactor', record.id)
+    return viewReactor(context, record)
+  },
+})
+
+export const deleteReactor = operation({
+  name: 'reactor delete',
+  summary: 'Delete a reactor, with what is kept of its runs.',
+  permissions: ['reactor:delete'],
+  route: 'DELETE /reactors/{id}',
+  success: 204,
+  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  columns: [],
+  examples: ['coffer reactor delete 9a1f… --yes'],
+  destroys: 'This deletes the configuration and the runs of reactor',
+  log: { operation: 'delete', message: 'Reactor deleted' },
+  async run(context, input) {
+    const record = await requireReactor(context, input.id)
+    await context.store.remove('reactor', context.caller.tenant, record.id)
+    await removeRuns(context.store, context.caller.tenant, record.id)
+    context.reached('reactor', record.id)
+    return undefined
+  },
+})
+
+/** @throws CofferError `not_found` */
+export async function requireReactor(context: Context, reactorId: string): Promise<ReactorRecord> {
+  const record = await context.store.get('reactor', context.caller.tenant, reactorId)
+  if (record === undefined) throw new CofferError('not_found', 'There is no reactor with this id.')
+  return record
+}
+
+/** The formula of a reactor, which is there as long as the reactor is. */
+export async function requireFormulaOf(
+  context: Context,
+  { formula_id }: Pick<ReactorRecord, 'formula_id'>,
+): Promise<FormulaRecord> {
+  const formula = await findFormula(context.store, context.caller.tenant, formula_id)
+  if (formula === undefined) throw new CofferError('internal', 'The formula of this reactor is missing.')
+  return formula
+}
+
+/** The application that a reactor is bound to, unless it was deleted. */
+export async function findApplicationOf(
+  context: Context,
+  { application_id }: ReactorRecord,
+): Promise<ApplicationRecord | undefined> {
+  if (application_id === undefined) return undefined
+  return context.store.get('application', context.caller.tenant, application_id)
+}
+
+interface ReactorInput {
+  configuration?: Record<string, unknown>
+  application?: { id: string }
+}
+
+/** @throws CofferError `validation` for what no formula takes. */
+function checkBody(input: Lenient<ReactorInput>): void {
+  const errors: PropertyErrors = {}
+  const given: Readonly<Record<string, unknown>> = { ...input }
+  for (const name of UNSUPPORTED.filter((each) => (given[each] ?? undefined) !== undefined))
+    addError(errors, name, 'is not supported here: a reactor runs the code of its formula')
+  for (const [name, value] of Object.entries(input.configuration ?? {})) {
+    if (typeof value === 'object' && value !== null)
+      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
+  }
+  refuseErrors(errors)
+}
+
+/** @throws CofferError `validation` for a formula that is not there, an application or a configuration that does not fit. */
+async function readBody(
+  context: Context,
+  formula: FormulaRecord | undefined,
+  { configuration = {}, application }: ReactorInput,
+): Promise<Pick<ReactorRecord, 'configuration' | 'application_id'>> {
+  const errors: PropertyErrors = {}
+  if (formula === undefined) addError(errors, 'formula.id', 'is no formula that there is')
+  const contract = formula?.configuration
+  const values =
+    contract && collect(errors, 'configuration', () => castConfiguration(contract, configuration))
+  const bound = application && (await context.store.get('application', context.caller.tenant, application.id))
+  if (application !== undefined && (bound === undefined || bound.type === 'management'))
+    addError(errors, 'application.id', 'is no public or private application that there is')
+  refuseErrors(errors)
+  return {
+    configuration: toTexts(values ?? {}),
+    ...(bound === undefined ? {} : { application_id: bound.id }),
+  }
+}
+
+async function viewReactor(context: Context, record: ReactorRecord): Promise<ReactorView> {
+  const { formula_id: _, application_id: __, configuration, ...rest } = record
+  const { id, tenant_id, name, ...dates } = rest
+  const formula = await requireFormulaOf(context, record)
+  const bound = await findApplicationOf(context, record)
+  const application =
+    bound === undefined ? {} : { application: { id: bound.id, name: bound.name, type: bound.type } }
+  return { id, tenant_id, name, formula, configuration, ...application, ...dates }
+}

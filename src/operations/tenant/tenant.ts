@@ -1,0 +1,166 @@
+/** The caller's own tenant: read, update, delete, and what is used of it. */
+import { about } from '../../domain/property-errors.js'
+import type { TenantRecord } from '../../domain/records.js'
+import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
+import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
+import { type Context, operation } from '../../framework/operation.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { removePeople } from '../member/member.js'
+import { monthOf } from '../token/token-access.js'
+
+const COLUMNS = ['id', 'name', 'owner_id', 'settings', 'created_at']
+const KEYS_PER_PAGE = 1000
+
+export type TenantView = Omit<TenantRecord, 'number' | 'keys'>
+
+export interface Usage {
+  token_report: {
+    metrics_by_type: Record<string, { count: number; last_created_at?: string }>
+    included_monthly_active_tokens: number
+    monthly_active_tokens: number
+  }
+}
+
+export const getTenant = operation({
+  name: 'tenant get',
+  summary: 'Get your tenant.',
+  permissions: ['tenant:read'],
+  route: 'GET /tenants/self',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: COLUMNS,
+  examples: ['coffer tenant get'],
+  log: { operation: 'read', message: 'Tenant retrieved' },
+  async run(context) {
+    const tenant = await context.tenant()
+    context.reached('tenant', tenant.id)
+    return viewTenant(tenant)
+  },
+})
+
+export const updateTenant = operation({
+  name: 'tenant update',
+  summary: 'Rename your tenant or change its settings.',
+  permissions: ['tenant:update'],
+  route: 'PUT /tenants/self',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      name: {
+        type: 'string',
+        minLength: 1,
+        maxLength: MAX_TENANT_NAME_LENGTH,
+        description: 'What people call it.',
+      },
+      settings: {
+        type: 'object',
+        properties: {
+          deduplicate_tokens: { type: 'string', enum: ['true', 'false'] },
+        },
+        additionalProperties: false,
+        description: 'deduplicate_tokens, "true" or "false"; left out, the settings stay.',
+      },
+    },
+    required: ['name'],
+    additionalProperties: true,
+  },
+  columns: COLUMNS,
+  examples: [`coffer tenant update --name staging --settings '{"deduplicate_tokens":"true"}'`],
+  log: { operation: 'update', message: 'Tenant updated' },
+  check: ({ name }) => {
+    if (name !== undefined) about('name', () => checkTenantName(name))
+  },
+  async run(context, { name, settings }) {
+    const before = await context.tenant()
+    const record: TenantRecord = {
+      ...before,
+      name,
+      settings: settings ?? before.settings,
+      modified_by: context.caller.actor.id,
+      modified_at: context.date,
+    }
+    await context.store.replace('tenant', 0, record)
+    context.reached('tenant', record.id)
+    return viewTenant(record)
+  },
+})
+
+export const deleteTenant = operation({
+  name: 'tenant delete',
+  summary: 'Delete your tenant with everything in it; its keys are destroyed first.',
+  details:
+    'Backups that were made before keep their own keys, and what they hold can still be read with them.',
+  permissions: ['tenant:delete'],
+  route: 'DELETE /tenants/self',
+  success: 204,
+  input: { type: 'object', additionalProperties: true },
+  columns: [],
+  examples: ['coffer tenant delete --yes'],
+  destroys: 'This deletes the tenant with all of its tokens, applications and logs',
+  async run(context) {
+    await removeApiKeys(context.store, context.caller.tenant)
+    await removePeople(context.store, context.caller.tenant)
+    await context.store.removeTenant(context.caller.tenant)
+    return undefined
+  },
+})
+
+export const reportUsage = operation({
+  name: 'tenant usage',
+  summary: 'Report how many tokens there are, and how many were active this month.',
+  permissions: ['report:read'],
+  route: 'GET /tenants/self/reports/usage',
+  success: 200,
+  input: { type: 'object', additionalProperties: true },
+  columns: [],
+  examples: ['coffer tenant usage'],
+  async run(context): Promise<Usage> {
+    const metrics_by_type: Usage['token_report']['metrics_by_type'] = {}
+    for (const type of TOKEN_TYPE_NAMES) {
+      const metrics = await measureType(context, type)
+      if (metrics !== undefined) metrics_by_type[type] = metrics
+    }
+    const where = { field: 'month', value: monthOf(context.date) }
+    const active = await context.store.find('activity', context.caller.tenant, { where, page: 1, size: 1 })
+    const settings = await context.store.get('settings', 0, 'vault')
+    const included = settings?.values['tokens.included_monthly_active']
+    return {
+      token_report: {
+        metrics_by_type,
+        included_monthly_active_tokens: typeof included === 'number' ? included : 0,
+        monthly_active_tokens: active.total,
+      },
+    }
+  },
+})
+
+/** How many tokens of the type there are, and when the last one was created, deleted ones included. */
+async function measureType(context: Context, type: string) {
+  const { tenant } = context.caller
+  const first = { page: 1, size: 1 }
+  const living = await context.store.find('token', tenant, {
+    where: { field: 'type', value: type },
+    ...first,
+  })
+  const created = await context.store.find('activity', tenant, {
+    where: { field: 'created', value: type },
+    ...first,
+  })
+  const [last] = created.records
+  if (last === undefined) return undefined
+  return { count: living.total, last_created_at: last.at }
+}
+
+export function viewTenant({ number: _number, keys: _keys, ...view }: TenantRecord): TenantView {
+  return view
+}
+
+/** Keys of the tenant's applications are the vault's, so they do not go with the tenant's own rows. */
+async function removeApiKeys(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
+  for (let page = 1; ; page++) {
+    const { records, total } = await store.find('application', tenant, { page, size: KEYS_PER_PAGE })
+    for (const { key_hash } of records) await store.remove('api_key', 0, key_hash)
+    if (page * KEYS_PER_PAGE >= total) return
+  }
+}

@@ -1,0 +1,159 @@
+/** Associations: parent and child links between any two tokens, and the children of one. */
+import type { Lenient } from '../../domain/omit-undefined.js'
+import { type AssociationRecord, associationId } from '../../domain/records.js'
+import { CofferError, invalid } from '../../errors.js'
+import { type Context, Existing, operation } from '../../framework/operation.js'
+import { pageInput } from '../../framework/page.js'
+import type { Infer } from '../../framework/schema.js'
+import {
+  entityTypeOf,
+  filterConditions,
+  listTokensWhere,
+  requireToken,
+  requireTransform,
+} from './token-access.js'
+import { checkFilters, createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
+import { findChildLinks, isLinked } from './token-links.js'
+import { checkNewToken, createFrom } from './token-write.js'
+
+const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
+const child_id = { type: 'string', description: 'The id of the child token.' } as const
+const both = {
+  type: 'object',
+  properties: { parent_id, child_id },
+  required: ['parent_id', 'child_id'],
+  additionalProperties: true,
+} as const
+
+export const linkTokens = operation({
+  name: 'token link',
+  summary: 'Make one token the child of another.',
+  details: 'A link has a direction; for both directions make two, with parent and child exchanged.',
+  permissions: ['token:read'],
+  route: 'POST /tokens/{parent_id}/children/{child_id}',
+  success: 204,
+  input: both,
+  columns: [],
+  examples: ['coffer token link customer-42 card-1'],
+  log: { operation: 'update', message: 'Token association created' },
+  check: refuseItself,
+  async run(context, input) {
+    const { parent, child } = await requireBoth(context, input)
+    requireTransform(context, 'token:read', parent.containers)
+    requireTransform(context, 'token:read', child.containers)
+    await associate(context, parent.id, child.id)
+    for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
+    return undefined
+  },
+})
+
+export const unlinkTokens = operation({
+  name: 'token unlink',
+  summary: 'Remove the link between a parent and a child; both tokens stay.',
+  permissions: ['token:delete'],
+  route: 'DELETE /tokens/{parent_id}/children/{child_id}',
+  success: 204,
+  input: both,
+  columns: [],
+  examples: ['coffer token unlink customer-42 card-1'],
+  log: { operation: 'update', message: 'Token association deleted' },
+  check: refuseItself,
+  async run(context, input) {
+    const { parent, child } = await requireBoth(context, input)
+    const id = associationId(parent.id, child.id)
+    const { tenant } = context.caller
+    const isThere = await isLinked(context.store, tenant, parent.id, child.id)
+    if (!isThere) throw new CofferError('not_found', 'There is no such link between these tokens.')
+    requireTransform(context, 'token:delete', parent.containers)
+    requireTransform(context, 'token:delete', child.containers)
+    await context.store.remove('association', tenant, id)
+    for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
+    return undefined
+  },
+})
+
+export const createChild = operation({
+  name: 'token create-child',
+  summary: 'Store a value as the child of a token.',
+  permissions: ['token:create', 'token:read'],
+  route: 'POST /tokens/{parent_id}/children',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: { parent_id, ...createAttributes },
+    required: ['parent_id', 'type', 'data'],
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
+  log: { operation: 'create', message: 'Token created' },
+  check: checkNewToken,
+  async run(context, { parent_id }, draft) {
+    const parent = await requireToken(context, parent_id)
+    requireTransform(context, 'token:read', parent.containers)
+    const created = await createFrom(context, draft)
+    const child = created instanceof Existing ? created.result : created
+    // A link takes reading both; what was just created may be linked by who created it.
+    if (created instanceof Existing) requireTransform(context, 'token:read', child.containers)
+    if (child.id === parent.id)
+      throw invalid('data', 'is that of the parent, and a token cannot be its own child')
+    const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
+    if (!isThere) await associate(context, parent.id, child.id)
+    return created
+  },
+})
+
+export const listChildren = operation({
+  name: 'token children',
+  summary: 'List the children of a token, newest first.',
+  permissions: ['token:read'],
+  route: 'GET /tokens/{parent_id}/children',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: { parent_id, ...tokenFilters, ...pageInput(100) },
+    required: ['parent_id'],
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
+  log: { operation: 'read', message: 'Token retrieved' },
+  check: checkFilters,
+  runDetached: (session, { parent_id, ...filters }) =>
+    listTokensWhere(session, filters, async (context) => {
+      const parent = await requireToken(context, parent_id)
+      requireTransform(context, 'token:read', parent.containers)
+      const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
+      return [{ ids: links.map(({ child_id }) => child_id) }, ...filterConditions(filters)]
+    }),
+})
+
+/** @throws CofferError `validation` for a token with itself */
+function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): void {
+  if (parent_id === child_id) throw invalid('child_id', 'must be another token than the parent')
+}
+
+/** @throws CofferError `not_found` */
+async function requireBoth(
+  context: Context,
+  { parent_id, child_id }: { parent_id: string; child_id: string },
+) {
+  const parent = await requireToken(context, parent_id)
+  const child = await requireToken(context, child_id)
+  return { parent, child }
+}
+
+/** @throws CofferError `conflict` for a link that is there. */
+async function associate(context: Context, parentId: string, childId: string): Promise<void> {
+  if (await isLinked(context.store, context.caller.tenant, parentId, childId)) {
+    throw new CofferError('conflict', 'These tokens are linked already.')
+  }
+  const record: AssociationRecord = {
+    id: associationId(parentId, childId),
+    parent_id: parentId,
+    child_id: childId,
+    created_by: context.caller.actor.id,
+    created_at: context.date,
+  }
+  await context.store.insert('association', context.caller.tenant, record)
+}

@@ -1,0 +1,145 @@
+/** Token search: from the tree of a query to a condition over what tokens can be looked up by. */
+import { decideTransform } from '../../domain/access.js'
+import { parseLogDate } from '../../domain/dates.js'
+import { collect, refuseErrors } from '../../domain/property-errors.js'
+import { settingOf } from '../../domain/settings.js'
+import {
+  type EqualsTerm,
+  MAX_QUERY_LENGTH,
+  parseSearchQuery,
+  type RangeTerm,
+  type SearchQuery,
+  type SearchTerm,
+} from '../../domain/token/search-query.js'
+import { metadataLookup, searchLookup } from '../../domain/token-index-fields.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { pageInput } from '../../framework/page.js'
+import type { Condition } from '../../storage/store.js'
+import { forEachContainerSet, listTokensWhere } from './token-access.js'
+import { TOKEN_COLUMNS } from './token-input.js'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const METADATA = 'metadata.'
+
+export const searchTokens = operation({
+  name: 'token search',
+  summary: 'Find tokens by their search indexes, metadata and other attributes.',
+  details: [
+    'Terms are field:value, joined by AND, OR, NOT (also ! and -) and parentheses; values with spaces in quotes.',
+    'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
+    'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day. A date without',
+    'a time stands for the whole day, in UTC. With the setting search.masked_data false, data and fingerprint match',
+    'only tokens whose data you may see in the clear.',
+  ].join('\n'),
+  permissions: ['token:search'],
+  route: 'POST /tokens/search',
+  success: 200,
+  input: {
+    type: 'object',
+    properties: {
+      query: {
+        type: 'string',
+        maxLength: MAX_QUERY_LENGTH,
+        description: 'What to find; nothing matches every token.',
+      },
+      ...pageInput(100),
+    },
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: [
+    `coffer token search --query 'data:6789 AND NOT type:card'`,
+    `coffer token search --query 'container:/pii/* AND created_at:[2030-01-01 TO *]'`,
+  ],
+  log: { operation: 'read', message: 'Token retrieved' },
+  check: ({ query = '' }) => checkQuery(query),
+  async runDetached(session, input, query) {
+    const toConditions = async (context: Context) =>
+      query === undefined ? [] : [await toCondition(context, query)]
+    return listTokensWhere(session, input, toConditions, ['token:search'])
+  },
+})
+
+/** The query, of which every date can be read. @throws CofferError `validation` */
+function checkQuery(text: string): SearchQuery | undefined {
+  const query = parseSearchQuery(text)
+  const errors: PropertyErrors = {}
+  for (const term of query === undefined ? [] : listTerms(query))
+    if (term.kind === 'range') collect(errors, 'query', () => toRange(term))
+  refuseErrors(errors)
+  return query
+}
+
+function listTerms(query: SearchQuery): SearchTerm[] {
+  if ('parts' in query) return query.parts.flatMap(listTerms)
+  return query.kind === 'not' ? listTerms(query.part) : [query]
+}
+
+async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {
+  if (query.kind === 'equals') return toLookup(context, query)
+  if (query.kind === 'range') return toRange(query)
+  if (query.kind === 'not') return { not: await toCondition(context, query.part) }
+  const parts: Condition[] = []
+  for (const part of query.parts) parts.push(await toCondition(context, part))
+  return query.kind === 'and' ? { and: parts } : { or: parts }
+}
+
+async function toLookup(context: Context, { field, value }: EqualsTerm): Promise<Condition> {
+  if (field === 'id') return { ids: [value] }
+  if (field === 'data') return whereRevealed(context, searchLookup(value))
+  if (field === 'fingerprint') return whereRevealed(context, { field, value })
+  if (field.startsWith(METADATA)) return metadataLookup(field.slice(METADATA.length), value)
+  if (field !== 'container') return { field, value }
+  return value.endsWith('*') ? startingWith(context, value.slice(0, -1)) : { field, value }
+}
+
+/**
+ * `told` as far as it may be told: where the vault's setting says so, of no token whose data the caller would not be
+ * shown. Of such a token the answer is always no, so that its negation tells nothing either.
+ */
+async function whereRevealed(context: Context, told: Condition): Promise<Condition> {
+  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const { grants } = context.caller
+  if (settingOf(values, 'search.masked_data') || grants === undefined) return told
+  const revealed: Condition[] = []
+  await forEachContainerSet(context, ({ id, containers }) => {
+    if (decideTransform(grants, 'token:read', containers) === 'reveal')
+      revealed.push({ field: 'containers', value: id })
+  })
+  return { and: [told, { or: revealed }] }
+}
+
+/** Containers on and below a path have a look-up of their own; any other beginning is found through the sets in use. */
+async function startingWith(context: Context, beginning: string): Promise<Condition> {
+  if (beginning.endsWith('/')) return { field: 'ancestor', value: beginning }
+  const found: Condition[] = []
+  await forEachContainerSet(context, ({ id, containers }) => {
+    const isFound = containers.some((container) => container.startsWith(beginning))
+    if (isFound) found.push({ field: 'containers', value: id })
+  })
+  return { or: found }
+}
+
+function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition {
+  const range = field === 'created_at' ? 'created' : 'modified'
+  const start = from === undefined ? undefined : readDate(from, column)
+  const end = to === undefined ? undefined : readDate(to, column)
+  return {
+    range,
+    ...(start === undefined ? {} : { from: isInclusive ? start.first : start.last + 1 }),
+    ...(end === undefined ? {} : { below: isInclusive ? end.last + 1 : end.first }),
+  }
+}
+
+/** The first and last ms that the text stands for: all of a day, or one moment. */
+function readDate(text: string, column: number): { first: number; last: number } {
+  try {
+    const first = parseLogDate(text)
+    const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
+    return { first, last: isDay ? first + DAY_MS - 1 : first }
+  } catch (cause) {
+    const message = `needs ISO 8601 dates such as 2030-01-31 (column ${column})`
+    throw new CofferError('validation', `query: ${message}`, { cause, errors: { query: [message] } })
+  }
+}

@@ -1,0 +1,128 @@
+/** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
+import { viewToken } from '../../domain/token/token.js'
+import { operation } from '../../framework/operation.js'
+import { pageInput } from '../../framework/page.js'
+import {
+  entityTypeOf,
+  filterConditions,
+  listTokensWhere,
+  reachToken,
+  requireToken,
+  requireTransform,
+} from './token-access.js'
+import {
+  checkFilters,
+  createAttributes,
+  TOKEN_COLUMNS,
+  tokenFilters,
+  tokenId,
+  updateAttributes,
+} from './token-input.js'
+import { removeLinks } from './token-links.js'
+import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
+
+export const createToken = operation({
+  name: 'token create',
+  summary: 'Store a value and return its token.',
+  details:
+    'Never put anything sensitive into the id: it is shown, logged and part of addresses.\n' +
+    'Never put anything sensitive into metadata: it is shown to everybody who may read the token.',
+  permissions: ['token:create'],
+  route: 'POST /tokens',
+  success: 201,
+  input: {
+    type: 'object',
+    properties: createAttributes,
+    required: ['type', 'data'],
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: [
+    `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create`,
+    `coffer token create --type social_security_number --data @ssn.json --metadata customer=42`,
+    `coffer token create --type token --data '{"name":"Ada"}' --mask '{"name":"{{ data.name | slice: 0 }}…"}'`,
+  ],
+  log: { operation: 'create', message: 'Token created' },
+  check: checkNewToken,
+  run: (context, _, draft) => createFrom(context, draft),
+})
+
+export const listTokens = operation({
+  name: 'token list',
+  summary: 'List tokens, newest first.',
+  permissions: ['token:read'],
+  route: 'GET /tokens',
+  success: 200,
+  input: { type: 'object', properties: { ...tokenFilters, ...pageInput(100) }, additionalProperties: true },
+  columns: TOKEN_COLUMNS,
+  examples: ['coffer token list', 'coffer token list --type card --metadata customer=42 --size 50'],
+  log: { operation: 'read', message: 'Token retrieved' },
+  check: checkFilters,
+  runDetached: (session, input) => listTokensWhere(session, input, async () => filterConditions(input)),
+})
+
+export const getToken = operation({
+  name: 'token get',
+  summary: 'Get a token by its id.',
+  permissions: ['token:read'],
+  route: 'GET /tokens/{id}',
+  success: 200,
+  input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
+  columns: TOKEN_COLUMNS,
+  examples: ['coffer token get my-token', 'coffer token get my-token --reveal --fields data'],
+  log: { operation: 'read', message: 'Token retrieved' },
+  async run(context, input) {
+    const record = await requireToken(context, input.id)
+    const transform = requireTransform(context, 'token:read', record.containers)
+    await reachToken(context, record)
+    return viewToken(record, transform)
+  },
+})
+
+export const updateToken = operation({
+  name: 'token update',
+  summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
+  details:
+    'A merge patch (RFC 7386): what is named is changed, null removes it, everything else stays.\n' +
+    'Containers, search indexes and the fingerprint expression are replaced as a whole.',
+  permissions: ['token:update'],
+  route: 'PATCH /tokens/{id}',
+  success: 200,
+  contentType: 'application/merge-patch+json',
+  input: {
+    type: 'object',
+    properties: { id: tokenId, ...updateAttributes },
+    required: ['id'],
+    additionalProperties: true,
+  },
+  columns: TOKEN_COLUMNS,
+  examples: [
+    `coffer token update my-token --metadata customer=43`,
+    `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update my-token`,
+  ],
+  log: { operation: 'update', message: 'Token updated' },
+  check: checkTokenPatch,
+  run: async (context, input) => updateFrom(context, await requireToken(context, input.id), input),
+})
+
+export const deleteToken = operation({
+  name: 'token delete',
+  summary: 'Delete a token; its data is gone for ever, its log stays.',
+  permissions: ['token:delete'],
+  route: 'DELETE /tokens/{id}',
+  success: 204,
+  input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
+  columns: [],
+  examples: ['coffer token delete my-token --yes'],
+  destroys: 'This deletes the data of token',
+  log: { operation: 'delete', message: 'Token deleted' },
+  async run(context, input) {
+    const record = await requireToken(context, input.id)
+    requireTransform(context, 'token:delete', record.containers)
+    await context.store.remove('token', context.caller.tenant, record.id)
+    await removeLinks(context.store, context.caller.tenant, record.id)
+    // Deleting is no use of the token, so the usage report does not hear of it.
+    context.reached(entityTypeOf(record), record.id)
+    return undefined
+  },
+})

@@ -1,0 +1,92 @@
+/** Tokenize: any JSON in, the same JSON out with tokens in the place of values. */
+import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
+import type { TokenDraft } from '../../domain/token/token.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type CheckTools, Existing, operation } from '../../framework/operation.js'
+import { checkNewToken, createFrom } from './token-write.js'
+
+const MOST_TOKENS = 1000
+
+export const tokenize = operation({
+  name: 'token tokenize',
+  summary: 'Replace every value of a JSON document by a token.',
+  details:
+    'An object with type and data is a token request and is replaced by its token; every other text, number and\n' +
+    'boolean becomes a token and is replaced by its id. All of them are created, or none. At most 1,000.',
+  permissions: ['token:create'],
+  route: 'POST /tokenize',
+  success: 200,
+  wholeBody: 'payload',
+  input: {
+    type: 'object',
+    properties: { payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' } },
+    required: ['payload'],
+    additionalProperties: true,
+  },
+  columns: [],
+  examples: [
+    `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,
+  ],
+  log: { operation: 'create', message: 'Token created' },
+  check: ({ payload = null }, tools) => checkPayload(payload, tools),
+  run: (context, { payload }, drafts) => {
+    const left = drafts.values()
+    return replaceValues(payload, '', async () => {
+      const created = await createFrom(context, left.next().value!)
+      return created instanceof Existing ? created.result : created
+    })
+  },
+})
+
+/** Every token that the payload asks for, in the order in which they stand there. @throws CofferError `validation` */
+async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
+  if (countTokens(payload) > MOST_TOKENS) {
+    throw new CofferError(
+      'validation',
+      `At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`,
+    )
+  }
+  const drafts: TokenDraft[] = []
+  const errors: PropertyErrors = {}
+  await replaceValues(payload, '', async (request, path) => {
+    if (isFull(errors)) refuseErrors(errors)
+    const draft = await collectBelow(errors, path, () => checkNewToken(request, tools))
+    if (draft !== undefined) drafts.push(draft)
+    return {}
+  })
+  refuseErrors(errors)
+  return drafts
+}
+
+function isTokenRequest(value: object): value is Record<string, unknown> {
+  return Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')
+}
+
+function countTokens(value: unknown): number {
+  if (value === null) return 0
+  if (typeof value !== 'object') return 1
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countTokens(item), 0)
+  if (isTokenRequest(value)) return 1
+  return Object.values(value).reduce<number>((sum, item) => sum + countTokens(item), 0)
+}
+
+/** Gives what stands in the place of a token request; of a value that was none, its `id` does. */
+type Replace = (request: Record<string, unknown>, path: string) => Promise<{ id?: string }>
+
+/** `path` is how complaints name the place: `card.data.number`, `[2]`. */
+async function replaceValues(value: unknown, path: string, replace: Replace): Promise<unknown> {
+  if (value === null) return null
+  if (typeof value !== 'object') return (await replace({ type: 'token', data: value }, path)).id
+  if (Array.isArray(value)) {
+    const items: unknown[] = []
+    for (const [index, item] of value.entries())
+      items.push(await replaceValues(item, `${path}[${index}]`, replace))
+    return items
+  }
+  if (isTokenRequest(value)) return replace(value, path)
+  const entries: [string, unknown][] = []
+  for (const [name, item] of Object.entries(value)) {
+    entries.push([name, await replaceValues(item, path === '' ? name : `${path}.${name}`, replace)])
+  }
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,67 @@
+/**
+ * What reactor code threw, as a message for the host. The value is the code's own and may be hostile to being read;
+ * whatever reading it runs is under the host's clock.
+ */
+import type { GuestFailure } from '../messages.js'
+import { SourceError } from './source.js'
+
+const MOST_CHARACTERS = 10_000
+const MOST_ERRORS = 50
+const UNREADABLE = 'The code threw a value that cannot be read'
+
+/** `findStack` gives the frames of an error that lie in reactor code. */
+export function describeFailure(
+  thrown: unknown,
+  findStack: (error: unknown) => string | undefined,
+): GuestFailure {
+  if (thrown instanceof SourceError) return describeInvalid(thrown)
+  try {
+    const stack = findStack(thrown)
+    return { ...describeThrown(thrown), ...(stack === undefined ? {} : { stack }) }
+  } catch {
+    return { kind: 'thrown', message: UNREADABLE }
+  }
+}
+
+export function describeInvalid({ message, line, column }: SourceError): GuestFailure {
+  return { kind: 'invalid', message: clip(message), line, column }
+}
+
+function describeThrown(thrown: unknown): Extract<GuestFailure, { kind: 'thrown' }> {
+  if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: clip(toText(thrown)) }
+  const { message, status, errors } = thrown as { message?: unknown; status?: unknown; errors?: unknown }
+  const text = clip(message === undefined ? UNREADABLE : toText(message))
+  const isStatus = Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 599
+  if (!isStatus) return { kind: 'thrown', message: text }
+  const map = describeErrors(errors)
+  return {
+    kind: 'thrown',
+    message: text,
+    status: status as number,
+    ...(map === undefined ? {} : { errors: map }),
+  }
+}
+
+/** A string, an array, an object or an Error as messages per name; a bare string stands under `error`. */
+function describeErrors(errors: unknown): Record<string, string[]> | undefined {
+  if (errors === undefined || errors === null) return undefined
+  if (typeof errors !== 'object') return { error: [clip(toText(errors))] }
+  if (Array.isArray(errors)) return { error: toTexts(errors) }
+  if (errors instanceof Error) return { error: [clip(toText(errors.message))] }
+  const entries = Object.entries(errors).slice(0, MOST_ERRORS)
+  return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
+}
+
+function toTexts(value: unknown): string[] {
+  return (Array.isArray(value) ? value : [value]).slice(0, MOST_ERRORS).map((each) => clip(toText(each)))
+}
+
+function toText(value: unknown): string {
+  if (value instanceof Error) return toText(value.message)
+  return typeof value === 'object' && value !== null ? (JSON.stringify(value) ?? UNREADABLE) : String(value)
+}
+
+/** Bounded, and without half surrogate pairs, which no JSON text may hold. */
+function clip(text: string): string {
+  return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+}

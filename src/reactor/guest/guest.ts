@@ -1,0 +1,205 @@
+/**
+ * The program of a child process: takes messages on standard input, runs reactor code in the realm, answers on
+ * standard output. It is bundled into one file, the only one that the process may read, and trusts its host alone.
+ */
+import { Buffer } from 'node:buffer'
+import { read, writeSync } from 'node:fs'
+import { setImmediate } from 'node:timers'
+import { encodeFrame, FrameReader } from '../../ipc/frames.js'
+import { FETCH_CALL, type GuestFailure, type GuestMessage, type HostMessage } from '../messages.js'
+import { Calls, createClient } from './calls.js'
+import { createConsole } from './console-facade.js'
+import type { Epoch } from './gate.js'
+import { describeFailure } from './guest-failures.js'
+import type { DescribeError } from './inspect.js'
+import { createRealm, type Realm, type RunGlobals } from './realm.js'
+import { prepareSource, type Source, SourceError } from './source.js'
+import { stripProcess } from './strip.js'
+import { createTimers } from './timers.js'
+import { findExports, findUsage, type Usage } from './usage.js'
+import { createFetch, type FetchResponse } from './web-facade.js'
+
+const INPUT = 0
+const OUTPUT = 1
+const MOST_FRAME_BYTES = 256 * 1024 * 1024
+/** Taken before the process object loses it. */
+const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
+
+type Work = Extract<HostMessage, { kind: 'run' }>
+type Check = Extract<HostMessage, { kind: 'check' }>
+type Handler = (request: object) => unknown
+
+/** One invocation: what its code was given that outlives a call. */
+class Run {
+  readonly calls = new Calls((call, name, args) => this.#send({ kind: 'call', call, name, args }))
+  readonly timers = createTimers()
+  readonly globals: RunGlobals
+  #isOver = false
+
+  constructor(describeError: DescribeError) {
+    this.globals = {
+      timers: this.timers.globals,
+      console: createConsole((level, text) => this.#send({ kind: 'log', level, text }), describeError),
+      fetch: createFetch(async (request) => (await this.calls.ask(FETCH_CALL, [request])) as FetchResponse),
+    }
+  }
+
+  /** Says the last word; whatever the code still does is heard by nobody. */
+  end(message: GuestMessage): void {
+    if (this.#isOver) return
+    send(message)
+    this.#isOver = true
+    this.timers.end()
+    this.calls.end()
+  }
+
+  #send(message: GuestMessage): void {
+    if (!this.#isOver) send(message)
+  }
+}
+
+class Guest {
+  readonly #epoch: Epoch
+  readonly #realm: Realm
+  #source: { code: string; prepared?: Source } | undefined
+  #run: Run | undefined
+
+  constructor(epoch: Epoch, realm: Realm) {
+    this.#epoch = epoch
+    this.#realm = realm
+  }
+
+  take(message: HostMessage): void {
+    if (message.kind === 'reply') this.#run?.calls.answer(message.call, message.value)
+    else if (message.kind === 'refusal') this.#run?.calls.refuse(message.call, message)
+    else void this.#begin(message)
+  }
+
+  async #begin(message: Work | Check): Promise<void> {
+    const run = new Run(this.#realm.describeError)
+    this.#run = run
+    this.#epoch.current = run
+    const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, run)
+    const last = await work.catch(
+      (error): GuestMessage => ({ kind: 'failed', failure: this.#describe(error) }),
+    )
+    this.#finish(run, last)
+  }
+
+  /** What nothing in the code caught. */
+  failFromOutside(error: unknown): void {
+    if (this.#run !== undefined) this.#finish(this.#run, { kind: 'failed', failure: this.#describe(error) })
+  }
+
+  #finish(run: Run, last: GuestMessage): void {
+    if (this.#run !== run) return
+    run.end(last)
+    this.#run = undefined
+    this.#epoch.current = {}
+    // Only if the event loop still turns: code may have left a chain of microtasks that never ends.
+    setImmediate(() => send({ kind: 'idle' }))
+  }
+
+  async #invoke(
+    { code, args, configuration, prefix, hasClient, resultBytes }: Work,
+    run: Run,
+  ): Promise<GuestMessage> {
+    const source = this.#prepare(code)
+    const handler = this.#load(source.code, source.prepared, run)
+    const client = hasClient ? createClient((name, list) => run.calls.ask(name, list)) : null
+    const result = await handler({ args, configuration, [prefix]: client })
+    return describeResult(result, resultBytes)
+  }
+
+  async #check(code: string, run: Run): Promise<GuestMessage> {
+    const usage: Usage = { args: [], configuration: [], unknown: [] }
+    try {
+      const { prepared } = this.#prepare(code)
+      Object.assign(usage, findUsage(prepared.program, code))
+      this.#load(code, prepared, run)
+      return { kind: 'report', ...usage }
+    } catch (error) {
+      return { kind: 'report', failure: this.#describe(error), ...usage }
+    }
+  }
+
+  #prepare(code: string | undefined) {
+    if (code !== undefined) this.#source = { code }
+    if (this.#source === undefined) throw new Error('The host sent no code')
+    // Code that does not compile is asked for once more as any other.
+    this.#source.prepared ??= prepareSource(this.#source.code)
+    return { code: this.#source.code, prepared: this.#source.prepared }
+  }
+
+  /** The function that the code exports, as CommonJS or as compiled from a module with a default export. */
+  #load(code: string, { text, program }: Source, run: Run): Handler {
+    const exported = this.#realm.load(text, run.globals)
+    if (typeof exported === 'function') return exported as Handler
+    const { default: other } = (exported ?? {}) as { default?: unknown }
+    if (typeof other === 'function') return other as Handler
+    throw new SourceError(
+      'The code exports no function; set module.exports to one',
+      findExports(program, code),
+    )
+  }
+
+  #describe(error: unknown): GuestFailure {
+    return describeFailure(error, (thrown) => this.#realm.findStack(thrown))
+  }
+}
+
+function describeResult(result: unknown, resultBytes: number): GuestMessage {
+  const { raw, tokenize } = (result ?? {}) as { raw?: unknown; tokenize?: unknown }
+  const texts = { raw: toJson(raw), tokenize: toJson(tokenize) }
+  const bytes = Buffer.byteLength(texts.raw ?? '') + Buffer.byteLength(texts.tokenize ?? '')
+  if (bytes > resultBytes)
+    throw new RangeError(`The result has ${bytes} bytes; at most ${resultBytes} are allowed`)
+  return {
+    kind: 'done',
+    ...(texts.raw === undefined ? {} : { raw: texts.raw }),
+    ...(texts.tokenize === undefined ? {} : { tokenize: texts.tokenize }),
+  }
+}
+
+/** null counts as nothing; so does what JSON has no text for. */
+function toJson(value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : JSON.stringify(value)
+}
+
+/** Writing waits for the host to read: a flood of lines stops at what the pipe holds. */
+function send(message: GuestMessage): void {
+  const frame = encodeFrame(message)
+  try {
+    for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
+  } catch {
+    // Nobody listens any more.
+    exit(0)
+  }
+}
+
+function listen(guest: Guest): void {
+  const reader = new FrameReader(MOST_FRAME_BYTES)
+  const buffer = Buffer.alloc(64 * 1024)
+  const next = () => {
+    read(INPUT, buffer, 0, buffer.length, null, (error, bytes) => {
+      if (error !== null || bytes === 0) exit(0)
+      const texts = reader.push(Buffer.from(buffer.subarray(0, bytes)))
+      for (const text of texts ?? exit(1)) guest.take(JSON.parse(text))
+      next()
+    })
+  }
+  next()
+}
+
+function start(node: NodeJS.Process): void {
+  const epoch: Epoch = { current: {} }
+  const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
+  stripProcess(node)
+  // Only now: until here an error is an end of the process.
+  node.on('uncaughtException', (error) => guest.failFromOutside(error))
+  node.on('unhandledRejection', (error) => guest.failFromOutside(error))
+  listen(guest)
+  send({ kind: 'ready' })
+}
+
+start(process)

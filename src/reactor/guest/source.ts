@@ -1,0 +1,175 @@
+/**
+ * The source pass: finds what does not compile, and respells what the realm would refuse for its spelling alone. Runs
+ * in the guest, because what parses hostile text may be made to take long. It evaluates nothing.
+ */
+import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
+import type { Place } from '../messages.js'
+
+/** Code that never starts. The message says what is wrong, `line` and `column` (from 1) where. */
+export class SourceError extends Error {
+  readonly line: number
+  readonly column: number
+
+  constructor(message: string, { line, column }: Place) {
+    super(message)
+    this.line = line
+    this.column = column
+  }
+}
+
+export interface Source {
+  /** Means the same as the code as given, line for line, in every way but `String.raw`, `source` and `toString`. */
+  text: string
+  program: Program
+}
+
+/** Text from `start` to `end` becomes `text`. */
+interface Edit {
+  start: number
+  end: number
+  text: string
+}
+
+/** SES refuses these wherever they stand; see its `transforms.js`. A word is looked for with what follows it. */
+const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
+const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
+const NAMES = new Map([
+  ['import', '\\u0069mport'],
+  ['eval', '\\u0065val'],
+])
+
+/**
+ * Parses CommonJS code, as strict mode has it.
+ * @throws SourceError for a syntax error, and for `import()`, direct `eval()` and HTML-like comments.
+ */
+export function prepareSource(code: string): Source {
+  const tokens: Token[] = []
+  const comments: Comment[] = []
+  const program = parse(code, tokens, comments)
+  const edits = [...findTokenEdits(code, tokens), ...findCommentEdits(code, comments)]
+  visit(program, (node) => {
+    refuseNode(code, node)
+    const edit = findNameEdit(code, node)
+    if (edit !== undefined) edits.push(edit)
+  })
+  return { text: applyEdits(code, edits), program }
+}
+
+/** The line and column, both from 1, of an offset into `code`. */
+export function locate(code: string, offset: number): Place {
+  const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
+  return { line: before.length, column: before.at(-1)!.length + 1 }
+}
+
+/** Calls `see` for every node under `root`, without recursion: code may nest as deep as it likes. */
+export function visit(root: Node, see: (node: Node) => void): void {
+  const open: unknown[] = [root]
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value !== 'object' || value === null || value instanceof RegExp) continue
+    if (isNode(value)) see(value)
+    for (const inner of Object.values(value)) if (typeof inner === 'object') open.push(inner)
+  }
+}
+
+function isNode(value: object): value is Node {
+  return 'type' in value && typeof value.type === 'string' && 'start' in value
+}
+
+/** Sloppy-mode code would pass a plain parser and fail in the realm, without a place. */
+class StrictParser extends Parser {
+  strict: boolean
+
+  constructor(options: Options, input: string, startPosition?: number) {
+    super(options, input, startPosition)
+    this.strict = true
+  }
+}
+
+function parse(code: string, tokens: Token[], comments: Comment[]): Program {
+  try {
+    return StrictParser.parse(code, {
+      ecmaVersion: 2024,
+      sourceType: 'script',
+      allowReturnOutsideFunction: true,
+      allowHashBang: false,
+      onToken: tokens,
+      onComment: comments,
+    })
+  } catch (error) {
+    const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
+    // Where that happens depends on how much stack there was.
+    if (error instanceof RangeError || message.startsWith('Not enough stack space'))
+      throw new SourceError('The code nests too deeply to be compiled', { line: 1, column: 1 })
+    const place = loc === undefined ? { line: 1, column: 1 } : { line: loc.line, column: loc.column + 1 }
+    throw new SourceError(message.replace(/ \(\d+:\d+\)$/, ''), place)
+  }
+}
+
+function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit> {
+  let previous: Token | undefined
+  for (const token of tokens) {
+    const { type, start, end } = token
+    if (type === tokTypes.string || type === tokTypes.template || type === tokTypes.regexp) {
+      const text = code.slice(start, end)
+      const escaped = text.replace(SUSPECT, escapeSuspect)
+      if (escaped !== text) yield { start, end, text: escaped }
+    }
+    // `n --> 0`: the decrement and the comparison that it is.
+    if (previous?.end === start && code[start] === '>' && code.startsWith('--', start - 2))
+      yield { start, end: start, text: ' ' }
+    previous = token
+  }
+}
+
+/** Spelled by its code, a character is the same in a string, a template and a regular expression. */
+function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
+  if (slashes === undefined || word === undefined) return '\\x3e'
+  // An odd backslash escapes the first letter to itself, which its code does already.
+  return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
+}
+
+function* findCommentEdits(code: string, comments: readonly Comment[]): Generator<Edit> {
+  for (const { start, end } of comments) {
+    const text = code.slice(start, end)
+    if (text.startsWith('<!--') || text.startsWith('-->'))
+      throw new SourceError('HTML-like comments are not part of this language; use //', locate(code, start))
+    if (text.search(SUSPECT) < 0) continue
+    // Line breaks inside a comment may end a statement.
+    yield { start, end, text: text.replaceAll(/[^\n\r\u2028\u2029]/g, ' ') }
+  }
+}
+
+function refuseNode(code: string, node: Node): void {
+  if (node.type === 'ImportExpression')
+    throw new SourceError('import() is not available to reactor code; use require', locate(code, node.start))
+  if (node.type !== 'CallExpression') return
+  const { callee } = node as unknown as { callee: Node & { name?: string } }
+  if (callee.type === 'Identifier' && callee.name === 'eval')
+    throw new SourceError('eval() is not available to reactor code', locate(code, node.start))
+}
+
+/** Property names may be spelled with escapes where no call or import is meant: `{ import(x) {} }`, `a.eval(b)`. */
+function findNameEdit(code: string, node: Node): Edit | undefined {
+  const { key, property, computed } = node as Node & { key?: Node; property?: Node; computed?: boolean }
+  const name = key ?? property
+  if (name === undefined || computed === true) return undefined
+  const start = name.type === 'PrivateIdentifier' ? name.start + 1 : name.start
+  const text = NAMES.get(code.slice(start, name.end))
+  return text === undefined ? undefined : { start, end: name.end, text }
+}
+
+function applyEdits(code: string, edits: Edit[]): string {
+  if (edits.length === 0) return code
+  edits.sort((a, b) => a.start - b.start)
+  const pieces: string[] = []
+  let at = 0
+  for (const { start, end, text } of edits) {
+    // A shorthand property is key and value in one place.
+    if (start < at) continue
+    pieces.push(code.slice(at, start), text)
+    at = end
+  }
+  pieces.push(code.slice(at))
+  return pieces.join('')
+}

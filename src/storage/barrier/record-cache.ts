@@ -1,0 +1,90 @@
+/**
+ * Opened records of the kinds that are few and asked for at every request, so that they are not looked up, unsealed and
+ * parsed again. Kept by version, an entry stands for one sealed version of one row; kept by name, for what a name led to
+ * as long as no row of its kind changed. Neither is ever taken for another.
+ */
+import type { Kind, RecordOf } from '../../domain/records.js'
+import { isEqual, toText } from '../bytes.js'
+import type { Row } from '../store.js'
+
+/** Tokens, logs and whatever else grows without end is never kept. */
+const KEPT: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
+const MOST_ENTRIES = 4096
+/** The seal's nonce tells two versions of a row apart even where a work that failed gave its `rev` back. */
+const NONCE_BYTES = 24
+
+interface Entry {
+  rev: number
+  nonce: Uint8Array
+  record: RecordOf[Kind]
+}
+
+/** Records of one kind by tenant and id, as they were while the kind had this stamp. */
+interface Names {
+  stamp: number
+  records: Map<string, RecordOf[Kind]>
+}
+
+export class RecordCache {
+  readonly #entries = new Map<string, Entry>()
+  readonly #names = new Map<Kind, Names>()
+
+  /** Whether records of this kind are kept at all. */
+  keeps(kind: Kind): boolean {
+    return KEPT.has(kind)
+  }
+
+  /** What {@link keep} was given for the name under this very stamp of the kind. */
+  find(kind: Kind, tenant: number, id: string, stamp: number): RecordOf[Kind] | undefined {
+    const names = this.#names.get(kind)
+    return names?.stamp === stamp ? names.records.get(`${tenant}/${id}`) : undefined
+  }
+
+  /** Contract: the record was read by this name under this stamp, does not expire, and is frozen. */
+  keep(kind: Kind, tenant: number, id: string, stamp: number, record: RecordOf[Kind]): void {
+    const known = this.#names.get(kind)
+    const isUsable = known?.stamp === stamp && known.records.size < MOST_ENTRIES
+    const names = isUsable ? known : { stamp, records: new Map() }
+    names.records.set(`${tenant}/${id}`, record)
+    if (!isUsable) this.#names.set(kind, names)
+  }
+
+  /** The record of this row, from memory where this very version was opened before; frozen where it is kept. */
+  open(kind: Kind, row: Row, open: (row: Row) => RecordOf[Kind]): RecordOf[Kind] {
+    if (!KEPT.has(kind)) return open(row)
+    const key = toText(row.id)
+    const known = this.#entries.get(key)
+    const nonce = row.sealed.subarray(0, NONCE_BYTES)
+    if (known !== undefined && known.rev === row.rev && isEqual(known.nonce, nonce)) return known.record
+    const record = freeze(open(row))
+    if (known === undefined && this.#entries.size >= MOST_ENTRIES) this.#dropOldest()
+    // A copy: as a view it would keep the frame or segment's bytes that the row was read out of.
+    this.#entries.set(key, { rev: row.rev, nonce: Uint8Array.from(nonce), record })
+    return record
+  }
+
+  /** Forgets a row that is no more, for it may have held keys. */
+  forget(id: Uint8Array): void {
+    this.#entries.delete(toText(id))
+    this.#names.clear()
+  }
+
+  clear(): void {
+    this.#entries.clear()
+    this.#names.clear()
+  }
+
+  #dropOldest(): void {
+    for (const key of this.#entries.keys()) {
+      this.#entries.delete(key)
+      return
+    }
+  }
+}
+
+/** All of it: several callers share it. */
+function freeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const member of Object.values(value)) freeze(member)
+  return Object.freeze(value)
+}

@@ -1,0 +1,167 @@
+/**
+ * How a record becomes a row: sealed bytes, the digest of its id, and the digests of what it can be found by. The one
+ * place that knows how the two belong together; it knows nothing of engines or units of work.
+ */
+
+import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import { lookupsOf } from '../../domain/index-fields.js'
+import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
+import { type Lookup, searchLookup } from '../../domain/token-index-fields.js'
+import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { asBuffer, fromBase64 } from '../bytes.js'
+import type { Row } from '../store.js'
+
+const ID_BYTES = 16
+const KEY_BYTES = 8
+const REVISION_BYTES = 8
+const HALF = 2 ** 32
+const HALF_BYTES = 4
+
+/** The row of which a seal is a part. */
+export type Place = Pick<Row, 'id' | 'rev'>
+
+/** The sealed bytes of `record` as the version `rev` of the row `id`. */
+export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordOf[Kind]): Uint8Array {
+  const plain = Buffer.from(JSON.stringify(record), 'utf8')
+  const sealed = keys.data.seal(plain, associate(id, rev))
+  plain.fill(0)
+  return sealed
+}
+
+/** The row id of a log record: of its tenant and the revision that wrote it. */
+export function digestLogId(keys: RecordKeys, tenant: number, rev: number): Uint8Array {
+  return keys.index.digest(`["log",${tenant},${rev}]`)
+}
+
+/** Every key of a record's row; `search` are its rendered search index values. */
+export function keysOfRecord<K extends Kind>(
+  keys: RecordKeys,
+  kind: K,
+  record: RecordOf[K],
+  search: readonly string[] = [],
+): Uint8Array {
+  const lookups = lookupsOf(kind, record)
+  for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchLookup(value))
+  return packKeys(keys, kind, lookups)
+}
+
+/** What a record is called among those of its kind. */
+export function idOf(record: RecordOf[Kind]): string {
+  // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
+  if ('number' in record) return String(record.number)
+  return 'id' in record ? record.id : ''
+}
+
+/** @throws CofferError `vault_unsupported` for a number that no kind has. */
+export function kindOf(number: number): Kind {
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault holds a kind of record that this program does not know.',
+  )
+}
+
+/** The plain bytes of a row; undefined when they do not authenticate. */
+export function unseal(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): Uint8Array | undefined {
+  return keys.data.open(row.sealed, associate(row.id, row.rev))
+}
+
+/** @throws CofferError `vault_damaged` */
+export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): RecordOf[Kind] {
+  const plain = unseal(keys, row)
+  if (plain === undefined) {
+    throw new CofferError('vault_damaged', `A record does not open with its key. ${AFTER_DAMAGE}`)
+  }
+  const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
+  plain.fill(0)
+  return record
+}
+
+/** A row's seal names its id (hence kind and tenant) and its version, so neither can be exchanged. */
+function associate(id: Uint8Array, revision: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(ID_BYTES + REVISION_BYTES)
+  bytes.set(id)
+  bytes.writeUInt32LE(revision % HALF, ID_BYTES)
+  bytes.writeUInt32LE(Math.floor(revision / HALF), ID_BYTES + HALF_BYTES)
+  return bytes
+}
+
+/** The row id of a record. What is digested is JSON, here and below, which keeps the parts apart whatever they hold. */
+export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
+  return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)
+}
+
+/** The key of one thing that records of a kind are found by. */
+export function digestKey(keys: RecordKeys, kind: Kind, lookup: Lookup): Uint8Array {
+  return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
+}
+
+/** The key that every record of a kind carries. */
+export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
+  return recallAll(keys, kind).subarray(0, KEY_BYTES)
+}
+
+/** Of what has few values that many records share, the digests are remembered. */
+const SHARED = [
+  'type',
+  'class',
+  'actor',
+  'container',
+  'ancestor',
+  'containers',
+  'month',
+  'created',
+  'created_by',
+  'modified_by',
+] as const
+
+/** By kind and shared field: the text of a key up to its value. */
+const SPACES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map(
+  Object.entries(KINDS).map(([kind, number]) => [
+    kind,
+    new Map(SHARED.map((field) => [field, `["key",${number},"${field}",`])),
+  ]),
+)
+
+/** Key first, as its digest begins. */
+function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
+  const space = SPACES.get(kind)?.get(field)
+  if (space !== undefined) return keys.index.recall(space, value, spellKey)
+  return keys.index.digest(spellKey(`["key",${KINDS[kind]},${JSON.stringify(field)},`, value))
+}
+
+function recallAll(keys: RecordKeys, kind: Kind): Uint8Array {
+  return keys.index.recall('all', kind, spellAll)
+}
+
+function spellKey(space: string, value: string): string {
+  return `${space}${JSON.stringify(value)}]`
+}
+
+function spellAll(_: string, kind: string): string {
+  return `["all",${KINDS[kind as Kind]}]`
+}
+
+/** "All of this kind" first, then each look-up. Contract: they are distinct. */
+function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
+  const packed = new Uint8Array(KEY_BYTES * (1 + lookups.length))
+  copyKey(recallAll(keys, kind), packed, 0)
+  lookups.forEach((lookup, index) => {
+    copyKey(digestLookup(keys, kind, lookup), packed, KEY_BYTES * (index + 1))
+  })
+  return packed
+}
+
+function copyKey(digest: Uint8Array, target: Uint8Array, at: number): void {
+  for (let index = 0; index < KEY_BYTES; index++) target[at + index] = digest[index]!
+}
+
+/** The keys that a tenant's record holds, ready for use. */
+export function openTenantKeys(keys: VaultKeys, { data, index, fingerprint }: TenantKeyBytes): RecordKeys {
+  return keys.openTenant({
+    data: fromBase64(data),
+    index: fromBase64(index),
+    fingerprint: fromBase64(fingerprint),
+  })
+}

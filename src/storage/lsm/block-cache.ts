@@ -1,0 +1,64 @@
+/**
+ * What was read of segments and is likely to be asked for again, bounded. Segments never change, so nothing here is ever
+ * out of date; it knows numbers and bytes, not what they mean.
+ */
+import type { Section } from './sstable/format.js'
+
+/**
+ * Bytes by number, up to `limit`: two generations, the older of which is thrown away when the younger has filled its
+ * half. Cheaper than an exact order of use, and as good here.
+ */
+class Generations {
+  readonly #half: number
+  #young = new Map<number, Buffer>()
+  #old = new Map<number, Buffer>()
+  #bytes = 0
+
+  constructor(limit: number) {
+    this.#half = limit / 2
+  }
+
+  get(key: number, open: () => Buffer): Buffer {
+    const young = this.#young.get(key)
+    if (young !== undefined) return young
+    const bytes = this.#old.get(key) ?? open()
+    if (this.#bytes > this.#half) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#bytes = 0
+    }
+    this.#young.set(key, bytes)
+    this.#bytes += bytes.length
+    return bytes
+  }
+}
+
+/** Opened index blocks of all segments, up to `limit` bytes, and beside them small records, up to half of it. */
+export class BlockCache {
+  readonly #blocks: Generations
+  readonly #records: Generations
+  #segments = 0
+  /** Blocks opened since the cache was made; what a test of cold cost counts. */
+  opened = 0
+
+  constructor(limit: number) {
+    this.#blocks = new Generations(limit)
+    // Apart, so that reading many records does not drive out the index that leads to them.
+    this.#records = new Generations(limit / 2)
+  }
+
+  /** A number that tells this segment's blocks and records from every other's. */
+  register(): number {
+    return this.#segments++
+  }
+
+  block(segment: number, section: Section, number: number, open: () => Buffer): Buffer {
+    // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
+    return this.#blocks.get((segment * 8 + section) * 2 ** 24 + number, open)
+  }
+
+  /** A record as it is sealed. Contract: a segment has fewer than 2^24 rows. */
+  record(segment: number, row: number, read: () => Buffer): Buffer {
+    return this.#records.get(segment * 2 ** 24 + row, read)
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * Makes one segment of several, or of one with many dead rows: records are copied as they are, indexes are merged
+ * block by block, dead rows are left out. Works in small steps, so that others may go on between them.
+ */
+import { asBuffer } from '../bytes.js'
+import { DICT, EXPIRY, IDS, POST, ROWS, readRecordPlace } from './sstable/format.js'
+import { type Posting, Segment, type SegmentName, type SegmentPlace } from './sstable/reader.js'
+import { Cursor, least, walkRows } from './sstable/scan.js'
+import { LiveSegment } from './sstable/search.js'
+import { SegmentWriter, type WriterPlace } from './sstable/writer.js'
+
+/** Entries handled between two yields: well under a millisecond. */
+const STRIDE = 128
+/** Records are copied in pieces of this length, and one record more. */
+const PIECE = 256 * 1024
+/** In a row map: this row was dead and has no place in the new segment. */
+const GONE = 0xffffffff
+
+export interface Merged {
+  /** Undefined when no row was left. */
+  name: SegmentName | undefined
+  /** For each input: where its rows went. */
+  maps: Uint32Array[]
+}
+
+/** Copies records that lie one behind the other in large pieces. */
+class RecordCopier {
+  readonly #writer: SegmentWriter
+  #segment: Segment | undefined
+  #from = 0
+  #to = 0
+
+  constructor(writer: SegmentWriter) {
+    this.#writer = writer
+  }
+
+  add(segment: Segment, offset: number, length: number): void {
+    const isNext = segment === this.#segment && offset === this.#to && this.#to - this.#from < PIECE
+    if (!isNext) {
+      this.flush()
+      this.#segment = segment
+      this.#from = offset
+    }
+    this.#to = offset + length
+  }
+
+  flush(): void {
+    if (this.#segment === undefined || this.#to === this.#from) return
+    this.#writer.addBytes(this.#segment.readRecords(this.#from, this.#to - this.#from))
+    this.#from = this.#to
+  }
+}
+
+/**
+ * Merges segments of one family. Yields between steps; ended early, it removes what it began.
+ * @throws CofferError `vault_damaged`, `storage_failed`.
+ */
+export function* mergeSegments(
+  place: WriterPlace,
+  inputs: readonly LiveSegment[],
+): Generator<undefined, Merged> {
+  const family = inputs[0]?.segment.name.family ?? 'records'
+  const maps = inputs.map(({ segment }) => new Uint32Array(segment.name.rows).fill(GONE))
+  const writer = new SegmentWriter(place, family)
+  let name: SegmentName | undefined
+  try {
+    const rows = yield* copyRecords(writer, inputs, maps)
+    if (rows > 0) {
+      yield* mergeRows(writer, inputs, maps)
+      if (family === 'records') yield* mergeIds(writer, inputs, maps)
+      yield* mergeKeys(writer, inputs, maps)
+      yield* mergeExpiry(writer, inputs, maps)
+      name = writer.finish()
+    }
+  } finally {
+    if (name === undefined) writer.abandon()
+  }
+  return { name, maps }
+}
+
+function* copyRecords(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+  const copier = new RecordCopier(writer)
+  let number = 0
+  for (const cursor of walkRows(inputs, maps)) {
+    const { offset, length } = readRecordPlace(cursor.block, cursor.at)
+    copier.add(cursor.segment, offset, length)
+    cursor.map[cursor.index] = number++
+    if (number % STRIDE === 0) yield
+  }
+  copier.flush()
+  return number
+}
+
+function* mergeRows(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+  writer.begin(ROWS)
+  let offset = 0
+  let count = 0
+  for (const cursor of walkRows(inputs, maps)) {
+    writer.copyRow(cursor.block, cursor.at, offset)
+    offset += readRecordPlace(cursor.block, cursor.at).length
+    if (++count % STRIDE === 0) yield
+  }
+}
+
+function* mergeIds(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+  writer.begin(IDS)
+  const cursors = inputs.map((live, index) => new Cursor(live, IDS, maps[index]!))
+  let count = 0
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
+    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 8)]!
+    if (row !== GONE) writer.addId(cursor.high, cursor.low, row)
+    cursor.next()
+    if (++count % STRIDE === 0) yield
+  }
+}
+
+/** Postings are written as they come; the dictionary, 16 bytes a key, is held until they are all there. */
+function* mergeKeys(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+  const cursors = inputs.map((live, index) => new Cursor(live, DICT, maps[index]!))
+  const dictionary = new Dictionary()
+  writer.begin(POST)
+  let start = 0
+  let count = 0
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
+    if (++count % STRIDE === 0) yield
+    const { high, low } = cursor
+    // Most keys are of one row: neither an array nor a generator for each of them.
+    if (postingAt(cursor).count === 1 && isAlone(cursor, cursors)) {
+      const row = cursor.map[postingAt(cursor).start]!
+      if (row !== GONE) dictionary.add(high, low, row, 1)
+      cursor.next()
+      continue
+    }
+    const rows = yield* collectPosted(cursors.filter((each) => !each.isDone && each.isLevel(cursor!)))
+    if (rows.length > 1) for (const row of rows) writer.addPosted(row)
+    if (rows.length > 0) dictionary.add(high, low, rows.length === 1 ? rows[0]! : start, rows.length)
+    if (rows.length > 1) start += rows.length
+  }
+  writer.begin(DICT)
+  for (const entry of dictionary.entries()) {
+    writer.addKey(...entry)
+    if (++count % STRIDE === 0) yield
+  }
+}
+
+/** Whether no other cursor stands at the same key. */
+function isAlone(cursor: Cursor, cursors: readonly Cursor[]): boolean {
+  for (const each of cursors) if (each !== cursor && !each.isDone && each.isLevel(cursor)) return false
+  return true
+}
+
+function postingAt({ block, at }: Cursor): Posting {
+  return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
+}
+
+/** New numbers of all rows that carry the key at which these cursors stand, ascending; moves them on. */
+function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number[]> {
+  const rows: number[] = []
+  let isSorted = true
+  for (const cursor of cursors) {
+    const posting = postingAt(cursor)
+    for (let index = 0; index < posting.count; index++) {
+      const row = cursor.map[cursor.segment.postedRow(posting, index)]!
+      if (row !== GONE) {
+        isSorted &&= rows.length === 0 || rows[rows.length - 1]! < row
+        rows.push(row)
+      }
+      if (index % 1024 === 1023) yield
+    }
+    cursor.next()
+  }
+  return isSorted ? rows : Array.from(Uint32Array.from(rows).sort())
+}
+
+/** Keys and where their rows are, in memory. */
+class Dictionary {
+  #bytes = Buffer.alloc(16 * 1024)
+  #length = 0
+
+  /** The key in two words. */
+  add(high: number, low: number, start: number, count: number): void {
+    if (this.#length === this.#bytes.length) {
+      const wider = Buffer.alloc(2 * this.#bytes.length)
+      wider.set(this.#bytes)
+      this.#bytes = wider
+    }
+    this.#bytes.writeUInt32BE(high, this.#length)
+    this.#bytes.writeUInt32BE(low, this.#length + 4)
+    this.#bytes.writeUInt32LE(start, this.#length + 8)
+    this.#bytes.writeUInt32LE(count, this.#length + 12)
+    this.#length += 16
+  }
+
+  *entries(): Generator<[high: number, low: number, start: number, count: number]> {
+    for (let at = 0; at < this.#length; at += 16) {
+      yield [
+        this.#bytes.readUInt32BE(at),
+        this.#bytes.readUInt32BE(at + 4),
+        this.#bytes.readUInt32LE(at + 8),
+        this.#bytes.readUInt32LE(at + 12),
+      ]
+    }
+  }
+}
+
+function* mergeExpiry(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+  writer.begin(EXPIRY)
+  const cursors = inputs.map((live, index) => new Cursor(live, EXPIRY, maps[index]!))
+  let count = 0
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
+    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 6)]!
+    if (row !== GONE) writer.addExpiry(cursor.block.readUIntLE(cursor.at, 6), row)
+    cursor.next()
+    if (++count % STRIDE === 0) yield
+  }
+}
+
+/**
+ * The merged segment as it stands now: rows that died since `inputs` were taken are dead and due in it too.
+ * `current` are the same segments as the vault knows them at this moment.
+ */
+export function adoptMerged(
+  reader: SegmentPlace,
+  name: SegmentName,
+  maps: readonly Uint32Array[],
+  inputs: readonly LiveSegment[],
+  current: readonly LiveSegment[],
+): LiveSegment {
+  const segment = new Segment(reader, name)
+  const dead: number[] = []
+  const dropped = new Set<number>()
+  current.forEach((live, index) => {
+    for (const row of live.dead) {
+      const place = maps[index]![row]!
+      if (place !== GONE) dead.push(place)
+    }
+    // What was dropped before was left out; a tenant may have come back since, in a younger input.
+    const isNew = (tenant: number) =>
+      !inputs[index]!.dropped.has(tenant) && segment.footer.tenants.has(tenant)
+    for (const tenant of live.dropped) if (isNew(tenant)) dropped.add(tenant)
+  })
+  const rows = Uint32Array.from(dead).sort()
+  return new LiveSegment(segment, rows, rows, dropped)
+}
+
+/** Whether two segments are the same file. */
+export function isSameSegment(left: LiveSegment, right: LiveSegment): boolean {
+  return asBuffer(left.segment.name.id).equals(right.segment.name.id)
+}

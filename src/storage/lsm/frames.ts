@@ -1,0 +1,102 @@
+/**
+ * The bytes of a journal's frames: how one is found, and how it is opened by what it is chained to. Knows no files, and
+ * not what was acknowledged.
+ */
+
+import type { Cipher } from '../../crypto/ports.js'
+import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
+
+/** "COFFERJ1" 8 | format u16 | 0 u16 | journal id 16 | vault id 16 | 0 … */
+export const JOURNAL_HEADER = 64
+/** Bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
+export const FRAME_LIMIT = 4 * 1024 * 1024
+/** Bytes a sealed frame has beyond its plain ones. */
+export const SEAL_BYTES = 40
+export const LENGTH_WORDS = 8
+const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
+
+/** How far a journal has come. */
+export interface Mark {
+  frames: number
+  /** Offset of the first byte after the last frame. */
+  end: number
+  /** The last frame's tag, which the next one chains to. */
+  tag: Uint8Array
+}
+
+/** What a frame is sealed to: id of the journal or backup ‖ frame number u48 ‖ previous tag. */
+export function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(38)
+  bytes.set(id)
+  bytes.writeUIntLE(number, 16, 6)
+  bytes.set(previous, 22)
+  return bytes
+}
+
+/** The sealed frame at an offset, or undefined when its length words disagree or reach past the end. */
+function frameAt(bytes: Buffer, at: number): Buffer | undefined {
+  if (at + LENGTH_WORDS > bytes.length) return undefined
+  const length = bytes.readUInt32LE(at)
+  if (~length >>> 0 !== bytes.readUInt32LE(at + 4)) return undefined
+  const start = at + LENGTH_WORDS
+  if (length <= SEAL_BYTES || length > FRAME_LIMIT || start + length > bytes.length) return undefined
+  return bytes.subarray(start, start + length)
+}
+
+/** The frame at `mark` and where the next one begins, or undefined when it does not open. */
+export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: Mark) {
+  const sealed = frameAt(bytes, end)
+  const plain = sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, frames, tag))
+  if (sealed === undefined || plain === undefined) return undefined
+  const mark: Mark = {
+    frames: frames + 1,
+    end: end + LENGTH_WORDS + sealed.length,
+    // A copy: as a view it would keep the whole journal's bytes.
+    tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
+  }
+  return { frame: decodeFrame(plain), mark }
+}
+
+/**
+ * Where the first frame begins that opens behind the broken one at `mark`, whatever is broken of that one: a frame is
+ * chained to the 16 bytes before it, and its number is not much higher.
+ */
+export function findFrame(
+  cipher: Cipher,
+  bytes: Buffer,
+  id: Uint8Array,
+  { frames, end }: Mark,
+): Mark | undefined {
+  for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
+    const sealed = frameAt(bytes, at)
+    if (sealed === undefined) continue
+    const tag = Uint8Array.from(bytes.subarray(at - 16, at))
+    const most = frames + 1 + Math.floor((at - end) / LEAST_FRAME)
+    for (let number = frames + 1; number <= most; number++) {
+      if (cipher.open(sealed, associateFrame(id, number, tag)) !== undefined)
+        return { frames: number, end: at, tag }
+    }
+  }
+  return undefined
+}
+
+/** What can be read of a journal, and where it cannot. */
+export interface Readable {
+  frames: Frame[]
+  /** Bytes that are in no frame which opens, and how many such frames there are before them. */
+  gaps: { at: number; bytes: number; before: number }[]
+}
+
+/** Every frame that opens; `mark` says what the first one should be chained to. */
+export function readFrames(cipher: Cipher, bytes: Buffer, id: Uint8Array, mark: Mark): Readable {
+  const found: Readable = { frames: [], gaps: [] }
+  for (let place: Mark | undefined = mark; place !== undefined && place.end < bytes.length; ) {
+    const next = openFrame(cipher, bytes, id, place)
+    if (next !== undefined) found.frames.push(next.frame)
+    const from: number = place.end
+    place = next?.mark ?? findFrame(cipher, bytes, id, place)
+    if (next === undefined)
+      found.gaps.push({ at: from, bytes: (place?.end ?? bytes.length) - from, before: found.frames.length })
+  }
+  return found
+}

@@ -1,0 +1,145 @@
+/**
+ * Group commit: the changes of works that came together share a frame and a sync, and each work is answered when what
+ * it saw and did is safe. Knows who may see unsafe changes; when to commit is the engine's to say.
+ */
+
+import type { Durability } from '../store.js'
+import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
+import { Overlay } from './memtable.js'
+import { attempt, settle } from './outcome.js'
+import type { View } from './query.js'
+import { type Change, FRAME_HEAD, MAX_CHANGES } from './row-change.js'
+import { type Counters, copyCounters, type Stage } from './transaction.js'
+import { isRemoval, type Ledger } from './tree.js'
+
+/** Plain bytes of changes that one frame takes. */
+const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
+
+/** A work that has ended and waits to be answered. */
+export interface Waiting {
+  done(): void
+  fail(error: unknown): void
+}
+
+/** Works whose changes share a frame, and who waits for it. */
+interface Group {
+  changes: Change[]
+  bytes: number
+  /** A frame is written even though there are no changes, for its time. */
+  isNoted: boolean
+  /** Somebody waits for the sync. */
+  isUrgent: boolean
+  waiting: Waiting[]
+}
+
+function createGroup(): Group {
+  return { changes: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
+}
+
+export class Commits {
+  /** As the next work finds them. */
+  counters: Counters
+  readonly #ledger: Ledger
+  #group = createGroup()
+  /** Changes that only later writers may see: those of the group, and those written but not synced. */
+  #unsynced = new Overlay()
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+    this.counters = copyCounters(ledger.counters)
+  }
+
+  /** Somebody waits for the group to be committed. */
+  get isAwaited(): boolean {
+    return this.#group.waiting.length > 0
+  }
+
+  /** Something was written that is not synced. */
+  get isUnsynced(): boolean {
+    return this.#ledger.isUnsynced
+  }
+
+  /** What a writer sees. */
+  view(): View {
+    const view = this.#ledger.view()
+    return { ...view, overlays: [this.#unsynced, ...view.overlays], unsettled: 1 }
+  }
+
+  /** A work that changed nothing may have been shown, or refused for, what is not safe yet: it is answered with that. */
+  answer(waiting: Waiting): void {
+    if (this.#group.isUrgent) this.#group.waiting.push(waiting)
+    else waiting.done()
+  }
+
+  /** Takes the changes of a work that ended well into the group; too many of them are stored at once. */
+  async take(stage: Stage, durability: Durability, waiting: Waiting): Promise<void> {
+    const { bytes, changes } = this.#group
+    const isLarge = stage.bytes > GROUP_BYTES || stage.changes.length > MAX_CHANGES
+    const isFull = bytes + stage.bytes > GROUP_BYTES || changes.length + stage.changes.length > MAX_CHANGES
+    if (isLarge || isFull) {
+      const failure = await this.commit()
+      // The work built on what has just been taken back.
+      if (failure !== undefined) return waiting.fail(failure)
+    }
+    if (isLarge) return this.#store(stage, waiting)
+    stage.advance(this.counters)
+    for (const change of stage.changes) {
+      this.#unsynced.apply(change)
+      this.#group.changes.push(change)
+    }
+    this.#group.bytes += stage.bytes
+    this.#group.isNoted ||= stage.isNoted
+    if (durability === 'now' || stage.changes.some(isRemoval)) this.#group.isUrgent = true
+    this.#group.waiting.push(waiting)
+  }
+
+  async #store(stage: Stage, waiting: Waiting): Promise<void> {
+    const counters = copyCounters(this.counters)
+    stage.advance(counters)
+    const outcome = await settle(() => this.#ledger.store(stage.overlay, counters))
+    this.takeUp()
+    if (outcome.ok) waiting.done()
+    else waiting.fail(outcome.error)
+  }
+
+  /** Commits everything up to here, synced. @throws CofferError what the works of the group were answered with. */
+  async commitAll(): Promise<void> {
+    this.#group.isUrgent = true
+    const failure = await this.commit()
+    if (failure !== undefined) throw failure
+  }
+
+  /** Writes the group as a frame and answers its works. Gives the failure, which all of them were answered with. */
+  async commit(): Promise<unknown> {
+    const group = this.#group
+    this.#group = createGroup()
+    const removals = group.changes.filter(isRemoval)
+    const wasInJournal = removals.length > 0 && this.#ledger.holdsAny(removals, group.changes)
+    try {
+      if (group.changes.length > 0 || group.isNoted)
+        this.#ledger.append(group.changes, this.counters, group.isUrgent)
+      else if (group.isUrgent) this.#ledger.sync()
+      if (group.isUrgent) this.#unsynced = new Overlay()
+    } catch (error) {
+      this.takeUp()
+      for (const { fail } of group.waiting) fail(error)
+      return error
+    }
+    if (removals.length > 0) await this.#erase(removals, wasInJournal)
+    for (const { done } of group.waiting) done()
+    return undefined
+  }
+
+  async #erase(removals: readonly Change[], wasInJournal: boolean): Promise<void> {
+    await attempt(this.#ledger.options.notice, 'erased', () =>
+      this.#ledger.eraseRemoved(removals, wasInJournal),
+    )
+  }
+
+  /** Goes on from what the ledger has written: a group that failed is as if it had never been. */
+  takeUp(): void {
+    this.counters = copyCounters(this.#ledger.counters)
+    this.#unsynced = new Overlay()
+    for (const change of this.#ledger.pending) this.#unsynced.apply(change)
+  }
+}

@@ -1,0 +1,28 @@
+/** What came of work that may fail, as a value. */
+import { CofferError } from '../../errors.js'
+
+export type Outcome<T> = { ok: true; value: T } | { ok: false; error: unknown }
+
+export async function settle<T>(work: () => T | Promise<T>): Promise<Outcome<T>> {
+  try {
+    return { ok: true, value: await work() }
+  } catch (error) {
+    return { ok: false, error }
+  }
+}
+
+/**
+ * Does what comes after everything is stored, on which no caller's answer depends: a failure is only told, by `notice`.
+ * Gives whether it was done.
+ */
+export async function attempt(
+  notice: (text: string) => void,
+  what: string,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  const outcome = await settle(work)
+  if (outcome.ok) return true
+  const reason = outcome.error instanceof CofferError ? outcome.error.message : 'The reason is unknown.'
+  notice(`The vault's files could not be ${what} now; it will be tried again. ${reason}`)
+  return false
+}

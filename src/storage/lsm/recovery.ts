@@ -1,0 +1,244 @@
+/**
+ * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
+ * Knows the order of things at the beginning; what follows is the ledger's.
+ */
+import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { decodeId, encodeId, isEqual } from '../bytes.js'
+import { type Files, readWhole, removeQuietly, replaceWhole } from '../files.js'
+import {
+  adoptNextState,
+  type DocumentPowers,
+  rekeyDocument,
+  type StateDocument,
+  stateDocument,
+} from '../vault-file.js'
+import { BlockCache } from './block-cache.js'
+import { type Contents, decodeContents, encodeContents } from './contents.js'
+import type { Mark } from './frames.js'
+import { digestHeader } from './manifest.js'
+import { DROP, type Frame, INSERT, LOG } from './row-change.js'
+import { passTime } from './time.js'
+import { createCounters } from './transaction.js'
+import { Ledger, type LedgerOptions } from './tree.js'
+import {
+  createJournal,
+  JOURNAL_LIMIT,
+  type Journal,
+  type JournalPlace,
+  journalPath,
+  type OpenedJournal,
+  openJournal,
+  readHead,
+} from './wal.js'
+
+/** What a vault's first journal is chained to. */
+export const NO_TAG = new Uint8Array(16)
+/** Begins the name of a journal that was set aside. */
+export const ASIDE = 'aside-'
+
+/** What opening takes: where segments and journals are, and the `state` document, not read yet. */
+export function prepare(options: LedgerOptions) {
+  const { files, directory, keys, cacheBytes } = options
+  const powers = documentPowers(options)
+  return {
+    reader: { files, directory, cipher: keys.segment, cache: new BlockCache(cacheBytes) },
+    journals: { files, directory, vault: powers.vault, journal: keys.journal, head: keys.head },
+    state: stateDocument(files, directory, powers),
+  }
+}
+
+/** A new vault's files, all but its header, which is written last and by the caller. `filled` is what it begins with. */
+export async function createLedger(
+  options: LedgerOptions,
+  filled: Pick<Contents, 'counters' | 'segments'> = { counters: createCounters(), segments: [] },
+): Promise<Ledger> {
+  const { random, header, keys } = options
+  const prepared = prepare(options)
+  const journal = createJournal(prepared.journals, random, NO_TAG)
+  const contents: Contents = {
+    generation: 1,
+    headers: [digestHeader(keys, header)],
+    ...filled,
+    journals: [{ id: journal.id, previous: NO_TAG }],
+  }
+  prepared.state.data = encodeContents(contents)
+  try {
+    await prepared.state.write()
+    journal.acknowledge()
+    return new Ledger(options, { ...prepared, contents, journal })
+  } catch (error) {
+    journal.close()
+    throw error
+  }
+}
+
+/**
+ * Opens what is there, mends what a crash left, sweeps what `state` does not name.
+ * @throws CofferError `vault_damaged`, `storage_failed`.
+ */
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const { files, directory, header, keys } = options
+  const prepared = prepare(options)
+  await readState(options, prepared.state)
+  const contents = decodeContents(prepared.state.data, prepared.reader)
+  const digest = digestHeader(keys, header)
+  if (!contents.headers.includes(digest)) {
+    throw new CofferError(
+      'vault_damaged',
+      `${directory}/vault.json is not the one this vault had last. Restore it.`,
+    )
+  }
+  checkPresence(files, directory, contents)
+  const { journal, frames } = openJournals(options, prepared.journals, contents)
+  const ledger = new Ledger(options, { ...prepared, contents, journal })
+  try {
+    for (const frame of frames) replay(ledger, frame)
+    await sweepRekey(options)
+    sweep(files, directory, contents)
+    await ledger.shelf.settleHeader(digest)
+    await ledger.shelf.erase()
+    return ledger
+  } catch (error) {
+    ledger.close()
+    throw error
+  }
+}
+
+async function readState(options: LedgerOptions, state: StateDocument): Promise<void> {
+  const { files, directory } = options
+  try {
+    await state.read()
+  } catch (error) {
+    if (!adoptNextState(files, directory, documentPowers(options))) throw error
+    await state.read()
+  }
+}
+
+/** A change of the root key that has ended leaves its note behind when a crash comes between; nobody can read it. */
+async function sweepRekey(options: LedgerOptions): Promise<void> {
+  const { files, directory } = options
+  try {
+    await rekeyDocument(files, directory, documentPowers(options)).read()
+  } catch {
+    removeQuietly(files, `${directory}/rekey`)
+  }
+}
+
+/** What the sealed documents of this vault are read and written with. @throws CofferError `vault_damaged`. */
+export function documentPowers({ header, keys, random }: LedgerOptions): DocumentPowers {
+  const vault = decodeId(header.vault)
+  if (vault === undefined)
+    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
+  return { cipher: keys.state, random, vault }
+}
+
+function checkPresence(files: Files, directory: string, { segments }: Contents): void {
+  const present = new Set(files.list(`${directory}/segments`))
+  for (const { segment } of segments) {
+    if (present.has(segment.path.slice(segment.path.lastIndexOf('/') + 1))) continue
+    throw new CofferError('vault_damaged', `${segment.path} is missing. ${AFTER_DAMAGE}`)
+  }
+}
+
+/** All journals that `state` names: the older ones were complete when the next began. */
+function openJournals(options: LedgerOptions, place: JournalPlace, contents: Contents) {
+  const head = readHead(place)
+  const frames: Frame[] = []
+  for (const [index, { id, previous }] of contents.journals.entries()) {
+    const covered = head !== undefined && isEqual(head.journal, id) ? head : undefined
+    const opened = openJournal(place, id, previous, covered)
+    for (const frame of opened.frames) frames.push(frame)
+    const next = contents.journals[index + 1]
+    if (next === undefined) {
+      mendEnd(options, opened, covered)
+      sweepJournals(options.files, options.directory, contents)
+      return { journal: opened.journal, frames }
+    }
+    opened.journal.close()
+    if (opened.torn > 0 || !isEqual(opened.journal.mark.tag, next.previous)) {
+      throw new CofferError(
+        'vault_damaged',
+        `An older journal ends before the next one begins. ${AFTER_DAMAGE}`,
+      )
+    }
+  }
+  throw new CofferError('vault_damaged', `The vault names no journal. ${AFTER_DAMAGE}`)
+}
+
+/**
+ * Sets aside what a crash left half written, and says how far the journal was read. `head` is not synced, so an older one
+ * looks like one that is right: nothing that does not open is deleted on its word alone.
+ */
+function mendEnd(
+  options: LedgerOptions,
+  { journal, frames, torn }: OpenedJournal,
+  covered: Mark | undefined,
+): void {
+  const { notice } = options
+  if (covered === undefined && frames.length > 0) {
+    notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
+  }
+  if (torn > 0) {
+    const path = setAside(options, journal)
+    journal.cut(journal.mark)
+    journal.sync()
+    const isVouched = covered?.end === journal.mark.end
+    const what = isVouched
+      ? `A last change that was never confirmed was cut off (${torn} bytes)`
+      : `The journal ends with ${torn} bytes that do not open, and \`head\` cannot tell whether they were confirmed`
+    notice(`${what}. The journal as it was is kept in ${path}; remove that file once nothing is missing.`)
+  }
+  if (torn > 0 || covered === undefined) journal.acknowledge()
+}
+
+/** Copies the journal as it lies there, safe when it returns. Gives the path, which nothing of ours sweeps. */
+function setAside({ files, directory, random }: LedgerOptions, { id }: Journal): string {
+  const bytes = readWhole(files, journalPath(directory, id), JOURNAL_LIMIT)
+  const name = `${ASIDE}${encodeId(id)}-${encodeId(random.bytes(5))}`
+  replaceWhole(files, directory, name, bytes!, encodeId(random.bytes(10)))
+  return `${directory}/${name}`
+}
+
+/** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
+function replay(ledger: Ledger, { rev, time, changes }: Frame): void {
+  const { counters } = ledger
+  if (rev !== counters.rev) {
+    throw new CofferError(
+      'vault_damaged',
+      `The journal does not go on where the vault's state ends. ${AFTER_DAMAGE}`,
+    )
+  }
+  counters.rev += changes.length
+  Object.assign(counters, passTime(counters, time))
+  for (const change of changes) {
+    const { kind, row } = change
+    ledger.overlay.apply(change)
+    if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
+    if (kind === DROP) counters.chains.delete(row.tenant)
+    if (kind !== LOG || row.chain === undefined) continue
+    counters.logSeq = Math.max(counters.logSeq, row.seq + 1)
+    const count = (counters.chains.get(row.tenant)?.count ?? 0) + 1
+    counters.chains.set(row.tenant, { value: row.chain, count })
+  }
+}
+
+/** Removes what a crash left behind: files that no state names, unless a change of the root key still needs them. */
+function sweep(files: Files, directory: string, { segments }: Contents): void {
+  const named = new Set(segments.map(({ segment }) => segment.path))
+  const isRekeying = files.facts(`${directory}/rekey`) !== undefined
+  for (const name of isRekeying ? [] : files.list(`${directory}/segments`)) {
+    const path = `${directory}/segments/${name}`
+    if (!named.has(path)) removeQuietly(files, path)
+  }
+  for (const name of files.list(directory)) {
+    if (/^((vault\.json|state|state\.next|rekey|aside-[a-z2-7-]+)\.tmp-|state\.next$)/.test(name))
+      removeQuietly(files, `${directory}/${name}`)
+  }
+}
+
+function sweepJournals(files: Files, directory: string, { journals }: Contents): void {
+  const named = new Set(journals.map(({ id }) => `journal-${encodeId(id)}`))
+  for (const name of files.list(directory)) {
+    if (name.startsWith('journal-') && !named.has(name)) removeQuietly(files, `${directory}/${name}`)
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * How a segment lies on disk: its sections, their sealed blocks, footer and tail. Pure bytes; reading and writing
+ * files is the segment's and its writer's.
+ */
+import { asBuffer, encodeId } from '../../bytes.js'
+
+/** File order: records, then these in the order rows, ids, post, dict, expiry, then footer and tail. */
+export const IDS = 1
+export const ROWS = 2
+export const DICT = 3
+export const POST = 4
+export const EXPIRY = 5
+/** The footer is sealed as block 0 of this one. */
+export const FOOTER = 0
+
+export type Section = typeof IDS | typeof ROWS | typeof DICT | typeof POST | typeof EXPIRY
+export type Family = 'records' | 'logs'
+
+export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
+
+/** Bytes of one entry. */
+export const ENTRY: Record<Section, number> = { [IDS]: 12, [ROWS]: 64, [DICT]: 16, [POST]: 4, [EXPIRY]: 12 }
+
+/** Entries of a whole block: what fits 8 KiB. */
+export const PER_BLOCK: Record<Section, number> = {
+  [IDS]: 682,
+  [ROWS]: 128,
+  [DICT]: 512,
+  [POST]: 2048,
+  [EXPIRY]: 682,
+}
+
+/** Nonce 24 and tag 16 around each block. */
+export const BLOCK_SEAL = 40
+export const TAIL_LENGTH = 32
+/** A segment holds at most this many rows, so that folding it is bounded work. */
+export const MAX_ROWS = 262_144
+/** … and, apart from one last record, this many bytes of records. */
+export const MAX_BYTES = 256 * 1024 * 1024
+/** Bytes of a log row's chain value, which lies before its sealed bytes. */
+export const CHAIN = 16
+
+const MAGIC = Buffer.from('COFFERS1')
+const FOOTER_VERSION = 1
+const FIXED_FOOTER = 50 + 12 * 5
+
+export interface Range {
+  low: number
+  high: number
+}
+
+export interface Footer {
+  family: Family
+  rows: number
+  seq: Range
+  created: Range
+  /** Rows ascend by `created` too: no clock went back while they were written. */
+  isOrdered: boolean
+  /** Over the rows that expire; both 0 when none does. */
+  expires: Range
+  /** Bytes of the records, which lie from offset 0 on. */
+  recordBytes: number
+  /** Offset of each section's first block, and the length of its plain entries. */
+  sections: Record<Section, { start: number; length: number }>
+  /** Rows per tenant. */
+  tenants: Map<number, number>
+  /** First 8 bytes of each block of `ids` and of `dict`. */
+  idFences: Buffer
+  keyFences: Buffer
+}
+
+/** What is known of a row without reading its record. */
+export interface RowFacts {
+  id: Uint8Array
+  seq: number
+  rev: number
+  created: number
+  modified: number
+  expires: number
+  kind: number
+  tenant: number
+}
+
+/** Where a row's record lies: `offset` of the sealed bytes (of the chain value, in a log segment); `length` counts both. */
+export interface RecordPlace {
+  offset: number
+  length: number
+}
+
+export type RowEntry = RowFacts & RecordPlace
+
+/** Path of a segment under the vault's directory. */
+export function segmentPath(directory: string, family: Family, id: Uint8Array): string {
+  return `${directory}/segments/${family === 'records' ? 'r' : 'l'}-${encodeId(id)}`
+}
+
+/** What a block is sealed to: segment id ‖ section u8 ‖ number u32. */
+export function associateBlock(id: Uint8Array, section: number, number: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(21)
+  bytes.set(id)
+  bytes.writeUInt8(section, 16)
+  bytes.writeUInt32LE(number, 17)
+  return bytes
+}
+
+export function encodeFooter(footer: Footer): Uint8Array {
+  const { tenants, idFences, keyFences } = footer
+  const bytes = Buffer.alloc(FIXED_FOOTER + 12 + 6 * tenants.size + idFences.length + keyFences.length)
+  bytes.writeUInt8(FOOTER_VERSION, 0)
+  bytes.writeUInt8(footer.family === 'records' ? 1 : 2, 1)
+  bytes.writeUInt8(footer.isOrdered ? 0 : 1, 2)
+  bytes.writeUInt32LE(footer.rows, 4)
+  const { seq, created, expires } = footer
+  const numbers = [
+    seq.low,
+    seq.high,
+    created.low,
+    created.high,
+    expires.low,
+    expires.high,
+    footer.recordBytes,
+  ]
+  for (const section of SECTIONS)
+    numbers.push(footer.sections[section].start, footer.sections[section].length)
+  let at = 8
+  for (const number of numbers) at = bytes.writeUIntLE(number, at, 6)
+  at = bytes.writeUInt32LE(tenants.size, at)
+  for (const [tenant, rows] of tenants) at = bytes.writeUInt32LE(rows, bytes.writeUInt16LE(tenant, at))
+  for (const fences of [idFences, keyFences]) {
+    at = bytes.writeUInt32LE(fences.length / 8, at)
+    bytes.set(fences, at)
+    at += fences.length
+  }
+  return bytes
+}
+
+/** The footer, or undefined when the bytes are none of this version. Contract: they are authentic. */
+export function decodeFooter(plain: Uint8Array): Footer | undefined {
+  const bytes = asBuffer(plain)
+  if (bytes.length < FIXED_FOOTER + 12 || bytes.readUInt8(0) !== FOOTER_VERSION) return undefined
+  const number = (index: number) => bytes.readUIntLE(8 + 6 * index, 6)
+  const section = (index: number) => ({ start: number(7 + 2 * index), length: number(8 + 2 * index) })
+  const tenants = new Map<number, number>()
+  let at = FIXED_FOOTER
+  const count = bytes.readUInt32LE(at)
+  at += 4
+  for (let index = 0; index < count; index++, at += 6) {
+    tenants.set(bytes.readUInt16LE(at), bytes.readUInt32LE(at + 2))
+  }
+  const idFences = bytes.subarray(at + 4, at + 4 + 8 * bytes.readUInt32LE(at))
+  at += 4 + idFences.length
+  const keyFences = bytes.subarray(at + 4, at + 4 + 8 * bytes.readUInt32LE(at))
+  return {
+    family: bytes.readUInt8(1) === 1 ? 'records' : 'logs',
+    rows: bytes.readUInt32LE(4),
+    seq: { low: number(0), high: number(1) },
+    created: { low: number(2), high: number(3) },
+    isOrdered: bytes.readUInt8(2) === 0,
+    expires: { low: number(4), high: number(5) },
+    recordBytes: number(6),
+    sections: {
+      [IDS]: section(0),
+      [ROWS]: section(1),
+      [DICT]: section(2),
+      [POST]: section(3),
+      [EXPIRY]: section(4),
+    },
+    tenants,
+    idFences,
+    keyFences,
+  }
+}
+
+/** "COFFERS1" | footer position u48 | footer length u32 | 0 … */
+export function encodeTail(position: number, length: number): Uint8Array {
+  const bytes = Buffer.alloc(TAIL_LENGTH)
+  bytes.set(MAGIC)
+  bytes.writeUIntLE(position, 8, 6)
+  bytes.writeUInt32LE(length, 14)
+  return bytes
+}
+
+/** Where the tail says the sealed footer lies, or undefined when it is no tail. */
+export function decodeTail(tail: Uint8Array): { position: number; length: number } | undefined {
+  const bytes = asBuffer(tail)
+  if (bytes.length !== TAIL_LENGTH) return undefined
+  const place = { position: bytes.readUIntLE(8, 6), length: bytes.readUInt32LE(14) }
+  return bytes.equals(encodeTail(place.position, place.length)) ? place : undefined
+}
+
+export function writeRowEntry(
+  bytes: Buffer,
+  at: number,
+  row: RowFacts,
+  { offset, length }: RecordPlace,
+): void {
+  bytes.set(row.id, at)
+  bytes.writeUIntLE(row.seq, at + 16, 6)
+  bytes.writeUIntLE(row.rev, at + 22, 6)
+  bytes.writeUIntLE(row.created, at + 28, 6)
+  bytes.writeUIntLE(row.modified, at + 34, 6)
+  bytes.writeUIntLE(row.expires, at + 40, 6)
+  bytes.writeUIntLE(offset, at + 46, 6)
+  bytes.writeUInt32LE(length, at + 52)
+  bytes.writeUInt8(row.kind, at + 56)
+  bytes.writeUInt8(0, at + 57)
+  bytes.writeUInt16LE(row.tenant, at + 58)
+  bytes.writeUInt32LE(0, at + 60)
+}
+
+/** Where the record of the row entry at `at` lies. */
+export function readRecordPlace(bytes: Buffer, at: number): RecordPlace {
+  return { offset: bytes.readUIntLE(at + 46, 6), length: bytes.readUInt32LE(at + 52) }
+}
+
+/** Copies a row entry, giving its record another offset; tells what a segment has to know of it. */
+export function copyRowEntry(
+  from: Buffer,
+  at: number,
+  to: Buffer,
+  place: number,
+  offset: number,
+): Pick<RowFacts, 'seq' | 'created' | 'tenant'> {
+  from.copy(to, place, at, at + ENTRY[ROWS])
+  to.writeUIntLE(offset, place + 46, 6)
+  return {
+    seq: from.readUIntLE(at + 16, 6),
+    created: from.readUIntLE(at + 28, 6),
+    tenant: from.readUInt16LE(at + 58),
+  }
+}
+
+export function readRowEntry(bytes: Buffer, at: number): RowEntry {
+  return {
+    id: bytes.subarray(at, at + 16),
+    seq: bytes.readUIntLE(at + 16, 6),
+    rev: bytes.readUIntLE(at + 22, 6),
+    created: bytes.readUIntLE(at + 28, 6),
+    modified: bytes.readUIntLE(at + 34, 6),
+    expires: bytes.readUIntLE(at + 40, 6),
+    offset: bytes.readUIntLE(at + 46, 6),
+    length: bytes.readUInt32LE(at + 52),
+    kind: bytes.readUInt8(at + 56),
+    tenant: bytes.readUInt16LE(at + 58),
+  }
+}

@@ -1,0 +1,107 @@
+/** Passes over the entries of segments in order, block by block and past the cache, for those who look at all of them. */
+
+import { DICT, ENTRY, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './format.js'
+import type { Segment } from './reader.js'
+import type { LiveSegment } from './search.js'
+
+/** One segment being passed over, block by block, past the cache. */
+export class Cursor {
+  readonly map: Uint32Array
+  readonly segment: Segment
+  /** What the section is sorted by, in two numbers: of `ids` and `dict` the words of the first 8 bytes. */
+  high = 0
+  low = 0
+  /** Offset of the entry in the block. */
+  at = 0
+  readonly #live: LiveSegment
+  readonly #section: Section
+  readonly #count: number
+  #block: Buffer = Buffer.alloc(0)
+  #index = -1
+
+  constructor(live: LiveSegment, section: Section, map: Uint32Array) {
+    this.segment = live.segment
+    this.#live = live
+    this.#section = section
+    this.#count = live.segment.count(section)
+    this.map = map
+    this.next()
+  }
+
+  get isDone(): boolean {
+    return this.#index >= this.#count
+  }
+
+  get block(): Buffer {
+    return this.#block
+  }
+
+  /** Number of the entry. */
+  get index(): number {
+    return this.#index
+  }
+
+  next(): void {
+    this.#index++
+    if (this.isDone) return
+    const held = this.#index % PER_BLOCK[this.#section]
+    if (held === 0) {
+      this.#block = this.segment.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
+    }
+    this.at = held * ENTRY[this.#section]
+    this.#readOrder()
+  }
+
+  #readOrder(): void {
+    if (this.#section === IDS || this.#section === DICT) {
+      this.high = this.#block.readUInt32BE(this.at)
+      this.low = this.#block.readUInt32BE(this.at + 4)
+    } else if (this.#section === ROWS) this.high = this.#block.readUIntLE(this.at + 16, 6)
+    else if (this.#section === EXPIRY) this.high = this.#block.readUIntLE(this.at, 6)
+  }
+
+  /** Whether it stands before the other, in a section of the same kind. */
+  isBefore(other: Cursor): boolean {
+    return this.high < other.high || (this.high === other.high && this.low < other.low)
+  }
+
+  /** Whether it stands at an entry of the same order as the other's. */
+  isLevel(other: Cursor): boolean {
+    return this.high === other.high && this.low === other.low
+  }
+
+  /** For `rows`: goes on to the next row that is alive. */
+  skipDead(): void {
+    while (!this.isDone && this.#isDead()) this.next()
+  }
+
+  #isDead(): boolean {
+    const { dead, dropped } = this.#live
+    if (dead.length > 0 && this.#live.isDead(this.#index)) return true
+    return dropped.size > 0 && dropped.has(this.#block.readUInt16LE(this.at + 58))
+  }
+}
+
+/** The cursor that comes first; few enough to look at each. */
+export function least(cursors: readonly Cursor[]): Cursor | undefined {
+  let first: Cursor | undefined
+  for (const cursor of cursors) {
+    if (cursor.isDone) continue
+    if (first === undefined || cursor.isBefore(first)) first = cursor
+  }
+  return first
+}
+
+/** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
+export function* walkRows(
+  inputs: readonly LiveSegment[],
+  maps: readonly Uint32Array[],
+): Generator<Cursor, undefined> {
+  const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))
+  for (const cursor of cursors) cursor.skipDead()
+  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
+    yield cursor
+    cursor.next()
+    cursor.skipDead()
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Writes one segment from front to back: records, then each section in sealed blocks, footer and tail. Merging and
+ * folding feed it; it holds at most one block of each kind and the dictionary.
+ */
+
+import type { Cipher, Random } from '../../../crypto/ports.js'
+import { CofferError } from '../../../errors.js'
+import type { Files } from '../../files.js'
+import type { StoredRow } from '../row-change.js'
+import {
+  associateBlock,
+  CHAIN,
+  copyRowEntry,
+  DICT,
+  ENTRY,
+  EXPIRY,
+  encodeFooter,
+  encodeTail,
+  type Family,
+  FOOTER,
+  type Footer,
+  IDS,
+  PER_BLOCK,
+  POST,
+  type Range,
+  type RecordPlace,
+  ROWS,
+  type RowFacts,
+  type Section,
+  segmentPath,
+  writeRowEntry,
+} from './format.js'
+import type { SegmentName } from './reader.js'
+
+export interface WriterPlace {
+  files: Files
+  directory: string
+  cipher: Cipher
+  random: Random
+}
+
+const BUFFER = 1024 * 1024
+/** Written bytes are made safe in steps of this size, so that no sync is long. */
+const SYNC_STEP = 4 * 1024 * 1024
+
+/** A file written from front to back through one buffer. */
+class Output {
+  readonly #files: Files
+  readonly #file: number
+  readonly #buffer = Buffer.allocUnsafe(BUFFER)
+  #held = 0
+  #written = 0
+  #synced = 0
+
+  constructor(files: Files, file: number) {
+    this.#files = files
+    this.#file = file
+  }
+
+  get position(): number {
+    return this.#written + this.#held
+  }
+
+  add(bytes: Uint8Array): void {
+    if (this.#held + bytes.length > BUFFER) this.flush()
+    if (bytes.length > BUFFER) {
+      this.#write(bytes)
+      return
+    }
+    this.#buffer.set(bytes, this.#held)
+    this.#held += bytes.length
+  }
+
+  flush(): void {
+    if (this.#held > 0) this.#write(this.#buffer.subarray(0, this.#held))
+    this.#held = 0
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#files.write(this.#file, bytes, this.#written)
+    this.#written += bytes.length
+    if (this.#written - this.#synced < SYNC_STEP) return
+    this.#files.syncData(this.#file)
+    this.#synced = this.#written
+  }
+}
+
+export class SegmentWriter {
+  readonly id: Uint8Array
+  readonly path: string
+  readonly #place: WriterPlace
+  readonly #family: Family
+  readonly #file: number
+  readonly #output: Output
+  readonly #block = Buffer.alloc(8192)
+  readonly #fences: Record<typeof IDS | typeof DICT, Buffer[]> = { [IDS]: [], [DICT]: [] }
+  readonly #sections: Footer['sections']
+  readonly #tenants = new Map<number, number>()
+  readonly #seq: Range = { low: 0, high: 0 }
+  readonly #created: Range = { low: Number.POSITIVE_INFINITY, high: 0 }
+  #lastCreated = 0
+  #isOrdered = true
+  readonly #expires: Range = { low: 0, high: 0 }
+  #recordBytes = 0
+  #rows = 0
+  #section: Section | undefined
+  #entries = 0
+
+  /** @throws CofferError `storage_failed`; the file that was begun is then the caller's to remove. */
+  constructor(place: WriterPlace, family: Family) {
+    this.id = place.random.bytes(16)
+    this.path = segmentPath(place.directory, family, this.id)
+    this.#place = place
+    this.#family = family
+    const file = place.files.open(this.path, 'create')
+    if (file === undefined) throw new CofferError('vault_damaged', `${place.directory}/segments is missing.`)
+    this.#file = file
+    this.#output = new Output(place.files, file)
+    const none = () => ({ start: 0, length: 0 })
+    this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
+  }
+
+  /** The next row's bytes (a log row's chain value comes first); gives their offset. */
+  addRecord(row: StoredRow): RecordPlace {
+    const offset = this.#output.position
+    if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
+    this.#output.add(row.sealed)
+    this.#recordBytes = this.#output.position
+    return { offset, length: this.#recordBytes - offset }
+  }
+
+  /** The next row's bytes as another segment had them. */
+  addBytes(bytes: Uint8Array): void {
+    this.#output.add(bytes)
+    this.#recordBytes = this.#output.position
+  }
+
+  /** Sections come in the order rows, ids, post, dict, expiry; one without entries may be left out. */
+  begin(section: Section): void {
+    this.#end()
+    this.#section = section
+    this.#entries = 0
+    this.#sections[section] = { start: this.#output.position, length: 0 }
+  }
+
+  /** Ascending by `seq`. */
+  addRow(row: RowFacts, place: RecordPlace): void {
+    const at = this.#slot(ROWS)
+    writeRowEntry(this.#block, at, row, place)
+    this.#noteRow(row.seq, row.created, row.tenant)
+  }
+
+  /** The same as another segment had it at `at` in `block`, but for the offset of its record. */
+  copyRow(block: Buffer, at: number, offset: number): void {
+    const { seq, created, tenant } = copyRowEntry(block, at, this.#block, this.#slot(ROWS), offset)
+    this.#noteRow(seq, created, tenant)
+  }
+
+  #noteRow(seq: number, created: number, tenant: number): void {
+    if (this.#rows++ === 0) this.#seq.low = seq
+    this.#seq.high = seq
+    this.#created.low = Math.min(this.#created.low, created)
+    this.#created.high = Math.max(this.#created.high, created)
+    if (created < this.#lastCreated) this.#isOrdered = false
+    this.#lastCreated = created
+    this.#tenants.set(tenant, (this.#tenants.get(tenant) ?? 0) + 1)
+  }
+
+  /** Ascending by the first 8 bytes of the id, given as two words. */
+  addId(high: number, low: number, row: number): void {
+    const at = this.#slot(IDS)
+    this.#writeKey(at, high, low)
+    this.#block.writeUInt32LE(row, at + 8)
+    this.#fence(IDS, at)
+  }
+
+  /** Ascending within a key, keys ascending. */
+  addPosted(row: number): void {
+    this.#block.writeUInt32LE(row, this.#slot(POST))
+  }
+
+  /** Ascending by key, which is given as two words; `start` is the first number in `post`, or the row itself when `count` is 1. */
+  addKey(high: number, low: number, start: number, count: number): void {
+    const at = this.#slot(DICT)
+    this.#writeKey(at, high, low)
+    this.#block.writeUInt32LE(start, at + 8)
+    this.#block.writeUInt32LE(count, at + 12)
+    this.#fence(DICT, at)
+  }
+
+  /** Ascending by time. */
+  addExpiry(expires: number, row: number): void {
+    const at = this.#slot(EXPIRY)
+    this.#block.writeUIntLE(expires, at, 6)
+    this.#block.writeUInt32LE(row, at + 6)
+    this.#block.writeUInt16LE(0, at + 10)
+    if (this.#expires.low === 0) this.#expires.low = expires
+    this.#expires.high = expires
+  }
+
+  /** Writes footer and tail; the file is safe when it returns, its name only after a sync of the directory. */
+  finish(): SegmentName {
+    this.#end()
+    const footer: Footer = {
+      family: this.#family,
+      rows: this.#rows,
+      seq: this.#seq,
+      created: this.#created,
+      isOrdered: this.#isOrdered,
+      expires: this.#expires,
+      recordBytes: this.#recordBytes,
+      sections: this.#sections,
+      tenants: this.#tenants,
+      idFences: Buffer.concat(this.#fences[IDS]),
+      keyFences: Buffer.concat(this.#fences[DICT]),
+    }
+    const sealed = this.#place.cipher.seal(encodeFooter(footer), associateBlock(this.id, FOOTER, 0))
+    const position = this.#output.position
+    this.#output.add(sealed)
+    this.#output.add(encodeTail(position, sealed.length))
+    this.#output.flush()
+    this.#place.files.sync(this.#file)
+    this.#place.files.close(this.#file)
+    return {
+      id: this.id,
+      family: this.#family,
+      tag: sealed.slice(sealed.length - 16),
+      bytes: this.#output.position,
+      rows: this.#rows,
+      from: this.#seq.low,
+      to: this.#seq.high,
+    }
+  }
+
+  /** Gives up: closes and removes what was begun. */
+  abandon(): void {
+    this.#place.files.close(this.#file)
+    this.#place.files.remove(this.path)
+  }
+
+  /** Where the next entry goes in the block under way. */
+  #slot(section: Section): number {
+    if (this.#section !== section) throw new CofferError('internal', 'A segment was written out of order.')
+    const held = this.#entries % PER_BLOCK[section]
+    if (held === 0 && this.#entries > 0) this.#seal(section, PER_BLOCK[section])
+    this.#entries++
+    return held * ENTRY[section]
+  }
+
+  #writeKey(at: number, high: number, low: number): void {
+    this.#block.writeUInt32BE(high, at)
+    this.#block.writeUInt32BE(low, at + 4)
+  }
+
+  #fence(section: typeof IDS | typeof DICT, at: number): void {
+    if (at === 0) this.#fences[section].push(Buffer.from(this.#block.subarray(0, 8)))
+  }
+
+  #seal(section: Section, entries: number): void {
+    const number = Math.ceil(this.#entries / PER_BLOCK[section]) - 1
+    const plain = this.#block.subarray(0, entries * ENTRY[section])
+    this.#output.add(this.#place.cipher.seal(plain, associateBlock(this.id, section, number)))
+  }
+
+  #end(): void {
+    const section = this.#section
+    if (section === undefined || this.#entries === 0) return
+    this.#seal(section, ((this.#entries - 1) % PER_BLOCK[section]) + 1)
+    this.#sections[section].length = this.#entries * ENTRY[section]
+    this.#entries = 0
+  }
+}

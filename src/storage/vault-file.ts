@@ -1,0 +1,299 @@
+/**
+ * The vault's two small documents, read and replaced whole through lowdb: `vault.json` (plain header) and
+ * `state` (sealed). Knows their shapes and who may read them, not what key slots or segments mean.
+ */
+import { type Adapter, Low } from 'lowdb'
+import type { Cipher, Random } from '../crypto/ports.js'
+import { AFTER_DAMAGE, CofferError } from '../errors.js'
+import { decodeId, encodeId } from './bytes.js'
+import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
+import type { Times } from './lsm/time.js'
+
+/** The format this program reads and writes. */
+export const FORMAT = 1
+
+const HEADER_FILE = 'vault.json'
+const STATE_FILE = 'state'
+const NEXT_STATE_FILE = 'state.next'
+const REKEY_FILE = 'rekey'
+const HEADER_LIMIT = 64 * 1024
+const STATE_LIMIT = 16 * 1024 * 1024
+
+/** `vault.json`. Slots and mac are made and checked by the keyring; `vault` is base32 of 16 bytes, lower case. */
+export interface Header {
+  format: 1
+  vault: string
+  created: string
+  cipher: string
+  digest: string
+  slots: unknown[]
+  mac: string
+}
+
+/** Numbers that the next row gets, and how far each tenant's chain of log rows has come. */
+export interface StateCounters {
+  seq: number
+  logSeq: number
+  rev: number
+  time: number
+  /** As {@link Times} has it; by default `time`. */
+  last?: number
+  since?: number
+  until?: number
+  /** By tenant number; `value` is base64 of 16 bytes. */
+  chains: Record<string, { value: string; count: number }>
+}
+
+/** One segment; `dead` and `due` are row numbers as `packRows` spells them. */
+export interface StateSegment {
+  id: string
+  family: 'records' | 'logs'
+  /** The footer's tag, base64 of 16 bytes. */
+  tag: string
+  bytes: number
+  rows: number
+  /** Lowest and highest `seq`. */
+  from: number
+  to: number
+  dead: string
+  /** Dead rows whose bytes are still to be overwritten. */
+  due: string
+  /** Tenants whose rows here are all dead. */
+  dropped: number[]
+}
+
+/** `state`: what the vault is made of. Whatever it names must be there; whatever it does not name is swept. */
+export interface State {
+  generation: number
+  /** Digests of the `vault.json` that fits, base64; two while the header is being replaced. */
+  headers: string[]
+  counters: StateCounters
+  /** Oldest first; `previous` is the tag the first frame chains to, base64 of 16 bytes. */
+  journals: { id: string; previous: string }[]
+  segments: StateSegment[]
+}
+
+const EXPOSED = 0o077
+
+/**
+ * Refuses a directory, `vault.json` or `state` that others may read, that someone else owns or that is a link.
+ * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that mends it.
+ */
+export function checkExposure(files: Files, directory: string): void {
+  if (files.facts(directory) === undefined || files.facts(`${directory}/${HEADER_FILE}`) === undefined) {
+    throw new CofferError(
+      'vault_missing',
+      `There is no vault in ${directory}. Create one with \`coffer init\`.`,
+    )
+  }
+  checkDirectory(files, directory)
+  checkPath(files, `${directory}/${HEADER_FILE}`, 'file')
+  checkPath(files, `${directory}/${STATE_FILE}`, 'file')
+  checkPath(files, `${directory}/segments`, 'directory')
+}
+
+/** Refuses a directory that others may enter. @throws CofferError `vault_exposed`. */
+export function checkDirectory(files: Files, directory: string): void {
+  checkPath(files, directory, 'directory')
+}
+
+function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void {
+  const facts = files.facts(path)
+  if (facts === undefined) return
+  if (facts.kind !== kind) {
+    throw new CofferError(
+      'vault_exposed',
+      `${path} is not a plain ${kind}. Put the real ${kind} in its place.`,
+    )
+  }
+  if (files.user === undefined) return
+  if (facts.owner !== files.user) {
+    throw new CofferError(
+      'vault_exposed',
+      `${path} belongs to another user (id ${facts.owner}). Use a vault of your own, or run \`chown ${files.user} ${path}\`.`,
+    )
+  }
+  if ((facts.mode & EXPOSED) === 0) return
+  const mode = kind === 'directory' ? '700' : '600'
+  throw new CofferError('vault_exposed', `Other users may read ${path}. Run \`chmod ${mode} ${path}\` first.`)
+}
+
+/** True when the directory holds a vault's header. */
+export function hasHeader(files: Files, directory: string): boolean {
+  return files.facts(`${directory}/${HEADER_FILE}`) !== undefined
+}
+
+/** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
+export function beginVault(files: Files, directory: string): void {
+  if (hasHeader(files, directory)) {
+    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
+  }
+  makeDirectories(files, directory)
+  checkDirectory(files, directory)
+  files.makeDirectory(`${directory}/segments`)
+}
+
+/**
+ * The header as it stands; its mac is the keyring's to check.
+ * @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`.
+ */
+export async function readHeader(files: Files, directory: string): Promise<Header> {
+  checkExposure(files, directory)
+  const document = new Low<unknown>(headerAdapter(files, directory, ''), null)
+  await document.read()
+  return checkHeader(document.data, `${directory}/${HEADER_FILE}`)
+}
+
+/** Replaces `vault.json` whole; safe on disk when it resolves. */
+export async function writeHeader(
+  files: Files,
+  directory: string,
+  random: Random,
+  header: Header,
+): Promise<void> {
+  const nonce = encodeId(random.bytes(10))
+  await new Low<unknown>(headerAdapter(files, directory, nonce), header).write()
+}
+
+/** What the digest in `state` is taken over: equal text for equal headers. */
+export function headerText(header: Header): string {
+  return `${JSON.stringify(header, undefined, 2)}\n`
+}
+
+function headerAdapter(files: Files, directory: string, nonce: string): Adapter<unknown> {
+  return {
+    read: async () => {
+      const bytes = readWhole(files, `${directory}/${HEADER_FILE}`, HEADER_LIMIT)
+      return bytes === undefined ? null : parse(bytes, `${directory}/${HEADER_FILE}`)
+    },
+    write: async (header) => {
+      const bytes = Buffer.from(headerText(header as Header))
+      replaceWhole(files, directory, HEADER_FILE, bytes, nonce)
+    },
+  }
+}
+
+function parse(bytes: Uint8Array, path: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch (cause) {
+    throw new CofferError('vault_damaged', `${path} is not readable as JSON. Restore it from a backup.`, {
+      cause,
+    })
+  }
+}
+
+/** The header that was read from `path`. @throws CofferError `vault_damaged`, `vault_unsupported`. */
+export function checkHeader(value: unknown, path: string): Header {
+  const header = value as Partial<Record<keyof Header, unknown>> | null
+  if (typeof header !== 'object' || header === null) throw malformed(path)
+  const { format, vault, created, cipher, digest, slots, mac } = header
+  if (typeof format === 'number' && Number.isInteger(format) && format > FORMAT) {
+    throw new CofferError(
+      'vault_unsupported',
+      `${path} has format ${format}, and this program knows up to ${FORMAT}. Use a newer coffer.`,
+    )
+  }
+  const texts = [vault, created, cipher, digest, mac]
+  if (format !== FORMAT || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots)) {
+    throw malformed(path)
+  }
+  if (decodeId(vault as string)?.length !== 16) throw malformed(path)
+  return value as Header
+}
+
+function malformed(path: string): CofferError {
+  return new CofferError('vault_damaged', `${path} is not the header of a vault. Restore it from a backup.`)
+}
+
+/** The `state` document: `data`, `read` and `write`. */
+export type StateDocument = Low<State>
+
+/** What a sealed document is read and written with. */
+export interface DocumentPowers {
+  cipher: Cipher
+  random: Random
+  vault: Uint8Array
+}
+
+/**
+ * The `state` document: `read()` fills `data`, `write()` replaces the file, sealed and bound to the vault. A state that
+ * is missing, too large or does not open is damage. `next` is the one that a changed root key waits to put in place.
+ */
+export function stateDocument(
+  files: Files,
+  directory: string,
+  powers: DocumentPowers,
+  which: 'present' | 'next' = 'present',
+): StateDocument {
+  const name = which === 'present' ? STATE_FILE : NEXT_STATE_FILE
+  return new Low<State>(sealedAdapter(files, directory, name, powers, powers.vault), EMPTY)
+}
+
+/**
+ * Puts the next state in the place of the present one, if there is one that these powers open: so ends a change of the
+ * root key that a crash interrupted after the new header was in place.
+ */
+export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentPowers): boolean {
+  const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
+  if (sealed === undefined || cipher.open(sealed, vault) === undefined) return false
+  files.rename(`${directory}/${NEXT_STATE_FILE}`, `${directory}/${STATE_FILE}`)
+  files.syncDirectory(directory)
+  return true
+}
+
+/** How far a change of the root key has come; `T` is its own affair. Undefined in `data` where none is under way. */
+export function rekeyDocument<T>(
+  files: Files,
+  directory: string,
+  powers: DocumentPowers,
+): Low<T | undefined> {
+  const associated = Buffer.concat([powers.vault, Buffer.from(REKEY_FILE)])
+  const adapter = sealedAdapter<T | undefined>(files, directory, REKEY_FILE, powers, associated)
+  const read = async () => (files.facts(`${directory}/${REKEY_FILE}`) === undefined ? null : adapter.read())
+  return new Low<T | undefined>({ read, write: adapter.write }, NOTHING as T | undefined)
+}
+
+function sealedAdapter<T>(
+  files: Files,
+  directory: string,
+  name: string,
+  { cipher, random }: DocumentPowers,
+  associated: Uint8Array,
+): Adapter<T> {
+  const path = `${directory}/${name}`
+  return {
+    read: async () => {
+      const sealed = readWhole(files, path, STATE_LIMIT)
+      if (sealed === undefined) throw damagedState(path, 'is missing')
+      const plain = cipher.open(sealed, associated)
+      if (plain === undefined) throw damagedState(path, 'does not open')
+      return parse(plain, path) as T
+    },
+    write: async (content) => {
+      const sealed = cipher.seal(Buffer.from(JSON.stringify(content)), associated)
+      if (sealed.length > STATE_LIMIT) {
+        throw new CofferError(
+          'storage_failed',
+          `${path} would outgrow its limit. Run \`coffer vault compact\`.`,
+        )
+      }
+      replaceWhole(files, directory, name, sealed, encodeId(random.bytes(10)))
+    },
+  }
+}
+
+/** lowdb refuses undefined as the content of a document that is not there; null stands for it. */
+const NOTHING: unknown = null
+
+const EMPTY: State = Object.freeze({
+  generation: 0,
+  headers: [],
+  counters: { seq: 1, logSeq: 1, rev: 1, time: 0, chains: {} },
+  journals: [],
+  segments: [],
+})
+
+function damagedState(path: string, what: string): CofferError {
+  return new CofferError('vault_damaged', `${path} ${what}. ${AFTER_DAMAGE}`)
+}

@@ -1,0 +1,273 @@
+/**
+ * What takes a vault to itself: verifying one that does not open, restoring, changing every key; and telling who has
+ * one open. While it lasts, nobody else opens the vault.
+ */
+import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
+import { createKeyring, type Keyring } from '../crypto/keyring.js'
+import { deriveKey } from '../crypto/mac.js'
+import type { Primitives } from '../crypto/primitives.js'
+import { createUuid } from '../crypto/random.js'
+import { KEY_BYTES } from '../crypto/seal.js'
+import { formatDate } from '../domain/dates.js'
+import { Budget, sizeOf } from '../domain/expression/budget.js'
+import type { TenantKeyBytes, TenantRecord, TokenRecord } from '../domain/records.js'
+import { renderSearchIndexes } from '../domain/token/token-rendering.js'
+import { CofferError } from '../errors.js'
+import { createReseal, createRowCheck } from '../storage/barrier/reseal.js'
+import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import { openRecord } from '../storage/barrier/sealing.js'
+import { openFileEngine } from '../storage/file-engine.js'
+import { readOwner } from '../storage/lock.js'
+import { type Mended, mendRecords } from '../storage/lsm/mend.js'
+import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
+import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
+import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
+import { type Verification, verifyVault } from '../storage/lsm/verify.js'
+import { readProcessFacts } from '../storage/process-identity.js'
+import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
+import {
+  choosePrimitives,
+  completeEffects,
+  type Effects,
+  type LockedVault,
+  type Opener,
+  openKeyring,
+  owning,
+  type Place,
+  toSecret,
+} from './open.js'
+
+const TENANTS_PER_PAGE = 1000
+const CACHE_BYTES = 4 * 1024 * 1024
+
+type Choose = (vault: LockedVault) => Promise<Opener>
+
+/** Who has the vault open; `state` is `unknown` for a process of another machine. */
+export interface Holder {
+  pid: number
+  host: string
+  since: string
+  state: 'alive' | 'dead' | 'unknown'
+}
+
+/** undefined when nobody has it. Reads nothing but the lock. */
+export function readHolder(place: Place): Holder | undefined {
+  const { files, directory, pid } = completeEffects(place)
+  const held = readOwner(files, directory, readProcessFacts(pid))
+  if (held === undefined) return undefined
+  const { owner, life } = held
+  return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
+}
+
+/**
+ * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
+ * @throws CofferError when not even its header opens.
+ */
+export async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
+  const effects = completeEffects(place)
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  return owningMeanwhile(effects, async () => {
+    const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
+    const { learn, check } = createRowCheck(keyring)
+    const options = ledgerOptions(effects, header, keyring)
+    await finish(verifyVault(options, learn))
+    return finish(verifyVault(options, check))
+  })
+}
+
+async function finish<T>(steps: AsyncGenerator<unknown, T>): Promise<T> {
+  let step = await steps.next()
+  while (!step.done) step = await steps.next()
+  return step.value
+}
+
+/** Makes a vault in `place.directory`, where there is none, of the backup in `file`. */
+export async function restoreVault(place: Place, file: string, choose: Choose): Promise<void> {
+  const effects = completeEffects(place)
+  const { files, random, directory } = effects
+  const header = readBackupHeader(files, file)
+  const slots = parseSlots(header.slots)
+  const secret = toSecret(await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) }))
+  const primitives = await choosePrimitives(effects.role)
+  const { keyring } = await openKeyring(effects, primitives, secret, header)
+  await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
+  keyring.wipe()
+}
+
+/** What became of a salvage; no record of it holds data. */
+export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Mended
+
+/**
+ * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
+ * is. It opens with what opens that one.
+ * @throws CofferError `conflict`, and `vault_damaged` when not even the header of `source` opens
+ */
+export async function salvageVault(place: Place, source: string, choose: Choose): Promise<SalvageReport> {
+  const target = completeEffects(place)
+  const effects = { ...target, directory: source }
+  const { files, random, directory } = target
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  beginVault(files, directory)
+  return owningMeanwhile(effects, async () => {
+    const primitives = await choosePrimitives(effects.role)
+    const { header, keyring } = await openKeyring(effects, primitives, secret)
+    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    const powers = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
+    let reseal: ReturnType<typeof createReseal> | undefined
+    const { missingLogs, ...report } = await salvageRows({
+      present: ledgerOptions(effects, header, keyring),
+      target: ledgerOptions(target, header, keyring),
+      learn: (row) => {
+        const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
+        tenants.set(number, { present: keys, next: keys })
+      },
+      reseal: (row) => {
+        reseal ??= createReseal(powers)
+        return reseal(row)
+      },
+    })
+    await writeHeader(files, directory, random, header)
+    const store = createSealedStore(
+      await openFileEngine({ ...target, header, keys: keyring.engine }),
+      keyring,
+    )
+    try {
+      const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
+      const mended = await mendRecords(store, missingLogs, {
+        secretsKey,
+        createUuid: () => createUuid(random),
+      })
+      return { ...report, ...mended }
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+export interface RekeyReport {
+  /** Slots that could not be taken along, because only their own secret makes one of them. */
+  dropped: { id: string; kind: string }[]
+}
+
+/**
+ * Changes every key of the vault: root, tenants', the engine's. Fingerprints stay, for callers keep them. Killed at any
+ * moment, the vault opens with what opened it before, and calling again goes on.
+ */
+export async function rekey(
+  place: Place,
+  choose: Choose,
+  progress: (done: number, total: number) => void,
+): Promise<RekeyReport> {
+  const effects = completeEffects(place)
+  const { random, role, clock } = effects
+  const secret = toSecret(await choose(await lockedVault(effects)))
+  return owningMeanwhile(effects, async () => {
+    const primitives = await choosePrimitives(role)
+    const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
+    const present = ledgerOptions(effects, header, keyring)
+    const unfinished = await readRekey(present)
+    const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
+    const root = deriveKey(primitives, seed, 'rekey/root')
+    const nextKeyring = createKeyring(primitives, random, root)
+    const nextHeader =
+      unfinished?.header ??
+      (sealHeader(
+        primitives,
+        {
+          ...(header as SealedHeader),
+          slots: [await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })],
+        },
+        root,
+      ) as SealedHeader & Header)
+    primitives.wipe(root)
+    const reseal = createReseal({
+      present: keyring,
+      next: nextKeyring,
+      tenants: await readTenantKeys(effects, header, keyring, (number, keys) =>
+        nextKeys(primitives, seed, number, keys),
+      ),
+      renderSearch: createSearchRenderer(effects),
+    })
+    await rekeyVault({
+      present,
+      header: nextHeader,
+      keys: nextKeyring.engine,
+      secret: seed,
+      reseal,
+      progress,
+    })
+    const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
+    return { dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+  })
+}
+
+/** Keeps the vault to itself for as long as `work` lasts. */
+async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
+  return owning(effects, async (ownership) => {
+    const result = await work()
+    ownership.release()
+    return result
+  })
+}
+
+async function lockedVault({ files, directory }: Effects): Promise<LockedVault> {
+  const header = await readHeader(files, directory)
+  return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
+}
+
+function ledgerOptions(effects: Effects, header: Header, keyring: Keyring) {
+  return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
+}
+
+/** Derived from the seed of this change, so that going on after a kill gives the same ones. */
+function nextKeys(
+  primitives: Primitives,
+  seed: Uint8Array,
+  tenant: number,
+  present: TenantKeyBytes,
+): TenantKeyBytes {
+  const derive = (purpose: string) =>
+    Buffer.from(deriveKey(primitives, seed, `rekey/${tenant}/${purpose}`)).toString('base64')
+  return { data: derive('data'), index: derive('index'), fingerprint: present.fingerprint }
+}
+
+async function readTenantKeys(
+  effects: Effects,
+  header: Header,
+  keyring: Keyring,
+  next: (tenant: number, present: TenantKeyBytes) => TenantKeyBytes,
+): Promise<Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>> {
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  const store = createSealedStore(engine, keyring)
+  try {
+    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    for (let page = 1; ; page++) {
+      const { records, total } = await store.read((reader) =>
+        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
+      )
+      for (const { number, keys } of records) tenants.set(number, { present: keys, next: next(number, keys) })
+      if (page * TENANTS_PER_PAGE >= total) return tenants
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+/** Search index values are kept as digests alone; their expressions are in the token. */
+function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
+  let expressions: Promise<import('../domain/expression/expression.js').Expressions> | undefined
+  return async ({ data, search_indexes }) => {
+    if (search_indexes === undefined || search_indexes.length === 0) return []
+    expressions ??= import('../domain/expression/expression.js').then(({ createExpressions }) =>
+      createExpressions(random),
+    )
+    const errors = {}
+    const scope = { data }
+    const values = await renderSearchIndexes(
+      { expressions: await expressions, errors, scope, budget: new Budget(sizeOf(data)) },
+      search_indexes,
+    )
+    if (Object.keys(errors).length === 0) return values
+    throw new CofferError('internal', 'A search index of a token renders no more.')
+  }
+}

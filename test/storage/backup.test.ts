@@ -1,0 +1,179 @@
+/** A backup is one whole, consistent vault, made beside running works; anything less is refused when restored. */
+import t from 'tap'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/restore.js'
+import { hasHeader } from '../../src/storage/vault-file.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+let opened = 0
+
+function optionsFor(files: FakeFiles, directory = '/vault', role: 'command' | 'server' = 'command') {
+  const random = repeatableRandom(`opened ${opened++}`)
+  const notices: string[] = []
+  const notice = (text: string) => void notices.push(text)
+  const shape = {
+    files,
+    directory,
+    header: testHeader(),
+    random,
+    clock: createClock(),
+    notice,
+    notices,
+    role,
+  }
+  return { ...shape, keys: engineKeys(random) }
+}
+
+const put = (engine: FileEngine, ...names: string[]) =>
+  engine.write(async (writer) => {
+    for (const name of names) await writer.put(draftOf({ name, text: `text of ${name}` }))
+    await writer.append({ ...draftOf({ name: `log ${names[0]}` }), kind: 255 })
+  })
+
+const remove = (engine: FileEngine, name: string) =>
+  engine.write((writer) => writer.remove(3, 1, digest(`id/3/1/${name}`, 16)))
+
+async function list(engine: FileEngine): Promise<string[]> {
+  const query = { kind: 3, tenant: 1, all: digest('key/1/all', 8), page: 1, size: 100 } as const
+  const { rows } = await engine.read((reader) => reader.find({ ...query, family: 'records' }))
+  return rows.map(({ sealed }) => Buffer.from(sealed).toString().replace('text of ', '')).sort()
+}
+
+t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
+  const files = new FakeFiles()
+  const options = optionsFor(files)
+  const engine = await createFileEngine(options)
+  await put(engine, 'a', 'b')
+  await engine.fold()
+  await put(engine, 'c')
+  await remove(engine, 'a')
+  let told = 0
+  const length = await engine.backup('/backup', (bytes) => {
+    told = bytes
+  })
+  t.equal(files.facts('/backup')?.size, length)
+  t.ok(told > 0 && told < length)
+  await put(engine, 'later')
+  await engine.close()
+  t.strictSame(readBackupHeader(files, '/backup'), testHeader())
+  const target = { ...optionsFor(files, '/copy'), header: readBackupHeader(files, '/backup') }
+  await restoreBackup(target, '/backup', '/copy')
+  const copy = await openFileEngine(target)
+  t.strictSame(await list(copy), ['b', 'c'])
+  t.strictSame((await copy.verify(() => undefined)).findings, [])
+  t.strictSame(target.notices, [])
+  await put(copy, 'goes on')
+  await copy.close()
+  await t.rejects(restoreBackup(target, '/backup', '/copy'), { code: 'conflict' })
+  await t.rejects(
+    engine.backup('/backup'),
+    { code: 'conflict', message: /is a file .* already/ },
+    'never over a file',
+  )
+  t.equal(files.facts('/backup')?.size, length, 'which stays as it is')
+})
+
+t.test(
+  'a backup made beside works holds all that was answered before it ended, and nothing half',
+  async (t) => {
+    const files = new FakeFiles()
+    const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
+    for (let round = 0; round < 5; round++) {
+      await put(engine, ...Array.from({ length: 20 }, (_, index) => `${round}-${index}`))
+      await engine.fold()
+    }
+    const backing = engine.backup('/backup')
+    const done: string[] = []
+    for (let round = 0; round < 5; round++) {
+      await remove(engine, `${round}-0`)
+      await put(engine, `new ${round}`)
+      done.push(`new ${round}`)
+    }
+    await backing
+    const expected = await list(engine)
+    await engine.close()
+    const target = optionsFor(files, '/copy')
+    await restoreBackup(target, '/backup', '/copy')
+    const copy = await openFileEngine(target)
+    const found = await list(copy)
+    t.equal(found.length, 100)
+    t.ok(found.every((name) => expected.includes(name) || name.endsWith('-0')))
+    const broken = await copy.verify((row) => (row.sealed.every((byte) => byte === 0) ? 'erased' : undefined))
+    t.strictSame(broken.findings, [], 'no row that counts was overwritten')
+    await copy.close()
+  },
+)
+
+t.test('a backup damaged anywhere, or cut, is refused and leaves no vault', async (t) => {
+  const files = new FakeFiles()
+  const engine = await createFileEngine(optionsFor(files))
+  await put(engine, 'a')
+  const length = await engine.backup('/backup')
+  await engine.close()
+  const bytes = files.contents().get('//backup') ?? files.contents().get('/backup')!
+  let refused = 0
+  for (let at = 0; at < length; at++) {
+    for (const change of ['flip', 'cut'] as const) {
+      const copy = files.afterCrash(false)
+      const damaged = Buffer.from(change === 'cut' ? bytes.subarray(0, at) : bytes)
+      if (change === 'flip') damaged[at]! ^= 1 << (at % 8)
+      copy.plant('/backup', damaged)
+      const target = optionsFor(copy, '/copy')
+      const outcome = await restoreBackup(target, '/backup', '/copy').catch((error) => error.code)
+      if (['vault_damaged', 'vault_unsupported'].includes(outcome) && !hasHeader(copy, '/copy')) refused++
+      else t.fail(`${change} at ${at}: ${outcome}`)
+    }
+  }
+  t.equal(refused, 2 * length)
+  files.plant('/backup', Buffer.concat([bytes, Buffer.from('x')]))
+  await t.rejects(
+    restoreBackup(optionsFor(files, '/copy'), '/backup', '/copy'),
+    { code: 'vault_damaged' },
+    'something added',
+  )
+  await t.rejects(restoreBackup(optionsFor(files, '/copy'), '/none', '/copy'), { code: 'not_found' })
+})
+
+t.test('a restore that dies or fails at any step leaves no vault or a whole one', async (t) => {
+  const files = new FakeFiles()
+  const engine = await createFileEngine(optionsFor(files))
+  await put(engine, 'a')
+  await engine.backup('/backup')
+  await engine.close()
+  const whole = files.afterCrash(false)
+  const before = whole.steps
+  await restoreBackup(optionsFor(whole, '/copy'), '/backup', '/copy')
+  const steps = whole.steps - before
+  t.ok(steps > 10)
+  for (let at = 1; at <= steps; at++) {
+    for (const code of ['stop', 'ENOSPC'] as const) {
+      const copy = files.afterCrash(false)
+      copy.fault = { at: copy.steps + at, code }
+      await restoreBackup(optionsFor(copy, '/copy'), '/backup', '/copy').catch(() => undefined)
+      const left = copy.afterCrash(code === 'stop')
+      if (!hasHeader(left, '/copy')) {
+        // The second attempt goes over what the first one left.
+        left.plant('/backup', files.contents().get('//backup') ?? files.contents().get('/backup'))
+        await restoreBackup(optionsFor(left, '/copy'), '/backup', '/copy')
+      }
+      const opened = await openFileEngine(optionsFor(left, '/copy'))
+      t.strictSame(await list(opened), ['a'], `${code} at step ${at}`)
+      await opened.close()
+    }
+  }
+})
+
+t.test('a backup that fails is removed, and the vault goes on', async (t) => {
+  const files = new FakeFiles()
+  const engine = await createFileEngine(optionsFor(files))
+  await put(engine, 'a')
+  await engine.fold()
+  files.fault = { at: files.steps + 5, code: 'ENOSPC' }
+  await t.rejects(engine.backup('/backup'), { code: 'storage_failed', message: /no space/ })
+  t.equal(files.facts('/backup'), undefined)
+  await put(engine, 'b')
+  t.strictSame(await list(engine), ['a', 'b'])
+  await engine.close()
+})

@@ -1,0 +1,845 @@
+/**
+ * What every engine promises, as one suite: rows found exactly, newest first, works that fail leave no trace. Opens
+ * engines through `open`, and knows of none in particular.
+ */
+import fc from 'fast-check'
+import type { Test } from 'tap'
+import type { Draft, Engine, Found, Query, Row, Where } from '../../src/storage/store.js'
+import { type createClock, digest } from './powers.js'
+
+export interface OpenedEngine {
+  engine: Engine
+  clock: ReturnType<typeof createClock>
+  /** Moves what is in memory or journal to where it shall stay. */
+  fold?(): Promise<void>
+  /** Closes the engine and opens what it left behind. */
+  reopen?(): Promise<Engine>
+}
+
+const KIND = 3
+const LOG_KIND = 255
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text))
+const idOf = (name: string, tenant = 1) => digest(`id/${KIND}/${tenant}/${name}`, 16)
+const keyOf = (name: string, tenant = 1) => digest(`key/${tenant}/${name}`, 8)
+const textOf = (row: Row) => Buffer.from(row.sealed).toString()
+
+function joinKeys(names: readonly string[], tenant: number): Uint8Array {
+  const keys = new Uint8Array(8 * names.length)
+  names.forEach((name, index) => {
+    keys.set(keyOf(name, tenant), 8 * index)
+  })
+  return keys
+}
+
+interface Wanted {
+  name: string
+  text?: string
+  keys?: readonly string[]
+  tenant?: number
+  expires?: number
+  modified?: number
+}
+
+export function draftOf({
+  name,
+  text = name,
+  keys = [],
+  tenant = 1,
+  expires = 0,
+  modified = 0,
+}: Wanted): Draft {
+  const all = joinKeys(['all', ...keys], tenant)
+  return { kind: KIND, tenant, id: idOf(name, tenant), modified, expires, keys: all, sealed: bytes(text) }
+}
+
+function logOf(text: string, keys: readonly string[] = [], tenant = 1): Draft {
+  const all = joinKeys(['logs', ...keys], tenant)
+  const id = digest(`log/${text}`, 16)
+  return { kind: LOG_KIND, tenant, id, modified: 0, expires: 0, keys: all, sealed: bytes(text) }
+}
+
+function queryOf(where?: Where, page: Partial<Query> = {}): Query {
+  const tenant = page.tenant ?? 1
+  const query = {
+    family: 'records',
+    kind: KIND,
+    tenant,
+    all: keyOf('all', tenant),
+    page: 1,
+    size: 20,
+  } as const
+  return { ...query, ...page, ...(where === undefined ? {} : { where }) }
+}
+
+function logQueryOf(where?: Where, page: Partial<Query> = {}): Query {
+  return queryOf(where, { family: 'logs', kind: LOG_KIND, all: keyOf('logs', page.tenant ?? 1), ...page })
+}
+
+const find = (engine: Engine, query: Query) => engine.read((reader) => reader.find(query))
+const shown = ({ rows, total }: Found) => ({ texts: rows.map(textOf), total })
+
+const insert = (engine: Engine, ...wanted: Wanted[]) =>
+  engine.write(async (writer) => {
+    for (const one of wanted) await writer.put(draftOf(one))
+  })
+
+/** Replaces as callers do: with what they read. */
+const replace = (engine: Engine, wanted: Wanted) =>
+  engine.write(async (writer) => {
+    const row = await writer.get(KIND, wanted.tenant ?? 1, idOf(wanted.name, wanted.tenant), {
+      expired: true,
+    })
+    if (row === undefined) throw new Error('nothing to replace')
+    await writer.put({ ...draftOf(wanted), seq: row.seq, created: row.created })
+  })
+
+const remove = (engine: Engine, name: string, tenant = 1) =>
+  engine.write((writer) => writer.remove(KIND, tenant, idOf(name, tenant)))
+
+const get = (engine: Engine, name: string, options: { tenant?: number; expired?: boolean } = {}) =>
+  engine.read((reader) =>
+    reader.get(KIND, options.tenant ?? 1, idOf(name, options.tenant), { expired: options.expired ?? false }),
+  )
+
+/** Runs every promise against engines that `open` makes. */
+export function engineSuite(t: Test, open: () => Promise<OpenedEngine>): void {
+  testRows(t, open)
+  testWorks(t, open)
+  testQueries(t, open)
+  testTime(t, open)
+  testLogs(t, open)
+  testModel(t, open)
+}
+
+function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('gives a row back as it was put, without its keys', async (t) => {
+    const { engine } = await open()
+    await insert(engine, { name: 'a', text: 'first', keys: ['red'], expires: 5_000, modified: 700 })
+    const row = await get(engine, 'a')
+    t.match(row, { kind: KIND, tenant: 1, seq: 1, rev: 1, created: 1_000, modified: 700, expires: 5_000 })
+    t.equal(row && textOf(row), 'first')
+    t.strictSame(row && Buffer.from(row.id), Buffer.from(idOf('a')))
+    t.equal(row?.keys.length, 0)
+    t.equal(await get(engine, 'b'), undefined)
+    t.equal(await get(engine, 'a', { tenant: 2 }), undefined)
+    await engine.close()
+  })
+
+  t.test('keeps seq and creation when a row is replaced, and counts rev on', async (t) => {
+    const { engine, clock } = await open()
+    await insert(engine, { name: 'a', text: 'old', keys: ['red'] }, { name: 'b' })
+    clock.set(2_000)
+    await replace(engine, { name: 'a', text: 'new', keys: ['blue'], modified: 2_000 })
+    const row = await get(engine, 'a')
+    t.match(row, { seq: 1, rev: 3, created: 1_000, modified: 2_000 })
+    t.equal(row && textOf(row), 'new')
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['b', 'new'], total: 2 })
+    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: [], total: 0 })
+    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('blue') }))), { texts: ['new'], total: 1 })
+    await engine.close()
+  })
+
+  t.test('takes the same id again after it was removed', async (t) => {
+    const { engine, fold } = await open()
+    await insert(engine, { name: 'a', text: 'one', keys: ['red'] })
+    await fold?.()
+    await remove(engine, 'a')
+    t.equal(await get(engine, 'a'), undefined)
+    t.strictSame(shown(await find(engine, queryOf())), { texts: [], total: 0 })
+    await insert(engine, { name: 'a', text: 'two' })
+    await fold?.()
+    const row = await get(engine, 'a')
+    t.equal(row && textOf(row), 'two')
+    t.equal(row?.seq, 2)
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['two'], total: 1 })
+    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: [], total: 0 })
+    await engine.close()
+  })
+
+  t.test('removing what is not there changes nothing', async (t) => {
+    const { engine, fold } = await open()
+    await insert(engine, { name: 'a' })
+    await remove(engine, 'b')
+    await fold?.()
+    await remove(engine, 'b')
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['a'], total: 1 })
+    await engine.close()
+  })
+
+  t.test('drops a tenant with its logs and leaves the others', async (t) => {
+    const { engine, fold } = await open()
+    for (const tenant of [1, 2]) {
+      await insert(engine, { name: 'a', tenant }, { name: 'b', tenant })
+      await engine.write((writer) => writer.append(logOf('log', [], tenant)))
+    }
+    await fold?.()
+    await insert(engine, { name: 'c', tenant: 1 }, { name: 'c', tenant: 2 })
+    await engine.write((writer) => writer.dropTenant(1))
+    const check = async () => {
+      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 1 }))), { texts: [], total: 0 })
+      t.strictSame(shown(await find(engine, logQueryOf(undefined, { tenant: 1 }))), { texts: [], total: 0 })
+      t.equal(await get(engine, 'a'), undefined)
+      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 2 }))), {
+        texts: ['c', 'b', 'a'],
+        total: 3,
+      })
+      t.equal((await find(engine, logQueryOf(undefined, { tenant: 2 }))).total, 1)
+    }
+    await check()
+    await fold?.()
+    await check()
+    await insert(engine, { name: 'a', text: 'again' })
+    // Often enough that what was dropped and what came back are merged into one segment.
+    for (let round = 0; round < 6; round++) {
+      t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
+      await insert(engine, { name: String(round), tenant: 2 })
+      await fold?.()
+    }
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
+    await engine.close()
+  })
+}
+
+function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('a work that throws leaves no trace, not even in the counters', async (t) => {
+    const { engine } = await open()
+    await insert(engine, { name: 'a', text: 'kept', keys: ['red'] })
+    const failing = engine.write(async (writer) => {
+      await writer.put(draftOf({ name: 'b' }))
+      const row = await writer.get(KIND, 1, idOf('a'))
+      await writer.put({ ...draftOf({ name: 'a', text: 'lost' }), seq: row!.seq, created: row!.created })
+      await writer.append(logOf('lost'))
+      await writer.dropTenant(1)
+      throw new Error('changed my mind')
+    })
+    await t.rejects(failing, { message: 'changed my mind' })
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['kept'], total: 1 })
+    t.equal((await find(engine, logQueryOf())).total, 0)
+    await insert(engine, { name: 'c' })
+    t.match(await get(engine, 'c'), { seq: 2, rev: 2 })
+    await engine.close()
+  })
+
+  t.test('a work sees its own changes, others only when it has ended', async (t) => {
+    const { engine } = await open()
+    const seen = await engine.write(async (writer) => {
+      t.equal(writer.revision, 1)
+      await writer.put(draftOf({ name: 'a', keys: ['red'] }))
+      t.equal(writer.revision, 2)
+      const before = shown(await writer.find(queryOf({ key: keyOf('red') })))
+      await writer.remove(KIND, 1, idOf('a'))
+      return [before, shown(await writer.find(queryOf())), await writer.get(KIND, 1, idOf('a'))]
+    })
+    t.strictSame(seen, [{ texts: ['a'], total: 1 }, { texts: [], total: 0 }, undefined])
+    await engine.close()
+  })
+
+  t.test(
+    'a stamp is another one once rows of its kind changed, and none while that may be taken back',
+    async (t) => {
+      const { engine, fold } = await open()
+      const seen = () => engine.read((reader) => reader.stamp(KIND))
+      const first = engine.stamp(KIND)
+      t.equal(await seen(), first)
+      await engine.write((writer) => {
+        t.equal(writer.stamp(KIND), first)
+        writer.put(draftOf({ name: 'one' }))
+        t.equal(writer.stamp(KIND), undefined)
+        t.equal(writer.stamp(KIND + 1), engine.stamp(KIND + 1), 'of another kind it is what it was')
+      })
+      const second = engine.stamp(KIND)
+      t.not(second, first)
+      t.equal(await seen(), second)
+      const failing = engine.write((writer) => {
+        writer.put(draftOf({ name: 'two' }))
+        throw new Error('undone')
+      })
+      await t.rejects(failing, { message: 'undone' })
+      await engine.write((writer) => writer.append(logOf('a log row')))
+      await fold?.()
+      t.equal(
+        await engine.write((writer) => writer.stamp(KIND)),
+        second,
+        'what failed, logs and folding change none',
+      )
+      await engine.write((writer) => writer.remove(KIND, 1, idOf('one')))
+      const third = engine.stamp(KIND)
+      t.not(third, second)
+      const other = engine.stamp(KIND + 1)
+      await engine.write((writer) => {
+        writer.dropTenant(7)
+        t.equal(writer.stamp(KIND + 1), undefined, 'a tenant takes rows of every kind along')
+      })
+      t.not(engine.stamp(KIND + 1), other)
+      await engine.close()
+    },
+  )
+
+  t.test('works run one after another in the order they came', async (t) => {
+    const { engine } = await open()
+    const order: string[] = []
+    const work = (name: string) => async () => {
+      order.push(`${name} begins`)
+      await new Promise(setImmediate)
+      order.push(`${name} ends`)
+    }
+    await Promise.all([engine.write(work('one')), engine.read(work('two')), engine.write(work('three'))])
+    t.strictSame(order, ['one begins', 'one ends', 'two begins', 'two ends', 'three begins', 'three ends'])
+    await engine.close()
+  })
+
+  t.test('a writer refuses when its work has ended, and an engine when it is closed', async (t) => {
+    const { engine } = await open()
+    const writer = await engine.write(async (held) => ({ held }))
+    t.throws(() => writer.held.put(draftOf({ name: 'late' })), { code: 'internal' })
+    await engine.close()
+    await t.rejects(insert(engine, { name: 'later' }), { code: 'internal' })
+    await t.rejects(find(engine, queryOf()), { code: 'internal' })
+    await engine.close()
+  })
+
+  t.test('refuses rows that its fields cannot hold', async (t) => {
+    const { engine } = await open()
+    const draft = draftOf({ name: 'a' })
+    const wrong: Partial<Draft>[] = [
+      { id: new Uint8Array(15) },
+      { kind: 256 },
+      { tenant: 65_536 },
+      { expires: 2 ** 48 },
+      { modified: 1.5 },
+      { keys: new Uint8Array(7) },
+      { keys: new Uint8Array(8 * 256) },
+      { seq: 1 },
+    ]
+    for (const part of wrong) {
+      await t.rejects(
+        engine.write((writer) => writer.put({ ...draft, ...part })),
+        { code: 'internal' },
+        String(Object.keys(part)),
+      )
+    }
+    await insert(engine, { name: 'a' })
+    await t.rejects(insert(engine, { name: 'a' }), { code: 'internal' }, 'a new row of an id that is taken')
+    t.equal((await find(engine, queryOf())).total, 1)
+    await engine.close()
+  })
+}
+
+function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('pages newest first with exact totals, past the end too', async (t) => {
+    const { engine, fold } = await open()
+    for (let first = 0; first < 45; first += 15) {
+      await insert(engine, ...Array.from({ length: 15 }, (_, index) => ({ name: String(first + index) })))
+      if (first < 30) await fold?.()
+    }
+    const page = async (page: number, size: number) =>
+      shown(await find(engine, queryOf(undefined, { page, size })))
+    const expected = (from: number, below: number) =>
+      Array.from({ length: 45 }, (_, index) => String(44 - index)).slice(from, below)
+    t.strictSame(await page(1, 20), { texts: expected(0, 20), total: 45 })
+    t.strictSame(await page(2, 20), { texts: expected(20, 40), total: 45 })
+    t.strictSame(await page(3, 20), { texts: expected(40, 45), total: 45 })
+    t.strictSame(await page(4, 20), { texts: [], total: 45 })
+    t.strictSame(await page(3, 15), { texts: expected(30, 45), total: 45 })
+    t.strictSame(await page(45, 1), { texts: ['0'], total: 45 })
+    t.strictSame(await page(1_000_000, 100), { texts: [], total: 45 })
+    await engine.close()
+  })
+
+  t.test('answers every form of condition', async (t) => {
+    const { engine, clock, fold } = await open()
+    await insert(engine, { name: 'a', keys: ['red', 'small'], modified: 50 })
+    clock.set(2_000)
+    await insert(engine, { name: 'b', keys: ['red'], expires: 9_000 })
+    await fold?.()
+    clock.set(3_000)
+    await insert(
+      engine,
+      { name: 'c', keys: ['blue', 'small', 'small'] },
+      { name: 'd', modified: 60, expires: 8_000 },
+    )
+    const red = { key: keyOf('red') }
+    const small = { key: keyOf('small') }
+    const cases: [string, Where, string[]][] = [
+      ['a key', red, ['b', 'a']],
+      ['a key of nobody', { key: keyOf('none') }, []],
+      ['ids', { ids: [idOf('d'), idOf('a'), idOf('zz'), idOf('a')] }, ['d', 'a']],
+      ['no ids', { ids: [] }, []],
+      ['and', { and: [red, small] }, ['a']],
+      ['and of nothing', { and: [] }, ['d', 'c', 'b', 'a']],
+      ['or', { or: [red, small] }, ['c', 'b', 'a']],
+      ['or of nothing', { or: [] }, []],
+      ['not', { not: red }, ['d', 'c']],
+      ['not within and', { and: [small, { not: red }] }, ['c']],
+      ['not within or', { or: [small, { not: red }] }, ['d', 'c', 'a']],
+      ['not of not', { not: { not: small } }, ['c', 'a']],
+      ['key and ids', { and: [red, { ids: [idOf('b'), idOf('c')] }] }, ['b']],
+      ['created from', { range: 'created', from: 2_000 }, ['d', 'c', 'b']],
+      ['created below', { range: 'created', below: 2_000 }, ['a']],
+      ['created between', { range: 'created', from: 1_001, below: 3_000 }, ['b']],
+      ['created nowhere', { range: 'created', from: 3_001 }, []],
+      ['modified', { range: 'modified', from: 51 }, ['d']],
+      ['modified at all', { range: 'modified' }, ['d', 'a']],
+      ['modified below', { range: 'modified', below: 60 }, ['a']],
+      ['expires', { range: 'expires', from: 8_001 }, ['b']],
+      ['expires at all', { range: 'expires' }, ['d', 'b']],
+      ['expires below', { range: 'expires', below: 9_000 }, ['d']],
+      ['not expires', { not: { range: 'expires' } }, ['c', 'a']],
+      ['key and range', { and: [small, { range: 'created', below: 2_000 }] }, ['a']],
+      [
+        'or of ranges',
+        {
+          or: [
+            { range: 'modified', below: 55 },
+            { range: 'created', from: 3_000 },
+          ],
+        },
+        ['d', 'c', 'a'],
+      ],
+    ]
+    for (const round of ['in the journal', 'folded']) {
+      for (const [title, where, texts] of cases) {
+        t.strictSame(
+          shown(await find(engine, queryOf(where))),
+          { texts, total: texts.length },
+          `${title}, ${round}`,
+        )
+      }
+      await fold?.()
+    }
+    await engine.close()
+  })
+
+  t.test('answers only for the tenant and kind that were asked for', async (t) => {
+    const { engine, fold } = await open()
+    await insert(engine, { name: 'a' }, { name: 'b', tenant: 2 })
+    await engine.write((writer) =>
+      writer.put({
+        ...draftOf({ name: 'x' }),
+        kind: 9,
+        id: digest('other', 16),
+        keys: joinKeys(['kind9'], 1),
+      }),
+    )
+    for (let round = 0; round < 2; round++) {
+      t.strictSame(shown(await find(engine, queryOf())), { texts: ['a'], total: 1 })
+      t.strictSame(shown(await find(engine, queryOf({ not: { key: keyOf('red') } }))), {
+        texts: ['a'],
+        total: 1,
+      })
+      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 2 }))), { texts: ['b'], total: 1 })
+      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 3 }))), { texts: [], total: 0 })
+      await fold?.()
+    }
+    await engine.close()
+  })
+
+  t.test('pages exactly where updated rows lie between others', async (t) => {
+    const { engine, fold } = await open()
+    const names = Array.from({ length: 30 }, (_, index) => `n${String(index).padStart(2, '0')}`)
+    await insert(engine, ...names.map((name) => ({ name, keys: ['red'] })))
+    await fold?.()
+    for (const name of names.filter((_, index) => index % 3 === 0)) {
+      await replace(engine, { name, text: `${name}+`, keys: ['red'] })
+    }
+    await fold?.()
+    for (const name of names.filter((_, index) => index % 5 === 0)) {
+      await replace(engine, { name, text: `${name}*`, keys: ['red'] })
+    }
+    const mark = (index: number) => (index % 5 === 0 ? '*' : index % 3 === 0 ? '+' : '')
+    const expected = names.map((name, index) => name + mark(index)).reverse()
+    for (const size of [1, 4, 7, 30]) {
+      const texts: string[] = []
+      for (let page = 1; page <= Math.ceil(30 / size); page++) {
+        const found = await find(engine, queryOf({ key: keyOf('red') }, { page, size }))
+        t.equal(found.total, 30)
+        texts.push(...found.rows.map(textOf))
+      }
+      t.strictSame(texts, expected, `pages of ${size}`)
+    }
+    await engine.close()
+  })
+}
+
+function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('hides a row once its time is over, from that millisecond on', async (t) => {
+    const { engine, clock, fold } = await open()
+    await insert(engine, { name: 'a', keys: ['red'], expires: 2_000 }, { name: 'b', keys: ['red'] })
+    for (let round = 0; round < 2; round++) {
+      if (round === 0) {
+        clock.set(1_999)
+        t.equal((await find(engine, queryOf())).total, 2)
+      }
+      clock.set(2_000)
+      t.equal(await get(engine, 'a'), undefined)
+      t.match(await get(engine, 'a', { expired: true }), { seq: 1 })
+      t.strictSame(shown(await find(engine, queryOf())), { texts: ['b'], total: 1 })
+      t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: ['b'], total: 1 })
+      t.strictSame(shown(await find(engine, queryOf({ ids: [idOf('a')] }))), { texts: [], total: 0 })
+      t.strictSame(shown(await find(engine, queryOf({ range: 'expires' }))), { texts: [], total: 0 })
+      await fold?.()
+    }
+    await remove(engine, 'a')
+    t.equal(await get(engine, 'a', { expired: true }), undefined)
+    await insert(engine, { name: 'a', text: 'again' })
+    t.strictSame(shown(await find(engine, queryOf())), { texts: ['again', 'b'], total: 2 })
+    await engine.close()
+  })
+
+  t.test('finds what expired in every tenant until it is purged, and nothing else', async (t) => {
+    const { engine, clock, fold } = await open()
+    const expired = async (limit = 10) => {
+      const rows = await engine.read((reader) => reader.findExpired(limit))
+      return rows.map((row) => `${row.tenant}/${textOf(row)}`).sort()
+    }
+    for (const tenant of [1, 2, 3]) {
+      await insert(engine, { name: 'a', tenant, expires: 2_000 }, { name: 'b', tenant, expires: 3_000 })
+      await insert(engine, { name: 'c', tenant })
+    }
+    for (let round = 0; round < 2; round++) {
+      if (round === 0) clock.set(1_999)
+      t.strictSame(await expired(), round === 0 ? [] : ['1/a', '2/a', '3/a'])
+      clock.set(2_000)
+      t.strictSame(await expired(), ['1/a', '2/a', '3/a'])
+      t.equal((await expired(2)).length, 2)
+      await fold?.()
+    }
+    await replace(engine, { name: 'a', text: 'a, longer', tenant: 1, expires: 9_000 })
+    await remove(engine, 'a', 2)
+    await insert(engine, { name: 'late', tenant: 1, expires: 2_000 })
+    t.strictSame(await expired(), ['1/late', '3/a'])
+    await fold?.()
+    await engine.write(async (writer) => {
+      await writer.dropTenant(3)
+      t.equal((await writer.findExpired(10)).length, 1, 'a unit of work sees its own changes')
+    })
+    t.strictSame(await expired(), ['1/late'])
+    clock.set(9_000)
+    t.strictSame(await expired(), ['1/a, longer', '1/b', '1/late', '2/b'])
+    await engine.close()
+  })
+
+  t.test('order never goes back, though the clock does; dates and expiry go with the clock', async (t) => {
+    const { engine, clock, fold } = await open()
+    const times: number[] = []
+    for (const time of [5_000, 3_000, 6_000, 1]) {
+      clock.set(time)
+      times.push(await engine.read(async ({ now }) => now))
+      await engine.write(async (writer) => {
+        times.push(writer.now)
+        await writer.put(draftOf({ name: `at ${time}` }))
+      })
+    }
+    t.strictSame(times, [5_000, 5_000, 3_000, 3_000, 6_000, 6_000, 1, 1])
+    const { rows } = await find(engine, queryOf())
+    t.strictSame(rows.map(textOf), ['at 1', 'at 6000', 'at 3000', 'at 5000'])
+    t.strictSame(
+      rows.map(({ created }) => created),
+      [1, 6_000, 3_000, 5_000],
+    )
+    for (let round = 0; round < 2; round++) {
+      const within = await find(engine, queryOf({ range: 'created', from: 2_000, below: 5_500 }))
+      t.strictSame(
+        shown(within),
+        { texts: ['at 3000', 'at 5000'], total: 2 },
+        'a range finds them by their dates',
+      )
+      await fold?.()
+    }
+    await engine.close()
+  })
+}
+
+function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('log rows are counted, found by key and range, and apart from records', async (t) => {
+    const { engine, clock, fold } = await open()
+    for (let index = 0; index < 10; index++) {
+      clock.set(1_000 + index * 10)
+      await engine.write(async (writer) => {
+        await writer.put(draftOf({ name: `r${index}` }))
+        await writer.append(logOf(`l${index}`, [index % 2 === 0 ? 'even' : 'odd']))
+      })
+      if (index % 4 === 3) await fold?.()
+    }
+    const even = { key: keyOf('even') }
+    t.strictSame(shown(await find(engine, logQueryOf(undefined, { size: 3 }))), {
+      texts: ['l9', 'l8', 'l7'],
+      total: 10,
+    })
+    t.strictSame(shown(await find(engine, logQueryOf(even))), {
+      texts: ['l8', 'l6', 'l4', 'l2', 'l0'],
+      total: 5,
+    })
+    const between: Where = { range: 'created', from: 1_020, below: 1_070 }
+    t.strictSame(shown(await find(engine, logQueryOf({ and: [even, between] }))), {
+      texts: ['l6', 'l4', 'l2'],
+      total: 3,
+    })
+    t.strictSame(shown(await find(engine, logQueryOf(between))), {
+      texts: ['l6', 'l5', 'l4', 'l3', 'l2'],
+      total: 5,
+    })
+    t.strictSame(shown(await find(engine, logQueryOf({ ids: [digest('log/l1', 16)] }))), {
+      texts: ['l1'],
+      total: 1,
+    })
+    t.equal((await find(engine, queryOf())).total, 10)
+    const newest = (await find(engine, logQueryOf(undefined, { size: 1 }))).rows[0]
+    t.match(newest, { seq: 10, rev: 20, created: 1_090 })
+    await engine.close()
+  })
+
+  t.test('proves the log of each tenant by itself, wherever its rows lie', async (t) => {
+    const { engine, fold } = await open()
+    const verify = (tenant: number, seen: string[] = []) =>
+      engine.verifyLogs(logQueryOf(undefined, { tenant }), (row) => {
+        seen.push(textOf(row))
+        return textOf(row) !== 'forged'
+      })
+    t.strictSame(await verify(1), { count: 0 })
+    for (let index = 0; index < 7; index++) {
+      for (const tenant of [1, 2])
+        await engine.write((w) => w.append(logOf(`${tenant}/${index}`, [], tenant)))
+      if (index % 3 === 2) await fold?.()
+    }
+    const seen: string[] = []
+    t.strictSame(await verify(1, seen), { count: 7 })
+    t.strictSame(seen, ['1/0', '1/1', '1/2', '1/3', '1/4', '1/5', '1/6'], 'each row once, oldest first')
+    await engine.write((writer) => writer.dropTenant(2))
+    t.strictSame(await verify(2), { count: 0 })
+    await engine.write((writer) => writer.append(logOf('2/again', [], 2)))
+    t.strictSame(await verify(2), { count: 1 })
+    await engine.write((writer) => writer.append(logOf('forged')))
+    t.strictSame(
+      await verify(1),
+      { count: 8, brokenAt: 8 },
+      'a row that the caller does not take for authentic',
+    )
+    await engine.close()
+  })
+}
+
+// ---------------------------------------------------------------- against a model
+
+type Condition =
+  | { key: number }
+  | { ids: number[] }
+  | { and: Condition[] }
+  | { or: Condition[] }
+  | { not: Condition }
+  | { range: 'created' | 'modified' | 'expires'; from: number; below: number }
+
+type Step =
+  | { do: 'put'; name: number; tenant: number; keys: number[]; expires: number }
+  | { do: 'remove'; name: number; tenant: number }
+  | { do: 'fail' | 'fold' | 'reopen' }
+  | { do: 'drop'; tenant: number }
+  | { do: 'log'; tenant: number; key: number }
+  | { do: 'time'; by: number }
+  | { do: 'find'; where: Condition; tenant: number; page: number; size: number; isLog: boolean }
+
+interface ModelRow {
+  name: number
+  seq: number
+  keys: number[]
+  text: string
+  created: number
+  modified: number
+  expires: number
+}
+
+interface Model {
+  seq: number
+  now: number
+  records: Map<number, Map<number, ModelRow>>
+  logs: Map<number, ModelRow[]>
+}
+
+const small = fc.nat({ max: 11 })
+const tenants = fc.constantFrom(1, 1, 1, 2)
+const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
+  condition: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    fc.record({ key: fc.nat({ max: 5 }) }),
+    fc.record({ ids: fc.array(small, { maxLength: 4 }) }),
+    fc.record({ and: fc.array(tie('condition'), { maxLength: 3 }) }),
+    fc.record({ or: fc.array(tie('condition'), { maxLength: 3 }) }),
+    fc.record({ not: tie('condition') }),
+    fc.record({
+      range: fc.constantFrom('created' as const, 'modified' as const, 'expires' as const),
+      from: fc.integer({ min: 0, max: 1_400 }),
+      below: fc.integer({ min: 900, max: 1_500 }),
+    }),
+  ),
+}))
+
+const put = fc.record({
+  do: fc.constant('put' as const),
+  name: small,
+  tenant: tenants,
+  keys: fc.uniqueArray(fc.nat({ max: 4 }), { maxLength: 3 }),
+  expires: fc.constantFrom(0, 0, 1_100, 1_200, 1_300),
+})
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: put },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), name: small, tenant: tenants }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('fail' as const, 'reopen' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('fold' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('drop' as const), tenant: fc.constant(2) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('log' as const), tenant: tenants, key: fc.nat({ max: 4 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('time' as const), by: fc.integer({ min: -30, max: 60 }) }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('find' as const),
+      where: condition,
+      tenant: tenants,
+      page: fc.integer({ min: 1, max: 3 }),
+      size: fc.integer({ min: 1, max: 6 }),
+      isLog: fc.boolean(),
+    }),
+  },
+)
+
+function testModel(t: Test, open: () => Promise<OpenedEngine>): void {
+  t.test('agrees with a plain map, whatever is done to it', async (t) => {
+    const property = fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
+      const opened = await open()
+      const model: Model = { seq: 0, now: 0, records: new Map(), logs: new Map() }
+      for (const one of steps) await takeStep(opened, model, one)
+      await checkWhole(opened, model)
+      await opened.engine.close()
+    })
+    await fc.assert(property, { numRuns: 120 })
+    t.pass('agrees')
+  })
+}
+
+async function takeStep(opened: OpenedEngine, model: Model, one: Step): Promise<void> {
+  const { engine, clock } = opened
+  if (one.do !== 'time') model.now = clock()
+  if (one.do === 'time') clock.set(clock() + one.by)
+  else if (one.do === 'fold') await opened.fold?.()
+  else if (one.do === 'reopen') await reopen(opened)
+  else if (one.do === 'put') await putBoth(engine, model, one)
+  else if (one.do === 'remove') {
+    await remove(engine, String(one.name), one.tenant)
+    model.records.get(one.tenant)?.delete(one.name)
+  } else if (one.do === 'drop') {
+    await engine.write((writer) => writer.dropTenant(one.tenant))
+    model.records.delete(one.tenant)
+    model.logs.delete(one.tenant)
+  } else if (one.do === 'fail') {
+    await engine
+      .write(async (writer) => {
+        await writer.put(draftOf({ name: 'ghost', keys: ['0'] }))
+        await writer.dropTenant(1)
+        throw new Error('ghost')
+      })
+      .catch(() => undefined)
+  } else if (one.do === 'log') await logBoth(engine, model, one)
+  else if (one.do === 'find') await compare(engine, model, one)
+}
+
+async function reopen(opened: OpenedEngine): Promise<void> {
+  if (opened.reopen === undefined) return
+  opened.engine = await opened.reopen()
+}
+
+async function putBoth(engine: Engine, model: Model, one: Step & { do: 'put' }): Promise<void> {
+  const rows = model.records.get(one.tenant) ?? new Map<number, ModelRow>()
+  model.records.set(one.tenant, rows)
+  const before = rows.get(one.name)
+  const seq = before?.seq ?? ++model.seq
+  const text = `${one.name}/${one.keys}/${one.expires}/${model.now}`
+  const wanted = {
+    ...one,
+    name: String(one.name),
+    text,
+    keys: one.keys.map(String),
+    modified: before ? model.now : 0,
+  }
+  if (before === undefined) await insert(engine, wanted)
+  else await replace(engine, wanted)
+  const created = before?.created ?? model.now
+  rows.set(one.name, { ...one, seq, text, created, modified: wanted.modified })
+}
+
+async function logBoth(engine: Engine, model: Model, one: Step & { do: 'log' }): Promise<void> {
+  const rows = model.logs.get(one.tenant) ?? []
+  model.logs.set(one.tenant, rows)
+  const seq = ++model.seq
+  await engine.write((writer) => writer.append(logOf(`log ${seq}`, [String(one.key)], one.tenant)))
+  const row = {
+    name: -1,
+    seq,
+    keys: [one.key],
+    text: `log ${seq}`,
+    created: model.now,
+    modified: 0,
+    expires: 0,
+  }
+  rows.push(row)
+}
+
+async function compare(engine: Engine, model: Model, one: Step & { do: 'find' }): Promise<void> {
+  const { tenant, page, size, isLog } = one
+  const where = toWhere(one.where, tenant)
+  const query = isLog ? logQueryOf(where, { tenant, page, size }) : queryOf(where, { tenant, page, size })
+  const found = shown(await find(engine, query))
+  const rows = isLog ? (model.logs.get(tenant) ?? []) : [...(model.records.get(tenant)?.values() ?? [])]
+  const live = rows.filter((row) => (row.expires === 0 || row.expires > model.now) && meets(one.where, row))
+  live.sort((left, right) => right.seq - left.seq)
+  const texts = live.slice((page - 1) * size, page * size).map(({ text }) => text)
+  agree(found, { texts, total: live.length }, one)
+}
+
+async function checkWhole({ engine, clock }: OpenedEngine, model: Model): Promise<void> {
+  model.now = clock()
+  for (const tenant of [1, 2]) {
+    for (let name = 0; name < 12; name++) {
+      const row = await get(engine, String(name), { tenant, expired: true })
+      agree(row && textOf(row), model.records.get(tenant)?.get(name)?.text, { tenant, name })
+    }
+    await compare(engine, model, { do: 'find', where: { and: [] }, tenant, page: 1, size: 50, isLog: false })
+    await compare(engine, model, { do: 'find', where: { and: [] }, tenant, page: 1, size: 50, isLog: true })
+    const check = await engine.verifyLogs(logQueryOf(undefined, { tenant }), () => true)
+    agree(check, { count: model.logs.get(tenant)?.length ?? 0 }, { tenant, log: 'verified' })
+  }
+  const rows = [...model.records.values()].flatMap((each) => [...each.values()])
+  const over = rows.filter(({ expires }) => expires !== 0 && expires <= model.now).map(({ text }) => text)
+  const expired = await engine.read((reader) => reader.findExpired(100))
+  agree(expired.map(textOf).sort(), over.sort(), 'expired')
+}
+
+function agree(found: unknown, expected: unknown, about: unknown): void {
+  if (JSON.stringify(found) === JSON.stringify(expected)) return
+  const texts = [about, expected, found].map((value) => JSON.stringify(value))
+  throw new Error(`asked ${texts[0]}, expected ${texts[1]}, found ${texts[2]}`)
+}
+
+function toWhere(condition: Condition, tenant: number): Where {
+  if ('key' in condition) return { key: keyOf(String(condition.key), tenant) }
+  if ('ids' in condition) return { ids: condition.ids.map((name) => idOf(String(name), tenant)) }
+  if ('and' in condition) return { and: condition.and.map((part) => toWhere(part, tenant)) }
+  if ('or' in condition) return { or: condition.or.map((part) => toWhere(part, tenant)) }
+  return 'not' in condition ? { not: toWhere(condition.not, tenant) } : condition
+}
+
+function meets(condition: Condition, row: ModelRow): boolean {
+  if ('key' in condition) return row.keys.includes(condition.key)
+  if ('ids' in condition) return condition.ids.includes(row.name)
+  if ('and' in condition) return condition.and.every((part) => meets(part, row))
+  if ('or' in condition) return condition.or.some((part) => meets(part, row))
+  if ('not' in condition) return !meets(condition.not, row)
+  const time = row[condition.range]
+  return time !== 0 && time >= condition.from && time < condition.below
+}

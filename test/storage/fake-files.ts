@@ -1,0 +1,226 @@
+/**
+ * A disk in memory that forgets what was not synced, stops at a chosen step or fails there. Stands in for `nodeFiles`
+ * wherever a test must see every moment at which a process or a machine may die.
+ */
+import { CofferError } from '../../src/errors.js'
+import { type FileFacts, type Files, type Opening, storageError } from '../../src/storage/files.js'
+
+/** Thrown where the process is said to have died; no code of ours may catch and go on. */
+export class Stopped extends Error {}
+
+interface File {
+  bytes: Buffer
+  /** What a power cut leaves. */
+  safe: Buffer
+  mode: number
+}
+
+interface Directory {
+  names: Map<string, File>
+  safe: Map<string, File>
+}
+
+/** What the disk does at the step it was told: end the process, or answer with an error of the system. */
+export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
+
+export class FakeFiles implements Files {
+  readonly user = 1000
+  /** Steps so far: everything that changes the disk or makes it safe counts one. */
+  steps = 0
+  fault: Fault | undefined
+  /** What the fault hit. */
+  failed: string | undefined
+  #directories = new Map<string, Directory>([['/', { names: new Map(), safe: new Map() }]])
+  readonly #open = new Map<number, { path: string; file: File }>()
+  #next = 3
+
+  /** The disk after a death of the process, or of the machine when `isPowerCut`: then only what was synced. */
+  afterCrash(isPowerCut: boolean): FakeFiles {
+    const next = new FakeFiles()
+    for (const [path, directory] of this.#directories) {
+      const names = new Map<string, File>()
+      for (const [name, file] of isPowerCut ? directory.safe : directory.names) {
+        const bytes = Buffer.from(isPowerCut ? file.safe : file.bytes)
+        names.set(name, { bytes, safe: Buffer.from(bytes), mode: file.mode })
+      }
+      next.#directories.set(path, { names, safe: new Map(names) })
+    }
+    return next
+  }
+
+  /** Descriptors that were not closed. */
+  get openFiles(): string[] {
+    return [...this.#open.values()].map(({ path }) => path)
+  }
+
+  /** Every file and its bytes, by path. */
+  contents(): Map<string, Buffer> {
+    const all = new Map<string, Buffer>()
+    for (const [path, { names }] of this.#directories) {
+      for (const [name, { bytes }] of names) all.set(`${path}/${name}`, Buffer.from(bytes))
+    }
+    return all
+  }
+
+  /** Puts bytes in place behind the engine's back; undefined takes the file away. */
+  plant(path: string, bytes: Buffer | undefined): void {
+    const { names, safe } = this.#parent(path)
+    const file = { bytes: Buffer.from(bytes ?? []), safe: Buffer.from(bytes ?? []), mode: 0o600 }
+    for (const map of [names, safe]) {
+      if (bytes === undefined) map.delete(nameOf(path))
+      else map.set(nameOf(path), file)
+    }
+  }
+
+  open(path: string, opening: Opening): number | undefined {
+    const { names } = this.#parent(path)
+    const name = nameOf(path)
+    if (opening === 'create') {
+      this.#step('create', path)
+      if (names.has(name)) throw storageError('create', path, { code: 'EEXIST' })
+      names.set(name, { bytes: Buffer.alloc(0), safe: Buffer.alloc(0), mode: 0o600 })
+    }
+    const file = names.get(name)
+    if (file === undefined) return undefined
+    this.#open.set(this.#next, { path, file })
+    return this.#next++
+  }
+
+  close(file: number): void {
+    if (!this.#open.delete(file)) throw new CofferError('internal', 'A file was closed twice.')
+  }
+
+  read(file: number, target: Uint8Array, position: number): number {
+    const { bytes } = this.#file(file)
+    const piece = bytes.subarray(position, position + target.length)
+    target.set(piece)
+    return piece.length
+  }
+
+  write(file: number, bytes: Uint8Array, position: number): void {
+    const held = this.#file(file)
+    const fault = this.fault
+    const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at
+    if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)
+    this.#step('write', this.#open.get(file)!.path)
+    put(held, bytes, position)
+  }
+
+  size(file: number): number {
+    return this.#file(file).bytes.length
+  }
+
+  truncate(file: number, length: number): void {
+    this.#step('cut', this.#open.get(file)!.path)
+    const held = this.#file(file)
+    held.bytes = Buffer.from(held.bytes.subarray(0, length))
+  }
+
+  syncData(file: number): void {
+    this.#step('sync', this.#open.get(file)!.path)
+    const held = this.#file(file)
+    held.safe = Buffer.from(held.bytes)
+  }
+
+  sync(file: number): void {
+    this.syncData(file)
+  }
+
+  syncDirectory(path: string): void {
+    this.#step('sync', path)
+    const directory = this.#directories.get(resolve(path))
+    if (directory === undefined) throw storageError('sync', path, { code: 'ENOENT' })
+    directory.safe = new Map(directory.names)
+  }
+
+  rename(from: string, to: string): void {
+    this.#step('replace', to)
+    const source = this.#parent(from)
+    const file = source.names.get(nameOf(from))
+    if (file === undefined) throw storageError('replace', to, { code: 'ENOENT' })
+    source.names.delete(nameOf(from))
+    this.#parent(to).names.set(nameOf(to), file)
+  }
+
+  link(from: string, to: string): boolean {
+    this.#step('create', to)
+    const file = this.#parent(from).names.get(nameOf(from))
+    if (file === undefined) throw storageError('create', to, { code: 'ENOENT' })
+    const { names } = this.#parent(to)
+    if (names.has(nameOf(to))) return false
+    names.set(nameOf(to), file)
+    return true
+  }
+
+  remove(path: string): boolean {
+    this.#step('remove', path)
+    return this.#parent(path).names.delete(nameOf(path))
+  }
+
+  facts(path: string): FileFacts | undefined {
+    const shape = { owner: this.user, size: 0 }
+    if (this.#directories.has(resolve(path))) return { ...shape, kind: 'directory', mode: 0o700 }
+    const file = this.#directories.get(resolve(`${path}/..`))?.names.get(nameOf(path))
+    return file === undefined
+      ? undefined
+      : { ...shape, kind: 'file', mode: file.mode, size: file.bytes.length }
+  }
+
+  list(path: string): string[] {
+    const directory = this.#directories.get(resolve(path))
+    if (directory === undefined) throw storageError('list', path, { code: 'ENOENT' })
+    return [...directory.names.keys()]
+  }
+
+  makeDirectory(path: string): boolean {
+    if (this.#directories.has(resolve(path))) return false
+    this.#step('create', path)
+    // Directories are made before there is anything to lose; they count as safe at once.
+    this.#directories.set(resolve(path), { names: new Map(), safe: new Map() })
+    return true
+  }
+
+  #step(action: string, path: string): void {
+    this.steps++
+    const { fault } = this
+    if (fault === undefined || this.steps < fault.at) return
+    // A dead process stays dead; an error of the system comes once.
+    if (fault.code === 'stop') throw new Stopped(`stopped: ${action} ${path}`)
+    if (this.steps !== fault.at) return
+    this.failed = action
+    throw storageError(action, path, { code: fault.code })
+  }
+
+  #file(file: number): File {
+    const open = this.#open.get(file)
+    if (open === undefined) throw new CofferError('internal', 'A closed file was used.')
+    return open.file
+  }
+
+  #parent(path: string): Directory {
+    const directory = this.#directories.get(resolve(`${path}/..`))
+    if (directory === undefined) throw storageError('open', path, { code: 'ENOENT' })
+    return directory
+  }
+}
+
+function put(file: File, bytes: Uint8Array, position: number): void {
+  const next = Buffer.alloc(Math.max(file.bytes.length, position + bytes.length))
+  next.set(file.bytes)
+  next.set(bytes, position)
+  file.bytes = next
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** The path without `..`. */
+function resolve(path: string): string {
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop()
+    else if (part !== '') parts.push(part)
+  }
+  return `/${parts.join('/')}`
+}

@@ -1,0 +1,297 @@
+/** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
+import t from 'tap'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { openLedger } from '../../src/storage/lsm/recovery.js'
+import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
+import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
+import { copyCounters } from '../../src/storage/lsm/transaction.js'
+import { readHeader } from '../../src/storage/vault-file.js'
+import { draftOf, engineSuite, type OpenedEngine } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'command') {
+  const random = repeatableRandom()
+  const clock = createClock()
+  const notices: string[] = []
+  const notice = (text: string) => void notices.push(text)
+  const keys = engineKeys(random)
+  return { files, directory: '/vault', header: testHeader(), keys, clock, random, notice, notices, role }
+}
+
+async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
+  const options = optionsFor(new FakeFiles(), role)
+  let current: FileEngine = await createFileEngine(options)
+  let folds = 0
+  return {
+    engine: current,
+    clock: options.clock,
+    // Every third time what was folded is merged as well.
+    fold: () => (++folds % 3 === 0 ? current.compact() : current.fold()),
+    reopen: async () => {
+      await current.close()
+      current = await openFileEngine(options)
+      return current
+    },
+  }
+}
+
+t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
+t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
+
+/** Row bytes that no other file could hold by chance. */
+const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
+
+function holds(files: FakeFiles, text: string): string[] {
+  const found: string[] = []
+  for (const [path, bytes] of files.contents()) if (bytes.includes(text)) found.push(path)
+  return found
+}
+
+async function replaceRow(engine: FileEngine, name: string, text: string): Promise<void> {
+  await engine.write(async (writer) => {
+    const row = await writer.get(3, 1, digest(`id/3/1/${name}`, 16))
+    await writer.put({ ...draftOf({ name, text }), seq: row!.seq, created: row!.created })
+  })
+}
+
+const removeRow = (engine: FileEngine, name: string) =>
+  engine.write((writer) => writer.remove(3, 1, digest(`id/3/1/${name}`, 16)))
+
+t.test('what was removed is in no file once the removal is answered', async (t) => {
+  const options = optionsFor(new FakeFiles())
+  const { files } = options
+  const engine = await createFileEngine(options)
+  for (const name of ['a', 'b', 'c'])
+    await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
+  await engine.fold()
+  t.equal(holds(files, secretOf('a')).length, 1, 'the test can see it')
+  await removeRow(engine, 'a')
+  t.strictSame(holds(files, secretOf('a')), [], 'from a segment')
+  const journals = () => files.list('/vault').filter((name) => name.startsWith('journal-'))
+  const before = journals()
+  await engine.write((writer) => writer.put(draftOf({ name: 'd', text: secretOf('d') })))
+  t.strictSame(journals(), before)
+  await removeRow(engine, 'd')
+  t.not(journals()[0], before[0], 'from the journal, which was sealed anyway and is another one now')
+  t.strictSame(holds(files, secretOf('d')), [])
+  await replaceRow(engine, 'b', secretOf('b2'))
+  t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is folded')
+  await engine.fold()
+  t.strictSame(holds(files, secretOf('b')), [])
+  t.equal(holds(files, secretOf('b2')).length, 1)
+  t.equal(holds(files, secretOf('c')).length, 1)
+  t.match(await engine.status(), { rows: { records: 2 } })
+  await engine.close()
+})
+
+t.test('a server overwrites an older version before long, however little was written', async (t) => {
+  const options = { ...optionsFor(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+  const { files } = options
+  const engine = await createFileEngine(options)
+  await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
+  await engine.fold()
+  t.equal(holds(files, secretOf('a')).length, 1)
+  await replaceRow(engine, 'a', secretOf('new'))
+  const deadline = Date.now() + 5_000
+  while (holds(files, secretOf('a')).length > 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  t.strictSame(holds(files, secretOf('a')), [])
+  t.equal(holds(files, secretOf('new')).length, 1)
+  t.match(await engine.status(), { rows: { records: 1 }, journalBytes: 64 })
+  await engine.close()
+})
+
+t.test('erasing that a crash interrupted is done when the vault is opened again', async (t) => {
+  const prepare = async () => {
+    const options = optionsFor(new FakeFiles())
+    const engine = await createFileEngine(options)
+    await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
+    await engine.fold()
+    await replaceRow(engine, 'a', secretOf('new'))
+    return { options, engine }
+  }
+  const { options, engine } = await prepare()
+  const before = options.files.steps
+  await engine.fold()
+  const steps = options.files.steps - before
+  let later = 0
+  for (let at = 1; at <= steps; at++) {
+    const again = await prepare()
+    again.options.files.fault = { at: again.options.files.steps + at, code: 'stop' }
+    await again.engine.fold().catch(() => undefined)
+    const files = again.options.files.afterCrash(true)
+    const hadOld = holds(files, secretOf('a')).length > 0
+    const reopened = await openFileEngine({ ...again.options, files })
+    const isFolded = (await reopened.status()).journalBytes === 64
+    if (isFolded && hadOld) later++
+    if (isFolded) t.strictSame(holds(files, secretOf('a')), [], `after step ${at}`)
+    await reopened.close()
+  }
+  t.ok(later > 0, 'some crashes leave it to be done later')
+})
+
+t.test('a merge that runs beside removals brings nothing back', async (t) => {
+  const options = optionsFor(new FakeFiles(), 'server')
+  const { files } = options
+  const engine = await createFileEngine(options)
+  for (let round = 0; round < 4; round++) {
+    await engine.write(async (writer) => {
+      for (let index = 0; index < 600; index++) {
+        await writer.put(
+          draftOf({ name: `${round}/${index}`, text: secretOf(`${round}/${index}`), keys: ['red'] }),
+        )
+      }
+    })
+    if (round < 3) await engine.fold()
+  }
+  // The fourth fold makes a merge due, which goes on in slices while rows are removed and replaced.
+  await engine.fold()
+  const compacting = engine.compact()
+  for (let index = 0; index < 40; index++) {
+    await new Promise(setImmediate)
+    await removeRow(engine, `${index % 4}/${index}`)
+    await replaceRow(engine, `${index % 4}/${index + 100}`, secretOf(`new ${index}`))
+  }
+  await compacting
+  await engine.compact()
+  const status = await engine.status()
+  t.equal(status.rows.records, 2360)
+  t.equal(status.segments, 2)
+  const left = [...files.contents().values()].map((bytes) => bytes.toString('latin1')).join('')
+  for (let index = 0; index < 40; index++) {
+    t.notOk(left.includes(secretOf(`${index % 4}/${index}`)), `removed ${index}`)
+    t.notOk(left.includes(secretOf(`${index % 4}/${index + 100}`)), `replaced ${index}`)
+    t.ok(left.includes(secretOf(`new ${index}`)), `new ${index}`)
+  }
+  await engine.close()
+})
+
+t.test('what is removed after a merge copied it is overwritten in the copy before that counts', async (t) => {
+  for (const isFolded of [false, true]) {
+    const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
+    const { files } = options
+    const engine = await createFileEngine(options)
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
+      await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
+      await engine.fold()
+    }
+    await engine.close()
+    const ledger = await openLedger(options)
+    const inputs = ledger.shelf.chooseMerge(1_000_000)!
+    const merged = finish(ledger.shelf.beginMerge(inputs))
+    t.equal(holds(files, secretOf('b')).length, 2, 'in its segment and in the copy')
+    const counters = copyCounters(ledger.counters)
+    const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
+    ledger.append([removal], counters, true)
+    await ledger.eraseRemoved([removal], false)
+    if (isFolded) await ledger.fold()
+    await ledger.finishMerge(inputs, merged)
+    const title = isFolded ? 'folded meanwhile' : 'still in the journal'
+    t.strictSame(holds(files, secretOf('b')), [], title)
+    t.equal(holds(files, secretOf('c')).length, 1)
+    t.match(ledger.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
+    ledger.close()
+    const reopened = await openFileEngine(options)
+    t.match(await reopened.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
+    await reopened.close()
+  }
+})
+
+t.test('readers never see what is not safe yet, and refusals wait for what they saw', async (t) => {
+  const options = optionsFor(new FakeFiles(), 'server')
+  const engine = await createFileEngine(options)
+  const order: string[] = []
+  const writing = engine
+    .write((writer) => writer.put(draftOf({ name: 'a' })))
+    .then(() => order.push('written'))
+  const reading = engine
+    .read((reader) => reader.get(3, 1, digest('id/3/1/a', 16)))
+    .then((row) => {
+      order.push('read')
+      t.equal(row, undefined, 'a reader in the same turn does not see it')
+    })
+  const refusing = engine
+    .write(async (writer) => {
+      if ((await writer.get(3, 1, digest('id/3/1/a', 16))) !== undefined) throw new Error('there is one')
+    })
+    .catch((error) => order.push(error.message))
+  await Promise.all([writing, reading, refusing])
+  t.strictSame(order, ['read', 'written', 'there is one'])
+  options.files.fault = { at: options.files.steps + 2, code: 'EIO' }
+  const failing = engine.write((writer) => writer.put(draftOf({ name: 'b' })))
+  const misled = engine.write(async (writer) => {
+    if ((await writer.get(3, 1, digest('id/3/1/b', 16))) !== undefined) throw new Error('there is one')
+  })
+  await t.rejects(failing, { code: 'storage_failed' })
+  await t.rejects(misled, { code: 'storage_failed' }, 'not refused for a row that never came to be')
+  await t.rejects(
+    engine.write((writer) => writer.put(draftOf({ name: 'c' }))),
+    { message: /opened anew/ },
+  )
+  t.equal(
+    (await engine.read((reader) => reader.get(3, 1, digest('id/3/1/a', 16))))?.seq,
+    1,
+    'reading goes on',
+  )
+  await t.rejects(engine.close(), { code: 'storage_failed' })
+})
+
+t.test('a change answered soon is appended at once and synced before long', async (t) => {
+  const options = optionsFor(new FakeFiles(), 'server')
+  const { files } = options
+  const engine = await createFileEngine(options)
+  const log = { ...draftOf({ name: 'log' }), kind: 255 }
+  const query = {
+    family: 'logs',
+    kind: 255,
+    tenant: 1,
+    all: digest('key/1/all', 8),
+    page: 1,
+    size: 5,
+  } as const
+  const count = () => engine.read(async (reader) => (await reader.find(query)).total)
+  await engine.write((writer) => writer.append(log), 'soon')
+  t.equal(await count(), 0, 'not shown before it is safe')
+  const killed = await openFileEngine({ ...options, files: files.afterCrash(false) })
+  t.equal((await killed.read((reader) => reader.find(query))).total, 1, 'safe from the death of the process')
+  await killed.close()
+  const deadline = Date.now() + 2_000
+  while ((await count()) === 0 && Date.now() < deadline)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  t.equal(await count(), 1, 'shown once it is')
+  const cut = await openFileEngine({ ...options, files: files.afterCrash(true) })
+  t.equal((await cut.read((reader) => reader.find(query))).total, 1, 'and safe from a power cut')
+  await cut.close()
+  await engine.close()
+})
+
+t.test(
+  'a header is replaced without a moment at which none fits, and an older one is refused then',
+  async (t) => {
+    const whole = optionsFor(new FakeFiles())
+    const first = await createFileEngine(whole)
+    const before = whole.files.steps
+    await first.replaceHeader(testHeader('new'))
+    await first.close()
+    const steps = whole.files.steps - before
+    for (let at = 1; at <= steps; at++) {
+      const options = optionsFor(new FakeFiles())
+      const engine = await createFileEngine(options)
+      options.files.fault = { at: options.files.steps + at, code: 'stop' }
+      await engine.replaceHeader(testHeader('new')).catch(() => undefined)
+      const files = options.files.afterCrash(true)
+      const header = await readHeader(files, '/vault')
+      await (await openFileEngine({ ...options, files, header })).close()
+      const other = testHeader(JSON.stringify(header).includes('new') ? '' : 'new')
+      await t.rejects(
+        openFileEngine({ ...options, files, header: other }),
+        { code: 'vault_damaged' },
+        `step ${at}`,
+      )
+    }
+    await (await openFileEngine({ ...whole, header: testHeader('new') })).close()
+    await t.rejects(openFileEngine(whole), { code: 'vault_damaged', message: /vault\.json is not the one/ })
+  },
+)

@@ -1,0 +1,110 @@
+/** Vaults of every format there ever was: they open for ever, show what they showed, and can be worked on. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { TOKEN_TYPE_NAMES } from '../../src/domain/token/token-types.js'
+import { FORMAT } from '../../src/storage/vault-file.js'
+import {
+  API_KEY_FILE,
+  copyFrozen,
+  EXPECTED_FILE,
+  FROZEN_VAULTS,
+  PASSPHRASE_FILE,
+  placeIn,
+  READING_TIME,
+  readEverything,
+  VAULT,
+} from './frozen.js'
+
+const formats = readdirSync(FROZEN_VAULTS).filter((name) => /^\d+$/.test(name))
+const DAY_MS = 24 * 3600 * 1000
+
+t.test('there is a frozen vault of the present format, and it holds what a vault can hold', async (t) => {
+  t.ok(formats.includes(String(FORMAT)))
+  const vault = join(FROZEN_VAULTS, String(FORMAT), VAULT)
+  const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
+  for (const start of ['journal-', 'segments/r-', 'segments/l-'])
+    t.equal(names.filter((name) => name.startsWith(start)).length, 1, start)
+  const journal = names.find((name) => name.startsWith('journal-'))!
+  t.ok(statSync(join(vault, journal)).size > 4096, 'with more in the journal than the read of a tenant')
+  const { tenants, status } = readExpected(String(FORMAT))
+  const types = new Set(tenants.first.tokens.map(({ type }: { type: string }) => type))
+  t.strictSame([...types].sort(), [...TOKEN_TYPE_NAMES].sort(), 'tokens of every type')
+  t.strictSame(
+    status.key_slots.map(({ kind }: { kind: string }) => kind),
+    ['key-file', 'passphrase'],
+  )
+  const ids = tenants.first.tokens.map(({ id }: { id: string }) => id)
+  t.notOk(ids.includes('soon-gone') || ids.includes('deleted-1'), 'neither expired nor deleted')
+  for (const part of ['applications', 'invitations', 'members', 'children'])
+    t.ok(tenants.first[part].length > 0, part)
+  t.equal(tenants.second.tokens.length, 2)
+})
+
+for (const format of formats) {
+  const openCopy = (t: Test, time = READING_TIME) => {
+    const copy = copyFrozen(join(FROZEN_VAULTS, format))
+    t.teardown(copy.remove)
+    return placeIn(copy.directory, () => time)
+  }
+
+  t.test(`format ${format} shows by its key file what it showed when it was frozen`, async (t) => {
+    t.strictSame(await readEverything(openCopy(t)), readExpected(format))
+  })
+
+  t.test(`format ${format} opens by its passphrase and by its API key`, async (t) => {
+    const { directory } = openCopy(t)
+    const opener = { COFFER_PASSPHRASE_FILE: join(directory, PASSPHRASE_FILE) }
+    const { json } = placeIn(directory, () => READING_TIME, opener)
+    const { tokens } = readExpected(format).tenants.first
+    t.strictSame((await json(['token', 'list', '--all', '--reveal'])).data, tokens)
+    const key = readFileSync(join(directory, API_KEY_FILE), 'utf8').trim()
+    const byKeyFile = placeIn(directory, () => READING_TIME)
+    const env = { COFFER_API_KEY: key }
+    t.match(await byKeyFile.json(['token', 'get', 'ssn-1'], { env }), { data: 'XXX-XX-6789' })
+    const found = await byKeyFile.json(['token', 'search', '--query', 'data:ADA@example.com'], { env })
+    t.match(found, { pagination: { total_items: 1 }, data: [{ id: 'mail-1' }] }, 'search indexes fit')
+    t.match(await byKeyFile.run(['token', 'delete', 'ssn-1', '--yes'], { env }), { code: 4 })
+  })
+
+  t.test(`format ${format} verifies, and so does the log of each tenant`, async (t) => {
+    const { json } = openCopy(t)
+    const { logs } = readExpected(format).status.storage
+    t.match(await json(['vault', 'verify']), { ok: true, findings: [], readable: { logs } })
+    for (const name of ['first', 'second'])
+      t.match(await json(['log', 'verify', '--tenant', name]), { is_whole: true })
+  })
+
+  t.test(`format ${format} can be worked on, and opens again`, async (t) => {
+    const place = openCopy(t)
+    const { json, run } = place
+    const list = () => json(['token', 'list', '--all', '--reveal'])
+    const before = (await list()).data
+    await json(['token', 'create'], { stdin: '{"id":"new-1","type":"token","data":"new"}' })
+    await json(['token', 'update', 'customer-1'], { stdin: '{"data":{"age":37}}' })
+    await json(['token', 'delete', 'number-1', '--yes'])
+    const again = { id: 'again', type: 'token', data: { email: 'ada@example.com' } }
+    const duplicate = { ...again, fingerprint_expression: '{{ data.email }}', deduplicate_token: true }
+    t.match(await json(['token', 'create'], { stdin: JSON.stringify(duplicate) }), { id: 'mail-1' })
+    t.match(await run(['token', 'create'], { stdin: '{"id":"ein-1","type":"token","data":1}' }), { code: 5 })
+    const expected = before
+      .filter(({ id }: { id: string }) => id !== 'number-1')
+      .map((token: { id: string }) =>
+        token.id === 'customer-1' ? { id: token.id, data: { age: 37 } } : token,
+      )
+    t.match((await list()).data, [{ id: 'new-1', data: 'new' }, ...expected])
+    await json(['vault', 'compact'])
+    t.match((await list()).data, [{ id: 'new-1', data: 'new' }, ...expected], 'folded as well')
+    t.match(await json(['vault', 'verify']), { ok: true, findings: [] })
+    t.match(await json(['log', 'verify']), { is_whole: true })
+    const logs = (await json(['log', 'list', '--entity-id', 'soon-gone'])).data
+    t.match(logs, [{ operation: 'delete', actor_type: 'system' }, { operation: 'create' }], 'swept')
+    const later = placeIn(place.directory, () => READING_TIME + DAY_MS)
+    t.equal((await later.json(['vault', 'status'])).tokens, expected.length + 1)
+  })
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: its shape is what readEverything gives
+function readExpected(format: string): any {
+  return JSON.parse(readFileSync(join(FROZEN_VAULTS, format, EXPECTED_FILE), 'utf8'))
+}

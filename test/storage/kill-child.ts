@@ -1,0 +1,85 @@
+/**
+ * One process of the kill test: takes the vault, works, lets go, over and over, and says on standard output what it is
+ * about to do and what it was told is done. Arguments: directory, name, `write` or `read`.
+ */
+import { randomBytes, randomInt } from 'node:crypto'
+import { writeSync } from 'node:fs'
+import { type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { takeOwnership } from '../../src/storage/lock.js'
+import { nodeFiles } from '../../src/storage/node-files.js'
+import { readProcessFacts } from '../../src/storage/process-identity.js'
+import type { Draft } from '../../src/storage/store.js'
+import { readHeader } from '../../src/storage/vault-file.js'
+import { digest, engineKeys } from './powers.js'
+
+const [directory = '', self = '', task = ''] = process.argv.slice(2)
+const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
+const files = nodeFiles()
+const keys = engineKeys(random)
+const facts = readProcessFacts(process.pid)
+const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+const say = (line: string) => writeSync(1, `${line}\n`)
+const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
+
+function draftOf(name: string, text: string): Draft {
+  const keys = Buffer.concat([digest('key/1/all', 8), digest(`key/1/${self}`, 8)])
+  return { kind: 3, tenant: 1, id: idOf(name), modified: 0, expires: 0, keys, sealed: Buffer.from(text) }
+}
+
+async function work(engine: FileEngine, name: string): Promise<void> {
+  const act = async (what: string, run: () => Promise<unknown>) => {
+    say(`try ${what} ${name}`)
+    await run()
+    say(`ack ${what} ${name}`)
+  }
+  await act('put', () =>
+    engine.write(async (writer) => {
+      await writer.put(draftOf(name, `${name} first`))
+      await writer.append({ ...draftOf(`log ${name}`, name), kind: 255 })
+    }),
+  )
+  const chance = randomInt(8)
+  if (chance < 2) {
+    await act('replace', () =>
+      engine.write(async (writer) => {
+        const row = await writer.get(3, 1, idOf(name))
+        await writer.put({ ...draftOf(name, `${name} second`), seq: row!.seq, created: row!.created })
+      }),
+    )
+  }
+  if (chance === 2) await act('remove', () => engine.write((writer) => writer.remove(3, 1, idOf(name))))
+  if (chance === 3) await engine.fold()
+  if (chance === 4) await engine.compact()
+}
+
+for (let turn = 0; ; turn++) {
+  const asked = Date.now()
+  const ownership = await takeOwnership({
+    files,
+    directory,
+    facts,
+    random,
+    clock: Date.now,
+    wait,
+    patienceMs: 10_000,
+  })
+  say(`waited ${Date.now() - asked}`)
+  const header = await readHeader(files, directory)
+  const options = { files, directory, header, keys, random, clock: Date.now, role: 'command' as const }
+  const engine = await openFileEngine({ ...options, notice: (text) => say(`notice ${text}`) })
+  if (task === 'write') await work(engine, `${self}-${turn}`)
+  else {
+    const query = {
+      family: 'records',
+      kind: 3,
+      tenant: 1,
+      all: digest('key/1/all', 8),
+      page: 1,
+      size: 5,
+    } as const
+    const { total } = await engine.read((reader) => reader.find(query))
+    say(`read ${total}`)
+  }
+  await engine.close()
+  ownership.release()
+}

@@ -1,0 +1,212 @@
+/** The vault's lock: one owner at a time, taken over from the dead without a race, waited for with a bound. */
+import { execFileSync } from 'node:child_process'
+import t from 'tap'
+import { type OwnershipOptions, type ProcessFacts, readOwner, takeOwnership } from '../../src/storage/lock.js'
+import { readProcessFacts } from '../../src/storage/process-identity.js'
+import { FakeFiles } from './fake-files.js'
+import { repeatableRandom } from './powers.js'
+
+/** Processes of one machine: those in `living`, each with its start. */
+function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessFacts {
+  return { pid, startOf: (other) => living.get(other), boot, host }
+}
+
+function optionsFor(
+  files: FakeFiles,
+  facts: ProcessFacts,
+  part: Partial<OwnershipOptions> = {},
+): OwnershipOptions {
+  const random = repeatableRandom(`pid ${facts.pid}`)
+  const wait = async () => undefined
+  return { files, directory: '/vault', facts, random, clock: () => 7, wait, patienceMs: 100, ...part }
+}
+
+function makeDisk(): FakeFiles {
+  const files = new FakeFiles()
+  files.makeDirectory('/vault')
+  return files
+}
+
+const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.startsWith('lock'))
+
+t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
+  const files = makeDisk()
+  const living = new Map([[10, 'a']])
+  const facts = machine(living, 10)
+  t.equal(readOwner(files, '/vault', facts), undefined)
+  const ownership = await takeOwnership(optionsFor(files, facts))
+  t.match(readOwner(files, '/vault', facts), { owner: { pid: 10, started: 'a', since: 7 }, life: 'alive' })
+  t.strictSame(locks(files), ['lock'])
+  ownership.release()
+  ownership.release()
+  t.strictSame(locks(files), [])
+})
+
+t.test('waits for a living owner, and says whom it waited for', async (t) => {
+  const files = makeDisk()
+  const living = new Map([
+    [10, 'a'],
+    [11, 'b'],
+  ])
+  const first = await takeOwnership(optionsFor(files, machine(living, 10)))
+  let waitedMs = 0
+  const impatient = optionsFor(files, machine(living, 11), {
+    wait: async (ms) => {
+      waitedMs += ms
+    },
+    patienceMs: 10_000,
+  })
+  await t.rejects(takeOwnership(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
+  t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
+  t.strictSame(locks(files), ['lock'])
+  const patient = optionsFor(files, machine(living, 11), { wait: async () => first.release() })
+  const second = await takeOwnership(patient)
+  t.equal(second.owner.pid, 11)
+  first.release()
+  t.match(
+    readOwner(files, '/vault', machine(living, 10)),
+    { owner: { pid: 11 } },
+    'the first lets go of nothing more',
+  )
+})
+
+t.test('takes over from the dead, from a number given again, and from before a restart', async (t) => {
+  const cases: [string, Map<number, string>, string][] = [
+    ['dead', new Map([[11, 'b']]), 'boot'],
+    [
+      'number given again',
+      new Map([
+        [10, 'later'],
+        [11, 'b'],
+      ]),
+      'boot',
+    ],
+    [
+      'restarted',
+      new Map([
+        [10, 'a'],
+        [11, 'b'],
+      ]),
+      'another boot',
+    ],
+  ]
+  for (const [title, living, boot] of cases) {
+    const files = makeDisk()
+    await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    const { owner } = await takeOwnership(optionsFor(files, machine(living, 11, 'here', boot)))
+    t.equal(owner.pid, 11, title)
+    t.strictSame(locks(files), ['lock'], title)
+  }
+})
+
+t.test('does not judge an owner on another machine', async (t) => {
+  const files = makeDisk()
+  await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10, 'there')))
+  const options = optionsFor(files, machine(new Map([[11, 'b']]), 11))
+  await t.rejects(takeOwnership(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
+})
+
+t.test('leaves a free lock to those who came before, unless they sleep', async (t) => {
+  const files = makeDisk()
+  const living = new Map([
+    [10, 'a'],
+    [11, 'b'],
+    [12, 'c'],
+  ])
+  const first = await takeOwnership(optionsFor(files, machine(living, 10)))
+  const waiter = { pid: 11, started: 'b', boot: 'boot', host: 'here', since: 1, nonce: 'early' }
+  files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
+  first.release()
+  let waits = 0
+  const options = optionsFor(files, machine(living, 12), {
+    wait: async () => {
+      waits++
+      if (waits === 3) files.plant('/vault/lock.p-11-early', undefined)
+    },
+  })
+  const second = await takeOwnership(options)
+  t.equal(waits, 3, 'waited until the other was gone')
+  second.release()
+  files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
+  waits = 10
+  const third = await takeOwnership({ ...options, patienceMs: 10_000 })
+  t.equal(waits, 30, 'one that does not take it is passed over')
+  third.release()
+  living.delete(11)
+  waits = 10
+  const fourth = await takeOwnership(options)
+  t.equal(waits, 10, 'a dead one is not waited for')
+  t.strictSame(locks(files), ['lock'], 'and is swept')
+  fourth.release()
+})
+
+t.test('takes over a lock that a power cut left empty', async (t) => {
+  const files = makeDisk()
+  files.plant('/vault/lock', Buffer.alloc(0))
+  files.plant('/vault/lock.p-12-x', Buffer.alloc(0))
+  const { owner } = await takeOwnership(optionsFor(files, machine(new Map([[11, 'b']]), 11)))
+  t.equal(owner.pid, 11)
+  t.strictSame(locks(files), ['lock'])
+})
+
+t.test('whoever dies at whichever step of taking over, the next one owns alone', async (t) => {
+  const living = new Map([
+    [11, 'b'],
+    [12, 'c'],
+  ])
+  const prepared = async () => {
+    const files = makeDisk()
+    await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    return files
+  }
+  const whole = await prepared()
+  const before = whole.steps
+  await takeOwnership(optionsFor(whole, machine(living, 11)))
+  const steps = whole.steps - before
+  t.ok(steps >= 6, `${steps} steps`)
+  for (let step = 1; step <= steps; step++) {
+    const files = await prepared()
+    files.fault = { at: files.steps + step, code: 'stop' }
+    await t.rejects(takeOwnership(optionsFor(files, machine(living, 11))), { message: /^stopped/ })
+    const left = files.afterCrash(false)
+    const { owner } = await takeOwnership(optionsFor(left, machine(new Map([[12, 'c']]), 12)))
+    t.equal(owner.pid, 12, `after step ${step}`)
+    t.strictSame(locks(left), ['lock'], `after step ${step} nothing is left over`)
+  }
+})
+
+t.test('of two who found the same owner dead, the slower takes nothing from the faster', async (t) => {
+  const files = makeDisk()
+  const living = new Map([
+    [11, 'b'],
+    [12, 'c'],
+  ])
+  await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+  // While 11 judges the dead owner, 12 takes the vault over.
+  let fast: Promise<unknown> | undefined
+  const facts = machine(living, 11)
+  const slow: ProcessFacts = {
+    ...facts,
+    startOf: (pid) => {
+      if (pid === 10) fast ??= takeOwnership(optionsFor(files, machine(living, 12)))
+      return living.get(pid)
+    },
+  }
+  await t.rejects(takeOwnership(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
+  await fast
+  t.match(readOwner(files, '/vault', facts), { owner: { pid: 12 }, life: 'alive' })
+})
+
+t.test('a vault that is not there cannot be owned', async (t) => {
+  const options = optionsFor(new FakeFiles(), machine(new Map([[1, 'x']]), 1))
+  await t.rejects(takeOwnership(options), { code: 'vault_missing' })
+})
+
+t.test('knows of a real process when it began, and of an ended one nothing', (t) => {
+  const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))
+  const facts = readProcessFacts(process.pid)
+  t.type(facts.startOf(process.pid), 'string')
+  t.equal(facts.startOf(process.pid), facts.startOf(process.pid))
+  t.equal(facts.startOf(pid), undefined)
+  t.end()
+})

@@ -1,0 +1,93 @@
+/**
+ * Powers for engines under test: real ciphers and digests straight from libsodium under fixed keys, and randomness
+ * and time that a test can repeat. Holds nothing of the product's own crypto.
+ */
+import sodium from 'libsodium-wrappers'
+import type { Cipher, Clock, EngineKeys, Mac, Random } from '../../src/crypto/ports.js'
+import type { Header } from '../../src/storage/vault-file.js'
+
+await sodium.ready
+
+/** Bytes that look random and are the same in every run: BLAKE2b of a counter under `seed`. */
+export function repeatableRandom(seed = 'random'): Random {
+  let counter = 0
+  return {
+    bytes: (count) => {
+      const parts: number[] = []
+      while (parts.length < count) parts.push(...sodium.crypto_generichash(64, `${seed}/${counter++}`, null))
+      return Uint8Array.from(parts.slice(0, count))
+    },
+  }
+}
+
+function createCipher(random: Random, key: Uint8Array): Cipher {
+  return {
+    seal: (plain, associated) => {
+      const nonce = random.bytes(24)
+      const box = sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key)
+      const sealed = new Uint8Array(24 + box.length)
+      sealed.set(nonce)
+      sealed.set(box, 24)
+      return sealed
+    },
+    open: (sealed, associated) => {
+      if (sealed.length < 40) return undefined
+      try {
+        return sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(
+          null,
+          sealed.subarray(24),
+          associated,
+          sealed.subarray(0, 24),
+          key,
+        )
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function createMac(key: Uint8Array): Mac {
+  return (message, length) => sodium.crypto_generichash(length, message, key)
+}
+
+const keyOf = (name: string) => sodium.crypto_generichash(32, `key/${name}`, null)
+
+/** Keys of one vault; equal for equal `vault`. */
+export function engineKeys(random: Random = repeatableRandom(), vault = 'vault'): EngineKeys {
+  return {
+    journal: createCipher(random, keyOf(`${vault}/journal`)),
+    head: createCipher(random, keyOf(`${vault}/head`)),
+    state: createCipher(random, keyOf(`${vault}/state`)),
+    segment: createCipher(random, keyOf(`${vault}/segment`)),
+    chain: createMac(keyOf(`${vault}/chain`)),
+  }
+}
+
+/** A header as the keyring would make it; its mac is not the engine's to check. */
+export function testHeader(note = ''): Header {
+  return {
+    format: 1,
+    vault: 'aaaqeayeaudaocajbifqydiob4',
+    created: '2030-01-01T00:00:00.000+00:00',
+    cipher: 'xchacha20-poly1305',
+    digest: 'blake2b',
+    slots: [{ note }],
+    mac: 'mac',
+  }
+}
+
+/** A clock that the test turns. */
+export function createClock(start = 1_000): Clock & { set(time: number): void } {
+  let time = start
+  return Object.assign(() => time, {
+    set: (next: number) => {
+      time = next
+    },
+  })
+}
+
+/** Digest of `text`, as ids (16 bytes) and keys (8) are. */
+export function digest(text: string, length: 8 | 16): Uint8Array {
+  return sodium.crypto_generichash(16, text, null).slice(0, length)
+}

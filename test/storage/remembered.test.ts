@@ -1,0 +1,144 @@
+/**
+ * What a store remembers between works, on a disk that fails now and then: never anything but what a store reads that
+ * remembers nothing.
+ */
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
+import { createRandom } from '../../src/crypto/random.js'
+import type { ApplicationRecord, TenantRecord } from '../../src/domain/records.js'
+import { CofferError } from '../../src/errors.js'
+import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import type { Store, StoreReader, StoreWriter } from '../../src/storage/store.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, testHeader } from './powers.js'
+
+const TENANTS = [1, 2]
+const IDS = ['a', 'b']
+const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+
+function createTenant(number: number): TenantRecord {
+  const { data, index, fingerprint } = keyring.generateTenant()
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+  const keys = { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+  return { number, id: `${number}`, owner_id: 'owner', name: '', settings: {}, keys, created_at: '' }
+}
+
+const step = fc.record({
+  does: fc.constantFrom('put', 'put', 'put', 'remove', 'drop'),
+  tenant: fc.constantFrom(...TENANTS),
+  id: fc.constantFrom(...IDS),
+})
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+const unit = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  isUndone: fc.boolean(),
+  durability: fc.constantFrom('now', 'soon'),
+})
+const act = fc.record({
+  /** Works that come together share a frame. */
+  units: fc.array(unit, { maxLength: 3 }),
+  after: fc.constantFrom('nothing', 'nothing', 'compact', 'reopen'),
+  /** The disk fails so many steps later, if there are so many. */
+  faultIn: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),
+})
+
+let names = 0
+
+async function run(t: Test, writer: StoreWriter, { does, tenant, id }: Step): Promise<void> {
+  const known = await writer.get('tenant', 0, `${tenant}`)
+  if (known === undefined) {
+    if (does !== 'put') return
+    await writer.insert('tenant', 0, createTenant(tenant))
+  }
+  if (does === 'drop') {
+    await writer.removeTenant(tenant)
+    t.equal(await writer.get('tenant', 0, `${tenant}`), undefined)
+    return
+  }
+  const before = await writer.get('application', tenant, id)
+  if (does === 'put') {
+    const record = { id, name: `${names++}` } as ApplicationRecord
+    await (before === undefined ? writer.insert : writer.replace).call(writer, 'application', tenant, record)
+    t.equal((await writer.get('application', tenant, id))?.name, record.name)
+  } else if (does === 'remove' && before !== undefined) {
+    await writer.remove('application', tenant, id)
+    t.equal(await writer.get('application', tenant, id), undefined)
+  }
+}
+
+/** Everything there is, as one text. */
+async function readAll(reader: StoreReader): Promise<string> {
+  const all: unknown[] = []
+  for (const tenant of TENANTS) {
+    const known = await reader.get('tenant', 0, `${tenant}`)
+    const names = IDS.map(async (id) => (await reader.get('application', tenant, id))?.name ?? '')
+    all.push(known === undefined ? 'none' : [known.keys.data, ...(await Promise.all(names))])
+    if (known === undefined) await Promise.allSettled(names)
+  }
+  return JSON.stringify(all)
+}
+
+/** @throws what is neither the disk's failure nor that of the work itself */
+function expectFailure(error: unknown): void {
+  const isExpected = error instanceof CofferError ? error.code === 'storage_failed' : `${error}` === 'undone'
+  if (!isExpected) throw error
+}
+
+t.test('what is remembered is what is there, whatever is done, undone, or fails', async (t) => {
+  let faults = 0
+  const property = fc.asyncProperty(fc.array(act, { minLength: 2, maxLength: 10 }), async (acts) => {
+    const files = new FakeFiles()
+    files.makeDirectory('/v')
+    const clock = createClock()
+    const options = {
+      files,
+      directory: '/v/.coffer',
+      header: testHeader(),
+      keys: keyring.engine,
+      clock,
+      random: createRandom(),
+      notice: () => {},
+      role: 'server',
+      foldAt: { bytes: 1_000_000, rows: 6 },
+    } as const
+    let engine: FileEngine = await createFileEngine(options)
+    let store: Store = createSealedStore(engine, keyring)
+    const reopen = async () => {
+      await store.close().catch(expectFailure)
+      engine = await openFileEngine(options)
+      store = createSealedStore(engine, keyring)
+    }
+    for (const { units, after, faultIn } of acts) {
+      files.failed = undefined
+      files.fault = faultIn === undefined ? undefined : { at: files.steps + faultIn, code: 'EIO' }
+      const works = units.map(({ steps, isUndone, durability }) =>
+        store.write(
+          async (writer) => {
+            for (const each of steps) await run(t, writer, each)
+            if (isUndone) throw 'undone'
+          },
+          durability as 'now' | 'soon',
+        ),
+      )
+      await Promise.all(works.map((work) => work.catch(expectFailure)))
+      if (after === 'compact') await engine.compact().catch(expectFailure)
+      files.fault = undefined
+      if (files.failed !== undefined) faults++
+      if (after === 'reopen') await reopen()
+      const expected = await createSealedStore(engine, keyring).read(readAll)
+      t.equal(await store.read(readAll), expected)
+      const later = await createSealedStore(engine, keyring).write(readAll)
+      t.equal(await store.write(readAll), later, 'a writer sees what is not synced too')
+      // After some failures an engine refuses to write until it is opened anew.
+      const isUsable = files.failed === undefined || (await engine.fold().then(() => true, expectFailure))
+      if (!isUsable) await reopen()
+    }
+    await store.close()
+    t.strictSame(files.openFiles, [], 'no descriptor is left')
+  })
+  await fc.assert(property, { numRuns: 150 })
+  t.ok(faults > 20, `the disk failed ${faults} times`)
+})

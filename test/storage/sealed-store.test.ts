@@ -1,0 +1,262 @@
+import t, { type Test } from 'tap'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
+import { createRandom } from '../../src/crypto/random.js'
+import type { TenantRecord, TokenRecord } from '../../src/domain/records.js'
+import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
+import { createMemoryEngine } from '../../src/storage/memory-engine.js'
+import type { Draft, Engine, EngineWriter, Row, Store } from '../../src/storage/store.js'
+
+const START = Date.parse('2030-01-01T00:00:00Z')
+const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+
+function newKeys(): TenantRecord['keys'] {
+  const { data, index, fingerprint } = keyring.generateTenant()
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+  return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+}
+
+/** An engine that keeps what was put into it, and can be made to give back something else. */
+function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?: (row: Row) => Row } } {
+  const drafts: Draft[] = []
+  const forge: { row?: (row: Row) => Row } = {}
+  const change = (row: Row | undefined) =>
+    row === undefined || forge.row === undefined ? row : forge.row(row)
+  const spy = (writer: EngineWriter): EngineWriter => ({
+    get now() {
+      return writer.now
+    },
+    get clock() {
+      return writer.clock
+    },
+    get revision() {
+      return writer.revision
+    },
+    get: (...args) => change(writer.get(...args)),
+    find: (query) => writer.find(query),
+    findExpired: (...args) => writer.findExpired(...args),
+    stamp: (kind) => writer.stamp(kind),
+    put: (draft) => {
+      drafts.push(draft)
+      return writer.put(draft)
+    },
+    append: (draft) => {
+      drafts.push(draft)
+      return writer.append(draft)
+    },
+    remove: (...args) => writer.remove(...args),
+    dropTenant: (tenant) => writer.dropTenant(tenant),
+    noteTime: (options) => writer.noteTime(options),
+  })
+  return {
+    drafts,
+    forge,
+    engine: new Proxy(engine, {
+      get(target, name) {
+        if (name === 'write') {
+          const write: Engine['write'] = (work, durability) =>
+            target.write((writer) => work(spy(writer)), durability)
+          return write
+        }
+        const member = target[name as keyof Engine] as (...args: unknown[]) => unknown
+        return typeof member === 'function' ? member.bind(target) : member
+      },
+    }),
+  }
+}
+
+async function open(t: Test): Promise<{
+  store: Store
+  /** Another store over the same engine, which remembers nothing. */
+  reopen(): Store
+  drafts: Draft[]
+  forge: { row?: (row: Row) => Row }
+  clock: { now: number }
+}> {
+  const clock = { now: START }
+  const watched = watch(createMemoryEngine({ keys: keyring.engine, clock: () => clock.now }))
+  const store = createSealedStore(watched.engine, keyring)
+  t.teardown(() => store.close())
+  await store.write(async (writer) => {
+    for (const number of [1, 2]) {
+      const tenant: TenantRecord = {
+        number,
+        id: `tenant-${number}`,
+        owner_id: 'owner',
+        name: `tenant ${number}`,
+        settings: {},
+        keys: newKeys(),
+        created_at: '',
+      }
+      await writer.insert('tenant', 0, tenant)
+    }
+  })
+  watched.drafts.length = 0
+  const reopen = () => createSealedStore(watched.engine, keyring)
+  return { store, reopen, drafts: watched.drafts, forge: watched.forge, clock }
+}
+
+function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    id,
+    tenant_id: 'tenant-1',
+    type: 'token',
+    data: 'plain secret',
+    fingerprint: `print-${id}`,
+    fingerprint_expression: '{{ data }}',
+    containers: ['/a/b/'],
+    metadata: { Customer: 'Ada' },
+    created_by: 'owner',
+    created_at: '',
+    ...change,
+  }
+}
+
+t.test('a record comes back as it was put, found by each of its look-ups', async (t) => {
+  const { store } = await open(t)
+  await store.write((writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
+  const find = (where: object) =>
+    store.read(async (reader) => (await reader.find('token', 1, { where, page: 1, size: 5 } as never)).total)
+  t.same(await store.read((reader) => reader.get('token', 1, 'one')), token('one'))
+  t.equal(await find({ field: 'metadata.Customer', value: 'ada' }), 1, 'metadata by its lower-cased value')
+  t.equal(await find({ field: 'search', value: 'ada lovelace' }), 1, 'a search index')
+  t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'a container above')
+  t.equal(
+    await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }),
+    0,
+    'but not that one',
+  )
+  t.equal(await find({ or: [{ ids: ['one'] }, { field: 'type', value: 'card' }] }), 1)
+  t.equal(await find({ range: 'created', from: START, below: START + 1 }), 1)
+})
+
+t.test('nothing that reaches an engine can be read or guessed from its keys', async (t) => {
+  const { store, drafts } = await open(t)
+  await store.write(async (writer) => {
+    await writer.insert('token', 1, token('same'))
+    await writer.insert('token', 2, token('same'))
+  })
+  const [first, second] = drafts.filter(({ kind }) => kind === 3) as [Draft, Draft]
+  for (const { sealed, keys, id } of [first, second]) {
+    for (const bytes of [sealed, keys, id]) {
+      t.notMatch(Buffer.from(bytes).toString('latin1'), /plain secret|same|Ada|ada/)
+    }
+  }
+  t.not(Buffer.compare(first.id, second.id), 0, 'one id has two row ids in two tenants')
+  const split = (keys: Uint8Array) =>
+    Array.from({ length: keys.length / 8 }, (_, at) =>
+      Buffer.from(keys.subarray(8 * at, 8 * at + 8)).toString('hex'),
+    )
+  t.equal(split(first.keys).length, new Set(split(first.keys)).size, 'each key once')
+  t.same(
+    split(first.keys).filter((key) => split(second.keys).includes(key)),
+    [],
+    'no key is shared by two tenants',
+  )
+})
+
+t.test('a row under another id, or an older version of it, does not open', async (t) => {
+  const { store, forge } = await open(t)
+  await store.write(async (writer) => {
+    await writer.insert('token', 1, token('one'))
+    await writer.insert('token', 1, token('two', { data: 'other' }))
+  })
+  let older: Row | undefined
+  forge.row = (row) => {
+    if (row.kind === 3) older ??= row
+    return row
+  }
+  await store.write((writer) => writer.get('token', 1, 'one'))
+  await store.write((writer) => writer.replace('token', 1, token('one', { data: 'newer' })))
+  forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed } : row)
+  await t.rejects(
+    store.write((writer) => writer.get('token', 1, 'one')),
+    { code: 'vault_damaged' },
+    'an older version',
+  )
+  await t.rejects(
+    store.write((writer) => writer.get('token', 1, 'two')),
+    { code: 'vault_damaged' },
+    'another row',
+  )
+  delete forge.row
+  t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'newer' })
+})
+
+t.test('an id is given once, until its token expired or was removed', async (t) => {
+  const { store, clock } = await open(t)
+  const insert = (change: Partial<TokenRecord> = {}, expires?: number) =>
+    store.write((writer) =>
+      writer.insert('token', 1, token('one', change), expires === undefined ? {} : { expires }),
+    )
+  await insert({}, START + 1000)
+  await t.rejects(insert(), { code: 'conflict' })
+  clock.now += 1000
+  t.equal(await store.read((reader) => reader.get('token', 1, 'one')), undefined, 'expired')
+  await insert({ data: 'second' })
+  t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'second' })
+  await store.write((writer) => writer.remove('token', 1, 'one'))
+  await t.rejects(
+    store.write((writer) => writer.remove('token', 1, 'one')),
+    { code: 'not_found' },
+  )
+  await t.rejects(
+    store.write((writer) => writer.replace('token', 1, token('one'))),
+    { code: 'not_found' },
+  )
+  await insert({ data: 'third' })
+  t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'third' })
+})
+
+t.test('the sets of containers in use are kept once each', async (t) => {
+  const { store } = await open(t)
+  await store.write(async (writer) => {
+    await writer.insert('token', 1, token('one', { containers: ['/b/', '/a/'] }))
+    await writer.insert('token', 1, token('two', { containers: ['/a/', '/b/', '/a/'] }))
+    await writer.insert('token', 1, token('three', { containers: ['/a/'] }))
+  })
+  const { records } = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 10 }))
+  t.same(
+    records.map(({ containers }) => containers),
+    [['/a/'], ['/a/', '/b/']],
+  )
+})
+
+t.test('the keys of a tenant that was taken back are not those of the next one', async (t) => {
+  const { store, reopen } = await open(t)
+  const tenant = (name: string): TenantRecord => ({
+    number: 3,
+    id: name,
+    owner_id: 'owner',
+    name,
+    settings: {},
+    keys: newKeys(),
+    created_at: '',
+  })
+  const create = (name: string, isUndone: boolean) =>
+    store.write(async (writer) => {
+      await writer.insert('tenant', 0, tenant(name))
+      await writer.insert('token', 3, token('one', { data: name }))
+      t.match(await writer.get('token', 3, 'one'), { data: name })
+      if (isUndone) throw new Error('undone')
+    })
+  await t.rejects(create('first', true), { message: 'undone' })
+  await create('second', false)
+  t.match(await store.read((reader) => reader.get('token', 3, 'one')), { data: 'second' })
+  t.match(await reopen().read((reader) => reader.get('token', 3, 'one')), { data: 'second' }, 'opened anew')
+})
+
+t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {
+  const { store } = await open(t)
+  await store.write((writer) => writer.insert('token', 1, token('one')))
+  const before = await store.write((writer) => writer.fingerprint(1, 'text'))
+  t.match(before, /^[1-9A-HJ-NP-Za-km-z]{43,44}$/)
+  t.not(await store.write((writer) => writer.fingerprint(2, 'text')), before, 'unrelated in another tenant')
+  await store.write((writer) => writer.removeTenant(1))
+  await t.rejects(
+    store.read((reader) => reader.get('token', 1, 'one')),
+    { code: 'not_found' },
+  )
+  t.equal(await store.read((reader) => reader.get('tenant', 0, '1')), undefined)
+  t.match(await store.read((reader) => reader.get('tenant', 0, '2')), { name: 'tenant 2' })
+})

@@ -1,0 +1,216 @@
+/**
+ * Segments of every awkward size, and what reading them costs: rows, postings and ids across block borders, blocks
+ * opened by one look-up, memory bounded by the cache.
+ */
+import t, { type Test } from 'tap'
+import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { BlockCache } from '../../src/storage/lsm/block-cache.js'
+import type { StoredRow } from '../../src/storage/lsm/row-change.js'
+import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
+import { Segment } from '../../src/storage/lsm/sstable/reader.js'
+import { finish, writeSegment } from '../../src/storage/lsm/sstable/row-writer.js'
+import { LiveSegment, search } from '../../src/storage/lsm/sstable/search.js'
+import type { Query, Where } from '../../src/storage/store.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+const ALL = digest('all', 8)
+const keyOf = (name: string) => digest(`key ${name}`, 8)
+const idOf = (number: number) => digest(`id ${number}`, 16)
+
+/** Row `number`, with keys by its divisors: every row has `all`, every third `3`, … and one key of its own. */
+function rowOf(number: number): StoredRow {
+  const keys = [
+    ALL,
+    ...[2, 3, 1000].filter((by) => number % by === 0).map((by) => keyOf(String(by))),
+    keyOf(`own ${number}`),
+  ]
+  const times = { created: 1_000 + number * 2, modified: number % 5 === 0 ? 50 + number : 0 }
+  const expires = number % 7 === 0 ? 10_000_000 + number : 0
+  return {
+    kind: 3,
+    tenant: 1,
+    id: idOf(number),
+    seq: 10 + number * 3,
+    rev: number + 1,
+    ...times,
+    expires,
+    keys: Buffer.concat(keys),
+    sealed: Buffer.from(`row ${number}`),
+    chain: undefined,
+  }
+}
+
+function makeSegment(rows: number, cacheBytes = 4_000_000): { live: LiveSegment; cache: BlockCache } {
+  const files = new FakeFiles()
+  files.makeDirectory('/vault')
+  files.makeDirectory('/vault/segments')
+  const random = repeatableRandom()
+  const { segment: cipher } = engineKeys(random)
+  const all = Array.from({ length: rows }, (_, number) => rowOf(number))
+  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', all))
+  const cache = new BlockCache(cacheBytes)
+  const segment = new Segment({ files, directory: '/vault', cipher, cache }, name)
+  return { live: new LiveSegment(segment, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
+}
+
+function searchFor(live: LiveSegment, where?: Where, now = 5): number[] {
+  const shape = { family: 'records', kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
+  const query: Query = where === undefined ? shape : { ...shape, where }
+  const matches = search(live, [], query, now)
+  return Array.from({ length: matches.count }, (_, index) => matches.row(index))
+}
+
+const numbers = (rows: number, isIn: (number: number) => boolean) =>
+  Array.from({ length: rows }, (_, number) => number).filter(isIn)
+
+function checkSegment(t: Test, rows: number): void {
+  const { live } = makeSegment(rows)
+  const { segment } = live
+  t.equal(segment.footer.rows, rows)
+  t.equal(segment.count(IDS), rows)
+  t.equal(segment.count(ROWS), rows)
+  t.equal(segment.count(EXPIRY), numbers(rows, (number) => number % 7 === 0).length)
+  for (let number = 0; number < rows; number += rows > 300 ? 97 : 1) {
+    t.equal(segment.find(idOf(number)), number)
+    const { keys: _, sealed, id, ...expected } = rowOf(number)
+    const row = segment.row(number)
+    t.match(row, expected)
+    t.ok(Buffer.from(row.id).equals(id))
+    t.ok(Buffer.from(row.sealed).equals(sealed))
+    t.strictSame(searchFor(live, { key: keyOf(`own ${number}`) }), [number])
+  }
+  t.equal(segment.find(idOf(rows)), undefined)
+  t.strictSame(
+    searchFor(live),
+    numbers(rows, () => true),
+  )
+  t.strictSame(
+    searchFor(live, { key: keyOf('3') }),
+    numbers(rows, (number) => number % 3 === 0),
+  )
+  const both: Where = { and: [{ key: keyOf('2') }, { key: keyOf('3') }] }
+  t.strictSame(
+    searchFor(live, both),
+    numbers(rows, (number) => number % 6 === 0),
+  )
+  const rare: Where = { and: [{ key: keyOf('2') }, { key: keyOf('1000') }] }
+  t.strictSame(
+    searchFor(live, rare),
+    numbers(rows, (number) => number % 1000 === 0),
+  )
+  const early: Where = { range: 'created', from: 1_003, below: 1_000 + rows }
+  t.strictSame(
+    searchFor(live, early),
+    numbers(rows, (number) => number >= 2 && number * 2 < rows),
+  )
+  const changed: Where = { range: 'modified', below: 100 }
+  t.strictSame(
+    searchFor(live, changed),
+    numbers(rows, (number) => number % 5 === 0 && number < 50),
+  )
+  const ending: Where = { range: 'expires', from: 10_000_007, below: 10_000_701 }
+  t.strictSame(
+    searchFor(live, ending),
+    numbers(rows, (number) => number % 7 === 0 && number >= 7 && number <= 700),
+  )
+  const past = 10_000_350
+  const alive = numbers(rows, (number) => number % 7 !== 0 || number > 350)
+  t.strictSame(searchFor(live, undefined, past), alive)
+  t.strictSame(
+    searchFor(live, { not: { key: keyOf('2') } }, past),
+    alive.filter((number) => number % 2 !== 0),
+  )
+}
+
+for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 5000]) {
+  t.test(`a segment of ${rows} rows gives back every row and counts exactly`, (t) => {
+    checkSegment(t, rows)
+    t.end()
+  })
+}
+
+t.test('ids with an equal first half are told apart, also across a block border', (t) => {
+  const files = new FakeFiles()
+  files.makeDirectory('/vault')
+  files.makeDirectory('/vault/segments')
+  const random = repeatableRandom()
+  const { segment: cipher } = engineKeys(random)
+  const twin = (number: number) => {
+    const id = Buffer.alloc(16, 0x80)
+    id.writeUInt32BE(number, 12)
+    return id
+  }
+  const rows = Array.from({ length: 1500 }, (_, number) => ({
+    ...rowOf(number),
+    id: number < 600 ? Buffer.concat([Buffer.alloc(4), idOf(number).subarray(4)]) : twin(number),
+  }))
+  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', rows))
+  const segment = new Segment({ files, directory: '/vault', cipher, cache: new BlockCache(1_000_000) }, name)
+  for (const number of [600, 681, 682, 683, 1363, 1364, 1365, 1499])
+    t.equal(segment.find(twin(number)), number)
+  t.equal(segment.find(twin(1500)), undefined)
+  t.end()
+})
+
+t.test('dead rows are left out, whatever is asked', (t) => {
+  const { live } = makeSegment(300)
+  const dead = Uint32Array.from(numbers(300, (number) => number % 4 === 0))
+  const thinned = new LiveSegment(live.segment, dead, new Uint32Array(0), new Set())
+  t.strictSame(
+    searchFor(thinned),
+    numbers(300, (number) => number % 4 !== 0),
+  )
+  t.strictSame(
+    searchFor(thinned, { key: keyOf('2') }),
+    numbers(300, (number) => number % 4 === 2),
+  )
+  t.equal(thinned.find(1, idOf(8)), undefined)
+  t.equal(thinned.find(1, idOf(9)), 9)
+  const dropped = new LiveSegment(live.segment, dead, new Uint32Array(0), new Set([1]))
+  t.strictSame(searchFor(dropped), [])
+  t.equal(dropped.find(1, idOf(9)), undefined)
+  t.end()
+})
+
+t.test('a cache keeps to its bound and opens what it forgot again', (t) => {
+  const { live, cache } = makeSegment(5000, 32_768)
+  t.strictSame(searchFor(live, { key: keyOf('3') }).length, 1667)
+  const before = cache.opened
+  for (let number = 0; number < 5000; number += 50) t.equal(live.segment.find(idOf(number)), number)
+  t.ok(cache.opened > before, 'blocks were opened again')
+  t.equal(live.segment.count(POST) > 0, true)
+  t.end()
+})
+
+t.test('one get in a fresh process opens at most one block a segment and one more', async (t) => {
+  const files = new FakeFiles()
+  const random = repeatableRandom()
+  const notice = (text: string) => t.fail(text)
+  const shape = { files, directory: '/vault', header: testHeader(), clock: createClock(), notice, random }
+  const options = { ...shape, keys: engineKeys(random), role: 'command' as const }
+  const first = await createFileEngine(options)
+  const segments = 5
+  for (let round = 0; round < segments; round++) {
+    await first.write(async (writer) => {
+      for (let index = 0; index < 800; index++) await writer.put(draftOf({ name: `${round}/${index}` }))
+    })
+    await first.fold()
+  }
+  t.equal((await first.status()).segments, segments)
+  await first.close()
+  for (const [name, isThere] of [
+    ['0/0', true],
+    ['2/799', true],
+    ['4/400', true],
+    ['none', false],
+  ] as const) {
+    const engine = await openFileEngine(options)
+    t.equal(engine.blocksOpened, 0, 'opening opens no block')
+    const row = await engine.read((reader) => reader.get(3, 1, digest(`id/3/1/${name}`, 16)))
+    t.equal(row !== undefined, isThere)
+    t.ok(engine.blocksOpened <= segments + 1, `${engine.blocksOpened} blocks`)
+    await engine.close()
+  }
+})
