@@ -15,12 +15,21 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
-import { AJV_OPTIONS } from './src/framework/ajv-options.js'
 import { toJsonSchema } from './src/framework/schema.js'
 import { operations } from './src/operations/all.js'
 
 const distribution = fileURLToPath(new URL('.', import.meta.url))
 const compiledSources = `${distribution}src/`
+
+const AJV_OPTIONS = {
+  strict: true,
+  // Safe because every array and map of our schemas is bounded (the registry sees to it) and so is the body.
+  allErrors: true,
+  // Otherwise `required: ['toString']` would hold of any object.
+  ownProperties: true,
+  coerceTypes: false,
+  removeAdditional: false,
+} as const
 
 async function writeValidators(): Promise<void> {
   const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, esm: true, lines: false } })
