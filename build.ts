@@ -16,7 +16,7 @@ import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { toJsonSchema } from './src/framework/schema.js'
-import { operations } from './src/operations/all.js'
+import { registry } from './src/operations/all.js'
 
 const distribution = fileURLToPath(new URL('.', import.meta.url))
 const compiledSources = `${distribution}src/`
@@ -35,6 +35,7 @@ async function writeValidators(): Promise<void> {
   const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, esm: true, lines: false } })
   formats.default(ajv, ['uuid'])
   const references: Record<string, string> = {}
+  const { operations } = registry
   operations.forEach((definition, index) => {
     ajv.addSchema(toJsonSchema(definition.input), `v${index}`)
     references[`v${index}`] = `v${index}`

@@ -5,8 +5,7 @@
 import { Command, CommanderError, type Help, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
-import { type AnyOperation, parseRoute } from '../framework/operation.js'
-import type { Registry } from '../framework/registry.js'
+import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
 import { describeOperation, describeOwnerCommand, TOPICS } from './commands/help.js'
 import { OWNER_COMMANDS } from './commands/owner-commands.js'
@@ -25,15 +24,8 @@ export interface ParsedLine {
   task: Task
 }
 
-const NOUNS: Record<string, string> = {
-  token: 'Store values and get tokens for them',
-  app: 'Say who may call, and with which permissions',
-  log: 'See what was done',
-  tenant: 'Look after your tenant, and how much of it is used',
-  formula: 'Define code that reactors run',
-  reactor: 'Run code on the data of tokens',
-  member: 'See who belongs to your tenant',
-  invite: 'Invite people to your tenant',
+/** Nouns without operations. */
+const NOUNS = {
   vault: 'Look after the vault itself',
   config: 'Change the settings of the vault',
   profile: 'Keep settings of yours under a name',
@@ -77,7 +69,8 @@ export interface CommandFacts {
 
 /** Every command there is, the program itself first, as `words: []`. */
 export function listCommands(registry: Registry): CommandFacts[] {
-  const program = buildProgram(registry, registry.nouns, () => {})
+  const nouns = registry.nouns.map(({ name }) => name)
+  const program = buildProgram(registry, nouns, () => {})
   const globals = longFlags(program)
   const walk = (command: Command, words: readonly string[]): CommandFacts[] => {
     const flags = [...new Set([...longFlags(command), '--help', ...globals])]
@@ -107,49 +100,50 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   program.exitOverride()
   // Options of the program are understood anywhere on the line.
   addGlobalFlags(program)
-  for (const noun of registry.nouns) {
-    const group = addGroup(program, noun)
+  for (const { name, summary } of registry.nouns) {
+    const group = addGroup(program, name, summary)
     // Only the noun that is asked for gets its verbs: building all of them is most of what `--help` would cost.
-    if (!argv.includes(noun)) continue
+    if (!argv.includes(name)) continue
     for (const definition of registry.operations) {
-      if (definition.name.startsWith(`${noun} `)) addOperation(group, definition, accept)
+      if (definition.noun === name) addOperation(group, definition, accept)
     }
-    addOwnerCommands(group, noun, accept)
+    addOwnerCommands(group, name, accept)
   }
   addVaultCommands(program, accept)
-  for (const noun of ['config', 'profile']) addOwnerCommands(addGroup(program, noun), noun, accept)
+  for (const noun of ['config', 'profile'] as const)
+    addOwnerCommands(addGroup(program, noun, NOUNS[noun]), noun, accept)
   addServerCommands(program, accept)
   return program
 }
 
-function addGroup(program: Command, noun: string): Command {
+function addGroup(program: Command, noun: string, summary: string): Command {
   const group = program
     .command(noun)
-    .description(NOUNS[noun] ?? '')
+    .description(summary)
     .helpOption('--help', 'print help')
     .helpCommand(false)
   return group.usage('<command> [options]')
 }
 
-function addOperation(group: Command, definition: AnyOperation, accept: Accept): void {
-  const command = addCommand(group, definition.name.split(' ')[1]!, definition.summary)
-  const { parameters } = parseRoute(definition.route)
-  for (const parameter of parameters) command.argument(`<${parameter.replaceAll('_', '-')}>`)
+function addOperation(group: Command, definition: RegisteredOperation, accept: Accept): void {
+  const command = addCommand(group, definition.verb, definition.summary)
+  const { positionals: names } = definition
+  for (const name of names) command.argument(`<${name.replaceAll('_', '-')}>`)
   addFlags(command, definition)
   if (takesBody(definition))
     command.option('--file <file>', 'the whole body as JSON; - is standard input; flags override it')
   // What was just written is answered masked, to everybody.
   const { log } = definition
-  if (definition.columns.includes('data') && log?.operation === 'read')
+  if (definition.isRevealable && log?.operation === 'read')
     command.option('--reveal', 'show data in the clear')
   if (listFlags(definition).some(({ property }) => property === 'page')) command.option('--all', 'all pages')
-  if (definition.name.startsWith('token ')) {
+  if (definition.isExplainable) {
     command.option('--explain', 'say what would be answered and which rule decides; do nothing')
     command.option('--explain-as <app-id>', 'the same, as if this application asked')
   }
   command.addHelpText('after', () => `\n${describeOperation(definition)}`)
   command.action((...given: unknown[]) => {
-    const positionals = given.slice(0, parameters.length) as string[]
+    const positionals = given.slice(0, names.length) as string[]
     const flags = command.optsWithGlobals()
     accept(flags, async (desk) => {
       const { runOperation } = await import('./run.js')
@@ -174,7 +168,7 @@ function addOwnerCommands(group: Command, noun: string, accept: Accept): void {
 
 /** `init`, `vault …`, `demo`, `help` and `completion`: about the vault and the tool, not about what it holds. */
 function addVaultCommands(program: Command, accept: Accept): void {
-  const vault = addGroup(program, 'vault')
+  const vault = addGroup(program, 'vault', NOUNS.vault)
   for (const parent of [program, vault]) {
     const init = addCommand(parent, 'init', 'Create an encrypted vault here, or where --vault says')
     init.option('--name <text>', 'the name of its first tenant')

@@ -1,9 +1,10 @@
 /** Runs one operation from the command line: input, `perform`, output. */
 
 import { CofferError } from '../errors.js'
-import { type AnyOperation, parseRoute } from '../framework/operation.js'
+import type { AnyOperation } from '../framework/operation.js'
 import { type List, listOf } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
+import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { OutboxMail } from '../operations/invite/outbox.js'
 import type { Vault } from '../vault/vault.js'
@@ -22,7 +23,7 @@ const SWEEP_BY_READING_MS = 20
 /** @throws CofferError whatever the operation refuses. */
 export async function runOperation(
   desk: Desk,
-  definition: AnyOperation,
+  definition: RegisteredOperation,
   words: readonly string[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -32,7 +33,7 @@ export async function runOperation(
   if (terminal.mayPrompt) requireVault(desk)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
   if (terminal.mustHaveFields && !isExplained)
-    (await import('./known-fields.js')).requireFields(definition.route, config.fields ?? [])
+    (await import('./known-fields.js')).requireFields(definition.route ?? '', config.fields ?? [])
   const input = await gatherInput(desk, definition, words, options)
   const isReveal = options.reveal === true
   if (isExplained) {
@@ -81,9 +82,13 @@ export async function runOperation(
 }
 
 /** What expired goes from the disk with the commands that follow. That it could not does not undo what was done. */
-async function sweepExpired({ terminal }: Desk, vault: Vault, { route }: AnyOperation): Promise<void> {
+async function sweepExpired(
+  { terminal }: Desk,
+  vault: Vault,
+  { endpoint }: RegisteredOperation,
+): Promise<void> {
   try {
-    await vault.sweep(parseRoute(route).method === 'GET' ? SWEEP_BY_READING_MS : undefined)
+    await vault.sweep(endpoint?.method === 'GET' ? SWEEP_BY_READING_MS : undefined)
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
     await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)
@@ -193,10 +198,10 @@ async function confirmDestruction(
 
 function hintsFor(
   { registry }: Desk,
-  definition: AnyOperation,
+  definition: RegisteredOperation,
   input: Readonly<Record<string, unknown>>,
 ): { empty: string; done: string } {
-  const [noun, verb] = definition.name.split(' ') as [string, string]
+  const { noun, verb } = definition
   const isFiltered = listFlags(definition).some(
     ({ property }) => !['page', 'size'].includes(property) && input[property] !== undefined,
   )
@@ -211,12 +216,12 @@ function hintsFor(
 /** A token without a mask shows nothing to somebody who did not ask for the data; say so once, to people. */
 async function noteHiddenData(
   { terminal }: Desk,
-  { columns, name }: AnyOperation,
+  { isRevealable, name }: AnyOperation,
   result: unknown,
   format: string,
 ): Promise<void> {
   const isShown = typeof result !== 'object' || result === null || 'data' in result
-  if (!columns.includes('data') || isShown || format !== 'table') return
+  if (!isRevealable || isShown || format !== 'table') return
   const how = name === 'token get' ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
   await printNotice(terminal, `The data has no mask, so it is not shown. ${how}`)
 }

@@ -3,6 +3,7 @@
  * Fields are spelled as the API spells them. Nothing here knows how or where a record is stored.
  */
 import type { Rule } from './access.js'
+import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
 
@@ -248,7 +249,7 @@ export interface LogRecord {
   tenant_id: string
   actor_id?: string
   actor_type?: 'application' | 'user' | 'system'
-  entity_type: string
+  entity_type: EntityType
   entity_id: string
   operation: 'create' | 'read' | 'update' | 'delete' | 'use' | 'react'
   message: string

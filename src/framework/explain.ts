@@ -34,11 +34,6 @@ export interface Explanation {
   sees?: unknown
 }
 
-/** Only what is decided by containers has something to explain. */
-export function isExplainable({ name }: AnyOperation): boolean {
-  return name.startsWith('token ')
-}
-
 /** @throws CofferError `usage` for an operation that is none on tokens, `not_found` for an unknown application */
 export async function explain(
   host: Host,
@@ -47,7 +42,7 @@ export async function explain(
   input: Record<string, unknown>,
   { reveal }: { reveal: boolean },
 ): Promise<Explanation> {
-  if (!isExplainable(definition))
+  if (definition.isExplainable !== true)
     throw new CofferError('usage', 'Only operations on tokens can be explained.')
   const notes = new Map<string, ExplainedDecision>()
   const about = { operation: definition.name, decisions: [], permissions: [] }
@@ -58,7 +53,7 @@ export async function explain(
     if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
     return { ...about, caller: { type: 'application' }, outcome: describeRefusal(error) }
   }
-  const permissions = definition.permissions.map((permission) => ({
+  const permissions = (definition.permissions ?? []).map((permission) => ({
     permission,
     is_held: caller.holds(permission),
   }))

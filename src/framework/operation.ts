@@ -4,6 +4,7 @@
  */
 
 import type { Random } from '../crypto/ports.js'
+import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission } from '../domain/permissions.js'
@@ -34,7 +35,7 @@ export interface Context {
   /** The tenant that the caller acts in. */
   tenant(): Promise<TenantRecord>
   /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
-  reached(entityType: string, entityId: string, as?: LogEntry): void
+  reached(entityType: EntityType, entityId: string, as?: LogEntry): void
 }
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
@@ -87,11 +88,18 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown,
   readonly summary: string
   /** Further paragraphs of the help and the reference. */
   readonly details?: string
-  /** All of them are needed; none means any valid key. */
-  readonly permissions: readonly Permission[]
-  /** `METHOD /path/{parameter}`. */
-  readonly route: string
-  readonly success: 200 | 201 | 204
+  /** Who may ask: the owner of the vault alone, or, where it is absent, whoever has the permissions, over HTTP too. */
+  readonly audience?: 'owner'
+  /** All of them are needed; none means any valid key. Only with a route, and always with one. */
+  readonly permissions?: readonly Permission[]
+  /** `METHOD /path/{parameter}`; absent for operations of the owner, and only for those. */
+  readonly route?: string
+  /** The status of a success; only with a route, and always with one. */
+  readonly success?: 200 | 201 | 204
+  /** Of an operation without a route: the input properties that its command takes as words, in order. */
+  readonly positionals?: readonly string[]
+  /** It has neither command nor help: only other parts of the program ask for it. */
+  readonly isInternal?: true
   /** Path, query and body merged into one object. */
   readonly input: I
   /** The property that the whole body is, where the body is no object of properties. */
@@ -102,6 +110,12 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown,
   readonly columns: readonly string[]
   /** Command lines that work as pasted in a fresh vault, after those above them. */
   readonly examples: readonly string[]
+  /** Its decisions depend on containers and can be explained instead of made. */
+  readonly isExplainable?: true
+  /** It may answer with {@link Existing}. */
+  readonly mayAnswerExisting?: true
+  /** The answer holds data of tokens, which the owner sees masked unless they ask a read to reveal it. */
+  readonly isRevealable?: true
   /** What is lost for ever, where a person is asked first. */
   readonly destroys?: string
   /** The record written for each entity reached; absent where reading leaves no trace by design. */
@@ -128,23 +142,3 @@ export function operation<const I extends ObjectSchema, Out, Checked>(
 /** Any operation, for what treats them all alike. */
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
 export type AnyOperation = Operation<any, unknown, any>
-
-/** Method, path and the path's parameters, as `route` spells them. */
-export interface Route {
-  method: string
-  path: string
-  parameters: string[]
-}
-
-export function parseRoute(route: string): Route {
-  const [method = '', path = ''] = route.split(' ')
-  const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
-  return { method, path, parameters }
-}
-
-/** Where an input property travels: in the path, in the query, or in the body. */
-export function locateProperty(definition: AnyOperation, property: string): 'path' | 'query' | 'body' {
-  const { method, parameters } = parseRoute(definition.route)
-  if (parameters.includes(property)) return 'path'
-  return method === 'GET' || method === 'DELETE' ? 'query' : 'body'
-}

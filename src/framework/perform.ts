@@ -5,6 +5,7 @@
 
 import type { Random } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
+import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import type { LogRecord } from '../domain/records.js'
@@ -60,16 +61,17 @@ export async function perform(
   recipient: Recipient = ANYBODY,
 ): Promise<Outcome> {
   authorize(caller, definition)
+  const { success = 200 } = definition
   const complete = completeValue(definition.input, input) as Input
   const checked = await checkInput(host, definition, complete, misspelled)
   const session = createSession(host, caller, definition, traceId, recipient)
   if (definition.runDetached !== undefined)
-    return { status: definition.success, result: await definition.runDetached(session, complete, checked) }
+    return { status: success, result: await definition.runDetached(session, complete, checked) }
   return session.inUnit(async (context) => {
     const out = await definition.run!(context, complete, checked)
     const isExisting = out instanceof Existing
     const result = hand(isExisting ? out.result : out, recipient)
-    return { status: isExisting ? 200 : definition.success, result }
+    return { status: isExisting ? 200 : success, result }
   })
 }
 
@@ -81,8 +83,7 @@ function createSession(
   recipient: Recipient,
 ): Session {
   // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
-  const isRead = definition.route.startsWith('GET ') || definition.log?.operation === 'read'
-  const usual = isRead ? 'soon' : 'now'
+  const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
   return {
     caller,
     traceId,
@@ -104,8 +105,10 @@ function createSession(
 }
 
 /** @throws CofferError `forbidden` naming what is missing. */
-export function authorize(caller: Caller, definition: AnyOperation): void {
-  const missing = definition.permissions.filter((permission) => !caller.holds(permission))
+export function authorize(caller: Caller, { audience, permissions = [] }: AnyOperation): void {
+  if (audience === 'owner' && caller.grants !== undefined)
+    throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+  const missing = permissions.filter((permission) => !caller.holds(permission))
   if (missing.length === 0) return
   throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
 }
@@ -137,7 +140,7 @@ async function checkInput(
 }
 
 interface ReachedEntity {
-  type: string
+  type: EntityType
   id: string
   as?: LogEntry
 }

@@ -1,69 +1,156 @@
 /** All operations, refused at load where one would be wrong later. It knows what an operation says, not what it does. */
-import { PERMISSIONS } from '../domain/permissions.js'
-import { type AnyOperation, locateProperty, parseRoute } from './operation.js'
+import { PERMISSIONS, type Permission } from '../domain/permissions.js'
+import type { AnyOperation } from './operation.js'
 import type { ObjectSchema, Schema } from './schema.js'
 
 const NAME = /^[a-z]+( [a-z]+(-[a-z]+)*)$/
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-export interface Registry {
+/** What operations are about, and those operations; the noun is the first word of their names. */
+export interface Noun {
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly summary: string
   readonly operations: readonly AnyOperation[]
+}
+
+/** An operation's place in HTTP. */
+export interface Endpoint {
+  readonly method: string
+  /** `/tokens/{id}`: safe to log where the path is not. */
+  readonly path: string
+  readonly segments: readonly string[]
+  /** The input properties that travel in the path, in order. */
+  readonly parameters: readonly string[]
+  readonly success: number
+  /** The input properties that travel in the query. */
+  readonly query: Readonly<Record<string, Schema>>
+  /** The input properties that travel in the body. */
+  readonly body: Readonly<Record<string, Schema>>
+  readonly takesBody: boolean
+}
+
+/** A declaration with what follows from its name and route. */
+export interface RegisteredOperation extends AnyOperation {
+  readonly noun: string
+  readonly verb: string
+  readonly permissions: readonly Permission[]
+  /** The input properties that its command takes as words, in order: with a route, the path's parameters. */
+  readonly positionals: readonly string[]
+  /** Absent for operations of the owner. */
+  readonly endpoint?: Endpoint
+}
+
+export interface RoutedOperation extends RegisteredOperation {
+  readonly endpoint: Endpoint
+}
+
+export interface Registry {
+  readonly nouns: readonly Noun[]
+  readonly operations: readonly RegisteredOperation[]
+  /** Those that can be asked for over HTTP. */
+  readonly routed: readonly RoutedOperation[]
   /** The operation called `noun verb`. */
-  find(name: string): AnyOperation | undefined
-  /** Nouns in the order of their first operation. */
-  readonly nouns: readonly string[]
+  find(name: string): RegisteredOperation | undefined
 }
 
 /** @throws Error naming the operation and what is wrong: a fault of ours, seen at the first start. */
-export function createRegistry(operations: readonly AnyOperation[]): Registry {
-  const byName = new Map<string, AnyOperation>()
+export function createRegistry(nouns: readonly Noun[]): Registry {
+  const byName = new Map<string, RegisteredOperation>()
   const routes = new Set<string>()
-  for (const definition of operations) {
-    const faults = findFaults(definition)
-    // Two paths that differ only in what they call their parameters answer the same requests.
-    const route = definition.route.replaceAll(/\{[^}]*\}/g, '{}')
-    if (byName.has(definition.name)) faults.push('its name is taken')
-    if (routes.has(route)) faults.push('its route is taken')
-    if (faults.length > 0) throw new Error(`Operation "${definition.name}": ${faults.join('; ')}`)
-    byName.set(definition.name, definition)
-    routes.add(route)
+  for (const { name: noun, operations } of nouns) {
+    for (const definition of operations) {
+      const registered = register(definition)
+      const { name, endpoint } = registered
+      const faults = findFaults(definition, registered)
+      // Two paths that differ only in what they call their parameters answer the same requests.
+      const route = endpoint && `${endpoint.method} ${endpoint.path.replaceAll(/\{[^}]*\}/g, '{}')}`
+      if (registered.noun !== noun) faults.push(`it is listed under ${noun}`)
+      if (byName.has(name)) faults.push('its name is taken')
+      if (route !== undefined && routes.has(route)) faults.push('its route is taken')
+      if (faults.length > 0) throw new Error(`Operation "${name}": ${faults.join('; ')}`)
+      byName.set(name, registered)
+      if (route !== undefined) routes.add(route)
+    }
   }
-  return {
-    operations,
-    find: (name) => byName.get(name),
-    nouns: [...new Set(operations.map(({ name }) => name.split(' ')[0]!))],
-  }
+  const operations = [...byName.values()]
+  return { nouns, operations, routed: operations.filter(isRouted), find: (name) => byName.get(name) }
 }
 
-function findFaults(definition: AnyOperation): string[] {
-  const { method, path, parameters } = parseRoute(definition.route)
-  const input: ObjectSchema = definition.input
-  const properties = input.properties ?? {}
+function isRouted(operation: RegisteredOperation): operation is RoutedOperation {
+  return operation.endpoint !== undefined
+}
+
+function register(definition: AnyOperation): RegisteredOperation {
+  const { name, route, permissions = [], positionals = [], success = 200 } = definition
+  const [noun = '', verb = ''] = name.split(' ')
+  const registered = { ...definition, noun, verb, permissions, positionals }
+  if (route === undefined) return registered
+  const [method = '', path = ''] = route.split(' ')
+  const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
+  const { properties = {} } = definition.input as ObjectSchema
+  const others = Object.fromEntries(Object.entries(properties).filter(([key]) => !parameters.includes(key)))
+  const isInQuery = method === 'GET' || method === 'DELETE'
+  const endpoint = {
+    method,
+    path,
+    segments: path.split('/').slice(1),
+    parameters,
+    success,
+    query: isInQuery ? others : {},
+    body: isInQuery ? {} : others,
+    takesBody: !isInQuery && Object.keys(others).length > 0,
+  }
+  return { ...registered, positionals: parameters, endpoint }
+}
+
+function findFaults(definition: AnyOperation, operation: RegisteredOperation): string[] {
+  const { endpoint } = operation
+  const faults = endpoint === undefined ? findOwnerFaults(definition) : findRouteFaults(definition, endpoint)
+  if (!NAME.test(operation.name)) faults.push('its name is not "noun verb"')
+  if ((operation.run === undefined) === (operation.runDetached === undefined)) {
+    faults.push('it needs one of run and runDetached')
+  }
+  if (operation.examples.length === 0) faults.push('it has no example')
+  if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
+    faults.push('only PATCH has a content type of its own')
+  return [...faults, ...findSchemaFaults(operation.input, 'input')]
+}
+
+function findOwnerFaults(definition: AnyOperation): string[] {
+  const { audience, permissions, success, positionals = [], input } = definition
   const faults: string[] = []
-  if (!NAME.test(definition.name)) faults.push('its name is not "noun verb"')
+  if (audience !== 'owner') faults.push('it needs a route, unless it is for the owner')
+  if (permissions !== undefined || success !== undefined) faults.push('permissions and success need a route')
+  for (const positional of positionals) {
+    if (!Object.hasOwn(input.properties ?? {}, positional))
+      faults.push(`positional ${positional} is not in its input`)
+  }
+  return faults
+}
+
+function findRouteFaults(definition: AnyOperation, { method, path, parameters, query }: Endpoint): string[] {
+  const { audience, permissions, success, positionals } = definition
+  const input: ObjectSchema = definition.input
+  const faults: string[] = []
+  if (audience !== undefined) faults.push('an operation of the owner has no route')
+  if (permissions === undefined || success === undefined) faults.push('a route needs permissions and success')
+  if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)
   if (!path.startsWith('/') || path.endsWith('/'))
     faults.push('its path must start, and not end, with a slash')
   for (const parameter of parameters) {
-    if (properties[parameter]?.type !== 'string')
+    if (input.properties?.[parameter]?.type !== 'string')
       faults.push(`path parameter ${parameter} is no string of its input`)
     if (!input.required?.includes(parameter)) faults.push(`path parameter ${parameter} is not required`)
   }
-  for (const permission of definition.permissions) {
+  for (const permission of permissions ?? []) {
     if (!Object.hasOwn(PERMISSIONS, permission)) faults.push(`permission ${permission} is unknown`)
   }
-  for (const property of Object.keys(properties)) {
-    const { type } = properties[property]!
-    const isQuery = locateProperty(definition, property) === 'query'
-    if (isQuery && type === undefined) faults.push(`query parameter ${property} has no type`)
+  for (const [property, { type }] of Object.entries(query)) {
+    if (type === undefined) faults.push(`query parameter ${property} has no type`)
   }
-  if ((definition.run === undefined) === (definition.runDetached === undefined)) {
-    faults.push('it needs one of run and runDetached')
-  }
-  if (definition.examples.length === 0) faults.push('it has no example')
-  if (definition.contentType !== undefined && method !== 'PATCH')
-    faults.push('only PATCH has a content type of its own')
-  return [...faults, ...findSchemaFaults(input, 'input')]
+  return faults
 }
 
 function findSchemaFaults(schema: Schema, where: string): string[] {

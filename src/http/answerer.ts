@@ -6,7 +6,7 @@ import { CofferError } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
 import { authorize, type Host, perform } from '../framework/perform.js'
 import { ANYBODY, type Recipient } from '../framework/recipient.js'
-import type { Registry } from '../framework/registry.js'
+import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
@@ -15,7 +15,7 @@ import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
 import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
-import { createRouter, type Endpoint, type Match, type Router } from './router.js'
+import { createRouter, type Match, type Router } from './router.js'
 
 export interface AnswererOptions {
   host: Host
@@ -89,7 +89,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   if (page !== undefined) return answerPage(parts, visit, pagePath, page)
   const match = parts.router.match(ask.method, path)
   if ('allow' in match) return refuseMethod(visit, match.allow)
-  visit.route = match.endpoint.path
+  visit.route = match.operation.endpoint.path
   const caller = await identify(parts, ask)
   visit.applicationId = caller.actor.id
   ask.share?.belongsTo(caller.actor.id)
@@ -101,15 +101,15 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
 async function runOperation(
   { host, bodyLimitBytes }: Parts,
   { ask, traceId }: Visit,
-  { endpoint, parameters }: Match,
+  { operation, parameters }: Match,
   caller: Caller,
   search: string,
 ): Promise<Answer> {
-  const { definition } = endpoint
+  const { endpoint } = operation
   // `perform` checks it too, but a body is not read for somebody who may not send one.
-  authorize(caller, definition)
+  authorize(caller, operation)
   const body = endpoint.takesBody
-    ? placeBody(await readJsonBody(ask, definition, bodyLimitBytes), definition)
+    ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
     : {}
   try {
     const query = readQuery(endpoint, search)
@@ -118,7 +118,7 @@ async function runOperation(
     const { status, result } = await perform(
       host,
       caller,
-      definition,
+      operation,
       input,
       traceId,
       query.misspelled,

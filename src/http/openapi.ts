@@ -2,11 +2,9 @@
  * The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. Nothing here answers
  * a request.
  */
-import type { AnyOperation } from '../framework/operation.js'
-import type { Registry } from '../framework/registry.js'
+import type { Registry, RoutedOperation } from '../framework/registry.js'
 import { type Schema, toJsonSchema } from '../framework/schema.js'
 import { nameHeaders } from './headers.js'
-import { describeEndpoint, type Endpoint } from './router.js'
 import { COMPONENTS, type JsonSchema, resultOf } from './shapes.js'
 
 export interface DocumentOptions {
@@ -45,9 +43,9 @@ const API_KEY = 'apiKey'
 export function createDocument(registry: Registry, options: DocumentOptions): OpenApiDocument {
   const names = nameHeaders(options.prefix)
   const paths: OpenApiDocument['paths'] = {}
-  for (const definition of registry.operations) {
-    const endpoint = describeEndpoint(definition)
-    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: describe(endpoint) }
+  for (const operation of registry.routed) {
+    const { path, method } = operation.endpoint
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation) }
   }
   return {
     openapi: '3.1.0',
@@ -60,7 +58,7 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
     },
     // Relative to where the document was fetched, so that it is true behind any port or name.
     servers: [{ url: '/' }],
-    tags: registry.nouns.map((name) => ({ name })),
+    tags: [...new Set(registry.routed.map(({ noun }) => noun))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: { [API_KEY]: { type: 'apiKey', in: 'header', name: names.apiKey.toUpperCase() } },
@@ -70,19 +68,18 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
     },
   }
 
-  function describe(endpoint: Endpoint): OpenApiOperation {
-    const { definition } = endpoint
-    const body = endpoint.takesBody ? describeBody(definition) : undefined
+  function describe(operation: RoutedOperation): OpenApiOperation {
+    const body = operation.endpoint.takesBody ? describeBody(operation) : undefined
     return {
-      operationId: definition.name.replaceAll(' ', '-'),
-      tags: [definition.name.split(' ')[0]!],
-      summary: definition.summary,
-      description: describePermissions(definition),
-      parameters: [...describePath(endpoint), ...describeQuery(endpoint)],
+      operationId: operation.name.replaceAll(' ', '-'),
+      tags: [operation.noun],
+      summary: operation.summary,
+      description: describePermissions(operation),
+      parameters: [...describePath(operation), ...describeQuery(operation)],
       ...(body === undefined ? {} : { requestBody: body }),
-      responses: describeResponses(endpoint, names.traceId),
-      security: [{ [API_KEY]: definition.permissions }],
-      'x-code-samples': definition.examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
+      responses: describeResponses(operation, names.traceId),
+      security: [{ [API_KEY]: operation.permissions }],
+      'x-code-samples': operation.examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
     }
   }
 }
@@ -96,26 +93,22 @@ function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): str
   ].join('\n\n')
 }
 
-function describePermissions({ permissions, details }: AnyOperation): string {
+function describePermissions({ permissions, details }: RoutedOperation): string {
   const needs = permissions.length === 0 ? 'Any valid key.' : `Permission: ${permissions.join(' and ')}.`
   return details === undefined ? needs : `${details.replaceAll('\n', '\n\n')}\n\n${needs}`
 }
 
-function propertiesOf({ input }: AnyOperation): Record<string, Schema> {
-  return input.properties ?? {}
-}
-
-function describePath({ definition, segments }: Endpoint): JsonSchema[] {
-  const names = segments.filter((each) => each.startsWith('{')).map((each) => each.slice(1, -1))
-  return names.map((name) => {
-    const { description, ...schema } = toJsonSchema(propertiesOf(definition)[name]!)
+function describePath({ input, endpoint }: RoutedOperation): JsonSchema[] {
+  const properties: Record<string, Schema> = input.properties ?? {}
+  return endpoint.parameters.map((name) => {
+    const { description, ...schema } = toJsonSchema(properties[name]!)
     return { name, in: 'path', required: true, ...(description ? { description } : {}), schema }
   })
 }
 
-function describeQuery({ definition, query }: Endpoint): JsonSchema[] {
-  const required: readonly string[] = definition.input.required ?? []
-  return Object.entries(query).map(([name, property]) => {
+function describeQuery({ input, endpoint }: RoutedOperation): JsonSchema[] {
+  const required: readonly string[] = input.required ?? []
+  return Object.entries(endpoint.query).map(([name, property]) => {
     const { description, ...schema } = toJsonSchema(property)
     // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
     const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
@@ -130,21 +123,16 @@ function describeQuery({ definition, query }: Endpoint): JsonSchema[] {
   })
 }
 
-function describeBody(definition: AnyOperation): JsonSchema {
-  const { required = [] } = definition.input
-  const { query, segments } = describeEndpoint(definition)
-  const isElsewhere = (name: string) => Object.hasOwn(query, name) || segments.includes(`{${name}}`)
-  const properties = Object.fromEntries(
-    Object.entries(propertiesOf(definition)).filter(([name]) => !isElsewhere(name)),
-  )
-  const names = (required as readonly string[]).filter((name) => !isElsewhere(name))
-  const whole = definition.wholeBody === undefined ? undefined : properties[definition.wholeBody]
-  const schema = toJsonSchema(whole ?? { ...definition.input, properties, required: names })
-  const example = findExample(definition.examples)
+function describeBody({ input, wholeBody, contentType, examples, endpoint }: RoutedOperation): JsonSchema {
+  const { body: properties } = endpoint
+  const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
+  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
+  const schema = toJsonSchema(whole ?? { ...input, properties, required })
+  const example = findExample(examples)
   return {
     required: true,
     content: {
-      [definition.contentType ?? 'application/json']: {
+      [contentType ?? 'application/json']: {
         schema,
         ...(example === undefined ? {} : { example }),
       },
@@ -161,29 +149,28 @@ function findExample(examples: readonly string[]): unknown {
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(
-  { definition, segments, takesBody }: Endpoint,
+  { permissions, route, mayAnswerExisting, endpoint: { success, parameters, takesBody } }: RoutedOperation,
   traceId: string,
 ): Record<string, JsonSchema> {
-  const { success } = definition
   const headers = { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } }
-  const content = { 'application/json': { schema: resultOf(definition.route) ?? {} } }
+  const content = { 'application/json': { schema: resultOf(route!) ?? {} } }
   const done =
     success === 204 ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
-  const hasParameters = segments.some((each) => each.startsWith('{'))
   const statuses = [
     '400',
     '401',
-    ...(definition.permissions.length > 0 ? ['403'] : []),
-    ...(hasParameters ? ['404'] : []),
+    ...(permissions.length > 0 ? ['403'] : []),
+    ...(parameters.length > 0 ? ['404'] : []),
     ...(takesBody ? ['413', '415'] : []),
     '429',
     '500',
     'default',
   ]
-  const existing = 'deduplicate_token' in propertiesOf(definition) && success === 201
   return {
     [success]: done,
-    ...(existing ? { 200: { ...done, description: 'The token that has this fingerprint already.' } } : {}),
+    ...(mayAnswerExisting
+      ? { 200: { ...done, description: 'The token that has this fingerprint already.' } }
+      : {}),
     ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
   }
 }

@@ -2,8 +2,8 @@
 import { isObject, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
+import type { Endpoint } from '../framework/registry.js'
 import { readText, type Schema } from '../framework/schema.js'
-import type { Endpoint } from './router.js'
 
 /**
  * The values of `endpoint`'s query parameters in `search` (without its question mark), and what cannot be read of them.

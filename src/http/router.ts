@@ -2,24 +2,10 @@
  * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
  */
 import { CofferError } from '../errors.js'
-import { type AnyOperation, locateProperty, parseRoute } from '../framework/operation.js'
-import type { Registry } from '../framework/registry.js'
-import type { Schema } from '../framework/schema.js'
-
-/** An operation as requests reach it, everything about its route worked out once. */
-export interface Endpoint {
-  definition: AnyOperation
-  method: string
-  /** `/tokens/{id}`: safe to log where the path is not. */
-  path: string
-  segments: readonly string[]
-  takesBody: boolean
-  /** Query parameters by name, with what each is. */
-  query: Readonly<Record<string, Schema>>
-}
+import type { Registry, RoutedOperation } from '../framework/registry.js'
 
 export interface Match {
-  endpoint: Endpoint
+  operation: RoutedOperation
   /** The path's parameters, decoded. @throws CofferError `validation` for one that is not percent-encoded UTF-8 */
   parameters(): Record<string, string>
 }
@@ -36,37 +22,22 @@ export interface Router {
 
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry): Router {
-  const shelves = new Map<string, Endpoint[]>()
-  for (const definition of registry.operations) {
-    const endpoint = describeEndpoint(definition)
-    const shelf = shelfOf(endpoint.segments)
-    shelves.set(shelf, [...(shelves.get(shelf) ?? []), endpoint].sort(compareFixedness))
+  const shelves = new Map<string, RoutedOperation[]>()
+  for (const operation of registry.routed) {
+    const shelf = shelfOf(operation.endpoint.segments)
+    shelves.set(shelf, [...(shelves.get(shelf) ?? []), operation].sort(compareFixedness))
   }
   return {
     match(method, path) {
       const segments = splitPath(path)
-      const found = (shelves.get(shelfOf(segments)) ?? []).filter((each) => fits(each.segments, segments))
+      const shelf = shelves.get(shelfOf(segments)) ?? []
+      const found = shelf.filter(({ endpoint }) => fits(endpoint.segments, segments))
       if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
-      const endpoint = found.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
-      if (endpoint === undefined) return { allow: listMethods(found) }
-      return { endpoint, parameters: () => readParameters(endpoint.segments, segments) }
+      const wanted = method === 'HEAD' ? 'GET' : method
+      const operation = found.find(({ endpoint }) => endpoint.method === wanted)
+      if (operation === undefined) return { allow: listMethods(found) }
+      return { operation, parameters: () => readParameters(operation.endpoint.segments, segments) }
     },
-  }
-}
-
-/** The operation's place in HTTP. */
-export function describeEndpoint(definition: AnyOperation): Endpoint {
-  const { method, path } = parseRoute(definition.route)
-  const properties: Record<string, Schema> = definition.input.properties ?? {}
-  const placed = (place: string) =>
-    Object.entries(properties).filter(([name]) => locateProperty(definition, name) === place)
-  return {
-    definition,
-    method,
-    path,
-    segments: path.split('/').slice(1),
-    takesBody: placed('body').length > 0,
-    query: Object.fromEntries(placed('query')),
   }
 }
 
@@ -76,8 +47,9 @@ function shelfOf(segments: Segments): string {
 }
 
 /** `GET /tokens/search` would be a token called search, so a fixed segment wins where both have the method. */
-function compareFixedness(a: Endpoint, b: Endpoint): number {
-  const rank = ({ segments }: Endpoint) => segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
+function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
+  const rank = ({ endpoint }: RoutedOperation) =>
+    endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')
   return rank(a) < rank(b) ? -1 : 1
 }
 
@@ -121,7 +93,7 @@ function decodeSegment(segment: string): string | undefined {
   }
 }
 
-function listMethods(found: readonly Endpoint[]): string {
-  const methods = found.flatMap(({ method }) => (method === 'GET' ? [method, 'HEAD'] : method))
+function listMethods(found: readonly RoutedOperation[]): string {
+  const methods = found.flatMap(({ endpoint: { method } }) => (method === 'GET' ? [method, 'HEAD'] : method))
   return [...new Set(methods)].sort().join(', ')
 }

@@ -1,4 +1,4 @@
-/** Every operation of the product, in the order that help and reference show them. */
+/** Every noun and operation of the product, in the order that help and reference show them. */
 
 import { createRegistry } from '../framework/registry.js'
 import * as application from './application/application.js'
@@ -14,50 +14,85 @@ import { searchTokens } from './token/search.js'
 import * as token from './token/token.js'
 import { tokenize } from './token/tokenize.js'
 
-export const operations = [
-  token.createToken,
-  token.listTokens,
-  token.getToken,
-  token.updateToken,
-  token.deleteToken,
-  searchTokens,
-  tokenize,
-  association.linkTokens,
-  association.unlinkTokens,
-  association.createChild,
-  association.listChildren,
-  application.createApplication,
-  application.listApplications,
-  application.getApplication,
-  application.updateApplication,
-  application.deleteApplication,
-  application.regenerateKey,
-  application.whoami,
-  application.listPermissions,
-  formula.createFormula,
-  formula.listFormulas,
-  formula.getFormula,
-  formula.updateFormula,
-  formula.deleteFormula,
-  reactor.createReactor,
-  reactor.listReactors,
-  reactor.getReactor,
-  reactor.updateReactor,
-  reactor.deleteReactor,
-  react,
-  log.listLogs,
-  log.listEntityTypes,
-  tenant.getTenant,
-  tenant.updateTenant,
-  tenant.deleteTenant,
-  tenant.reportUsage,
-  member.listMembers,
-  member.deleteMember,
-  invite.createInvitation,
-  invite.listInvitations,
-  invite.getInvitation,
-  invite.resendInvitation,
-  invite.deleteInvitation,
-]
-
-export const registry = createRegistry(operations)
+export const registry = createRegistry([
+  {
+    name: 'token',
+    summary: 'Store values and get tokens for them',
+    operations: [
+      token.createToken,
+      token.listTokens,
+      token.getToken,
+      token.updateToken,
+      token.deleteToken,
+      searchTokens,
+      tokenize,
+      association.linkTokens,
+      association.unlinkTokens,
+      association.createChild,
+      association.listChildren,
+    ],
+  },
+  {
+    name: 'app',
+    summary: 'Say who may call, and with which permissions',
+    operations: [
+      application.createApplication,
+      application.listApplications,
+      application.getApplication,
+      application.updateApplication,
+      application.deleteApplication,
+      application.regenerateKey,
+      application.whoami,
+      application.listPermissions,
+    ],
+  },
+  {
+    name: 'formula',
+    summary: 'Define code that reactors run',
+    operations: [
+      formula.createFormula,
+      formula.listFormulas,
+      formula.getFormula,
+      formula.updateFormula,
+      formula.deleteFormula,
+    ],
+  },
+  {
+    name: 'reactor',
+    summary: 'Run code on the data of tokens',
+    operations: [
+      reactor.createReactor,
+      reactor.listReactors,
+      reactor.getReactor,
+      reactor.updateReactor,
+      reactor.deleteReactor,
+      react,
+    ],
+  },
+  {
+    name: 'log',
+    summary: 'See what was done',
+    operations: [log.listLogs, log.listEntityTypes],
+  },
+  {
+    name: 'tenant',
+    summary: 'Look after your tenant, and how much of it is used',
+    operations: [tenant.getTenant, tenant.updateTenant, tenant.deleteTenant, tenant.reportUsage],
+  },
+  {
+    name: 'member',
+    summary: 'See who belongs to your tenant',
+    operations: [member.listMembers, member.deleteMember],
+  },
+  {
+    name: 'invite',
+    summary: 'Invite people to your tenant',
+    operations: [
+      invite.createInvitation,
+      invite.listInvitations,
+      invite.getInvitation,
+      invite.resendInvitation,
+      invite.deleteInvitation,
+    ],
+  },
+])

@@ -71,7 +71,7 @@ async function startBare(): Promise<Ready> {
   }
   const service = {
     host: bare as Host,
-    registry: createRegistry(operations),
+    registry: createRegistry([{ name: 'token', summary: '', operations }]),
     authenticate: async () => caller,
     version: '0.0.0',
   }

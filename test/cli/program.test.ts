@@ -1,16 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { listCommands, parseLine } from '../../src/cli/program.js'
-import { parseRoute } from '../../src/framework/operation.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome } from './home.js'
 
 t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {
   const home = createHome(t)
-  for (const { name, summary, examples, permissions, route, details = '' } of registry.operations) {
+  for (const { name, summary, examples, permissions, endpoint, details = '' } of registry.routed) {
     const words = name.split(' ')
     const { code, stdout, stderr } = await home.run([...words, '--help'])
-    const { method, path, parameters } = parseRoute(route)
+    const { method, path, parameters } = endpoint
     t.equal(code, 0, `${name} --help ends well`)
     t.equal(stderr, '')
     t.match(stdout, `Usage: coffer ${name}`)

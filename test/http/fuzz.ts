@@ -5,10 +5,10 @@
 import fc from 'fast-check'
 import { ensureStarters } from '../../src/cli/commands/sample-applications.js'
 import { authenticate } from '../../src/framework/authenticate.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
-import { describeEndpoint, type Endpoint } from '../../src/http/router.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
@@ -17,7 +17,7 @@ import { createContract } from './contract.js'
 
 /** What is drawn; ids of things that exist are filled in when it is sent. */
 interface Draw {
-  endpoint: Endpoint
+  operation: RoutedOperation
   /** For each path parameter: which of the known ids, or a text. */
   ids: (number | string)[]
   search: string
@@ -127,16 +127,11 @@ const TYPED_DATA = [
   { type: 'card_number', data: '4242424242424242' },
 ]
 
-function drawBody({ definition, takesBody, query, segments }: Endpoint): fc.Arbitrary<string | Uint8Array> {
-  if (!takesBody) return fc.constant('')
-  const isElsewhere = (name: string) => Object.hasOwn(query, name) || segments.includes(`{${name}}`)
-  const properties = Object.fromEntries(
-    Object.entries((definition.input.properties ?? {}) as Record<string, Schema>).filter(
-      ([name]) => !isElsewhere(name),
-    ),
-  )
-  const whole = definition.wholeBody === undefined ? undefined : properties[definition.wholeBody]
-  const value = whole === undefined ? drawObject(properties, definition.input) : drawValue(whole)
+function drawBody({ input, wholeBody, endpoint }: RoutedOperation): fc.Arbitrary<string | Uint8Array> {
+  if (!endpoint.takesBody) return fc.constant('')
+  const { body: properties } = endpoint
+  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
+  const value = whole === undefined ? drawObject(properties, input) : drawValue(whole)
   const typed = fc
     .tuple(value, fc.constantFrom(...TYPED_DATA))
     .map(([drawn, data]) => ({ ...(drawn as object), ...data }))
@@ -148,7 +143,7 @@ function drawBody({ definition, takesBody, query, segments }: Endpoint): fc.Arbi
   )
 }
 
-function drawSearch({ query }: Endpoint): fc.Arbitrary<string> {
+function drawSearch({ endpoint: { query } }: RoutedOperation): fc.Arbitrary<string> {
   const names = Object.entries(query).flatMap(([name, schema]) =>
     schema.type === 'object' ? [`${name}.a`, `${name}[b]`] : [name],
   )
@@ -174,25 +169,25 @@ const drawHeaders: fc.Arbitrary<Record<string, string>> = fc.oneof(
   ),
 )
 
-function drawRequest(endpoint: Endpoint): fc.Arbitrary<Draw> {
-  const count = endpoint.segments.filter((each) => each.startsWith('{')).length
+function drawRequest(operation: RoutedOperation): fc.Arbitrary<Draw> {
+  const count = operation.endpoint.parameters.length
   const id = fc.oneof({ weight: 4, arbitrary: fc.nat() }, { weight: 1, arbitrary: text })
   return fc.record({
-    endpoint: fc.constant(endpoint),
+    operation: fc.constant(operation),
     ids: fc.array(id, { minLength: count, maxLength: count }),
-    search: drawSearch(endpoint),
+    search: drawSearch(operation),
     headers: drawHeaders,
-    body: drawBody(endpoint),
+    body: drawBody(operation),
     key: fc.oneof(
-      { weight: 10, arbitrary: fc.constant(isForManagement(endpoint) ? 'management' : 'private') },
+      { weight: 10, arbitrary: fc.constant(isForManagement(operation) ? 'management' : 'private') },
       { weight: 2, arbitrary: fc.constant('public') },
       { weight: 1, arbitrary: fc.constantFrom('none', 'unknown', 'management', 'private') },
     ) as fc.Arbitrary<Draw['key']>,
   })
 }
 
-function isForManagement({ definition }: Endpoint): boolean {
-  return !definition.permissions.some((permission) => permission.startsWith('token:'))
+function isForManagement({ permissions }: RoutedOperation): boolean {
+  return !permissions.some((permission) => permission.startsWith('token:'))
 }
 
 /** A product that requests change: sooner or later one of them takes its tenant, its keys or their permissions. */
@@ -245,11 +240,10 @@ export async function runFuzz(count: number): Promise<FuzzResult> {
   const contract = createContract(document)
   let world = await createWorld(faults)
   let sent = 0
-  const endpoints = registry.operations.map(describeEndpoint)
-  const draws = fc.oneof(...endpoints.map(drawRequest))
+  const draws = fc.oneof(...registry.routed.map(drawRequest))
   await fc.assert(
     fc.asyncProperty(draws, async (draw) => {
-      const { method, path } = draw.endpoint
+      const { method, path } = draw.operation.endpoint
       const answer = await send(world, draw)
       statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
       const breach = contract.findBreach(method, path, answer)
@@ -272,8 +266,8 @@ async function replace({ app }: World, faults: unknown[]): Promise<World> {
   return createWorld(faults)
 }
 
-function send({ answerer, keys, ids }: World, { endpoint, ids: chosen, search, headers, body, key }: Draw) {
-  const { definition, method, path, takesBody } = endpoint
+function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, headers, body, key }: Draw) {
+  const { method, path, takesBody } = operation.endpoint
   let at = 0
   const target = path.replaceAll(/\{[a-z_]+\}/g, () => {
     const id = chosen[at++] ?? ''
@@ -286,7 +280,7 @@ function send({ answerer, keys, ids }: World, { endpoint, ids: chosen, search, h
     method,
     target: search === '' ? target : `${target}?${search}`,
     headers: {
-      ...(takesBody ? { 'content-type': definition.contentType ?? 'application/json' } : {}),
+      ...(takesBody ? { 'content-type': operation.contentType ?? 'application/json' } : {}),
       ...(keys[key] === '' ? {} : { 'svc-api-key': keys[key] }),
       ...headers,
     },

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { createDocument } from '../../src/http/openapi.js'
-import { describeEndpoint } from '../../src/http/router.js'
 import { resultOf } from '../../src/http/shapes.js'
 import { registry } from '../../src/operations/all.js'
 import { createContract } from './contract.js'
@@ -20,8 +19,8 @@ function listReferences(value: unknown): string[] {
 t.test(
   'every operation is in the document, with its permission, its faults and what it answers',
   async (t) => {
-    for (const definition of registry.operations) {
-      const { method, path, takesBody } = describeEndpoint(definition)
+    for (const definition of registry.routed) {
+      const { method, path, takesBody } = definition.endpoint
       const described = document.paths[path]?.[method.toLowerCase()]
       t.equal(described?.operationId, definition.name.replaceAll(' ', '-'))
       t.same(described?.security, [{ apiKey: [...definition.permissions] }])
@@ -30,7 +29,7 @@ t.test(
         Object.keys(described?.responses ?? {}),
         new Set([String(definition.success), '400', '401', 'default']),
       )
-      const isKnown = definition.success === 204 || resultOf(definition.route) !== undefined
+      const isKnown = definition.success === 204 || resultOf(definition.route!) !== undefined
       t.ok(isKnown, `http/shapes.ts says what ${definition.route} answers`)
     }
   },
@@ -119,8 +118,8 @@ t.test('the reference is static, complete and closed to everything else', async 
     `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   )
   t.match(page.body, /<meta name="viewport"/)
-  for (const { route, summary } of toy.options.registry.operations) {
-    t.ok(page.body.includes(`<code>${route.split(' ')[1]}</code>`), route)
+  for (const { endpoint, summary } of toy.options.registry.routed) {
+    t.ok(page.body.includes(`<code>${endpoint.path}</code>`), endpoint.path)
     t.ok(page.body.includes(summary), summary)
   }
   const targets = [...page.body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1])
@@ -129,11 +128,11 @@ t.test('the reference is static, complete and closed to everything else', async 
 
 t.test('what an operation says of itself cannot break the page', async (t) => {
   const { options } = createToy()
-  const hostile = options.registry.operations.map((each) => ({
+  const hostile = options.registry.routed.map((each) => ({
     ...each,
     summary: `<img src=x onerror="x">&'`,
   }))
-  const registry = { ...options.registry, operations: hostile }
+  const registry = { ...options.registry, routed: hostile }
   const { createPages } = await import('../../src/http/pages/pages.js')
   const body = createPages(() => createDocument(registry, OPTIONS)).get('/')!().body
   t.notOk(body.includes('<img'))

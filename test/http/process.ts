@@ -123,7 +123,7 @@ function checkContract(method: string, path: string, { status, headers }: Respon
   const breach =
     'allow' in match
       ? contract.findProblemBreach(answer)
-      : contract.findBreach(method, match.endpoint.path, answer)
+      : contract.findBreach(method, match.operation.endpoint.path, answer)
   if (breach !== undefined) throw new Error(`${method} ${path} breaks the document: ${breach}\n${body}`)
 }
 

@@ -56,6 +56,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       permissions: ['token:create'],
       route: 'POST /things',
       success: 201,
+      mayAnswerExisting: true,
       input: {
         type: 'object',
         properties: {
@@ -174,7 +175,7 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
   const seen: Record<string, unknown>[] = []
   const entries: AccessEntry[] = []
   const faults: unknown[] = []
-  const registry = createRegistry(createOperations(seen))
+  const registry = createRegistry([{ name: 'thing', summary: 'Things', operations: createOperations(seen) }])
   const prefix = changes.prefix ?? 'svc'
   const bodyLimitBytes = changes.bodyLimitBytes ?? 1_000
   const options: AnswererOptions = {

@@ -5,9 +5,8 @@
 import t from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Caller } from '../../src/framework/caller.js'
-import { parseRoute } from '../../src/framework/operation.js'
 import type { ObjectSchema } from '../../src/framework/schema.js'
-import { operations } from '../../src/operations/all.js'
+import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'
 
 interface Item {
@@ -65,8 +64,7 @@ async function populate(vault: TestVault, name: string): Promise<Side> {
 
 /** All that the owner can see of a tenant. Its log is left out, for looking writes to it. */
 async function describe({ ask }: TestVault, { name }: Side): Promise<string> {
-  const lists = operations.filter(({ route, name }) => {
-    const { method, parameters } = parseRoute(route)
+  const lists = registry.routed.filter(({ endpoint: { method, parameters }, name }) => {
     return method === 'GET' && parameters.length === 0 && !['log list', 'app whoami'].includes(name)
   })
   const seen = []
@@ -98,8 +96,8 @@ t.test('no operation reaches anything of another tenant by its id', async (t) =>
   const before = await describe(vault, theirs)
   const wrong: string[] = []
   let asked = 0
-  for (const definition of operations) {
-    const { parameters } = parseRoute(definition.route)
+  for (const definition of registry.routed) {
+    const { parameters } = definition.endpoint
     if (parameters.length === 0) continue
     for (const id of theirs.ids) {
       // The other end of a link is our own, so that nothing but the foreign id can be what is refused.
@@ -124,11 +122,11 @@ t.test('no answer holds a text that is the other tenant’s', async (t) => {
   const { vault, ours, theirs } = await openTwo()
   const found: string[] = []
   let answered = 0
-  for (const definition of operations.filter(({ destroys }) => destroys === undefined)) {
+  for (const definition of registry.routed.filter(({ destroys }) => destroys === undefined)) {
     for (const caller of ours.callers) {
       const filters = [{}, { id: theirs.ids }, { entity_id: theirs.ids[0] }, { query: `id:${theirs.ids[0]}` }]
       for (const filter of filters) {
-        const { parameters } = parseRoute(definition.route)
+        const { parameters } = definition.endpoint
         const path = Object.fromEntries(parameters.map((name) => [name, 'customer-42']))
         const input = {
           ...(sampleOf(definition.input) as object),

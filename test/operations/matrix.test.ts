@@ -6,10 +6,10 @@ import t from 'tap'
 import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
 import { authenticate } from '../../src/framework/authenticate.js'
-import { type AnyOperation, locateProperty, parseRoute } from '../../src/framework/operation.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
-import { operations, registry } from '../../src/operations/all.js'
+import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'
 
 /** Every call and what it takes, written from the specification and not from the registry. */
@@ -110,12 +110,10 @@ async function open(): Promise<Opened> {
   return { handler: createHandler(completeService(service)), holders: await createHolders(vault) }
 }
 
-function requestOf(definition: AnyOperation, key: string | undefined): Request {
-  const { method, path, parameters } = parseRoute(definition.route)
+function requestOf(definition: RoutedOperation, key: string | undefined): Request {
+  const { method, path, parameters, body: properties } = definition.endpoint
   const input = sampleOf(definition.input) as Record<string, unknown>
-  const body = Object.fromEntries(
-    Object.entries(input).filter(([name]) => locateProperty(definition, name) === 'body'),
-  )
+  const body = Object.fromEntries(Object.entries(input).filter(([name]) => name in properties))
   const target = parameters.reduce((text, name) => text.replace(`{${name}}`, 'unknown'), path)
   const hasBody = method !== 'GET' && method !== 'DELETE'
   return new Request(`http://localhost${target}`, {
@@ -129,7 +127,8 @@ function requestOf(definition: AnyOperation, key: string | undefined): Request {
 }
 
 t.test('every operation is documented, and takes what is documented', async (t) => {
-  for (const { route, permissions } of operations) t.strictSame([...permissions], DOCUMENTED[route], route)
+  for (const { route, permissions } of registry.routed)
+    t.strictSame([...permissions], DOCUMENTED[route!], route!)
   const types = Object.values(PERMISSIONS).flatMap(({ application_types }) => [...application_types])
   t.ok(types.every((type) => TYPES.includes(type)))
 })
@@ -153,7 +152,7 @@ const UNLOGGED = [
 t.test(
   'every operation on an entity writes a record, and lists of other things than tokens none',
   async (t) => {
-    const unlogged = operations.filter(({ log }) => log === undefined).map(({ name }) => name)
+    const unlogged = registry.routed.filter(({ log }) => log === undefined).map(({ name }) => name)
     t.strictSame(
       unlogged.filter((name) => !UNLOGGED.includes(name)),
       [],
@@ -165,9 +164,9 @@ t.test(
   },
 )
 
-for (const definition of operations) {
+for (const definition of registry.routed) {
   t.test(`${definition.route}: exactly the documented calls pass`, async (t) => {
-    const needed = DOCUMENTED[definition.route] ?? []
+    const needed = DOCUMENTED[definition.route!] ?? []
     let { handler, holders } = await open()
     const wrong: string[] = []
     let refused = 0

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { CofferError } from '../../src/errors.js'
-import { ownerCaller } from '../../src/framework/caller.js'
+import { type Caller, ownerCaller } from '../../src/framework/caller.js'
 import { type AnyOperation, type Context, Existing, operation } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import type { App } from '../../src/vault/app.js'
@@ -64,6 +64,23 @@ t.test('what is not permitted is refused before it is validated', async (t) => {
   await t.rejects(perform(host, nobody, base, {}, 'trace'), { code: 'forbidden', message: /token:read/ })
   t.notOk(isValidated)
   t.equal((await readLog(app)).length, 1, 'and leaves no record beside that of the tenant')
+})
+
+t.test('what is for the owner alone is refused to applications, whatever they hold', async (t) => {
+  const app = await open(t)
+  const owner = await app.owner({ reveal: false })
+  const definition = change({
+    audience: 'owner',
+    route: undefined,
+    permissions: undefined,
+    success: undefined,
+  })
+  const application = { ...owner, grants: { type: 'management', permissions: [], rules: [] } } as Caller
+  await t.rejects(perform(app, application, definition, { d: 1 }, 'trace'), {
+    code: 'forbidden',
+    message: 'Only the owner of the vault may do this.',
+  })
+  t.match(await perform(app, owner, definition, { d: 1 }, 'trace'), { status: 200, result: { d: 1 } })
 })
 
 t.test('a success writes one record for each entity reached, with actor, time and trace', async (t) => {

@@ -4,10 +4,10 @@
  */
 import t from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
-import { type AnyOperation, parseRoute } from '../../src/framework/operation.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
-import { operations, registry } from '../../src/operations/all.js'
+import { registry } from '../../src/operations/all.js'
 import { spellRequest } from '../parity/http-door.js'
 import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 
@@ -232,12 +232,12 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   }
 }
 
-const isOfTokens = ({ permissions }: AnyOperation) => permissions.some((each) => each.startsWith('token:'))
+const isOfTokens = ({ permissions }: RoutedOperation) => permissions.some((each) => each.startsWith('token:'))
 
 /** A request for `definition` with `faults`; `wrong` is the one input fault of them, if any. */
 function requestOf(
   { keys, ids }: World,
-  definition: AnyOperation,
+  definition: RoutedOperation,
   faults: readonly Fault[],
   wrong: Input = {},
 ): Request {
@@ -257,14 +257,14 @@ function requestOf(
   const type = faults.includes('type') ? 'text/plain' : (definition.contentType ?? 'application/json')
   const key = faults.includes('permission') ? keys.none : keys.all
   return new Request(`http://localhost${target}`, {
-    method: parseRoute(definition.route).method,
+    method: definition.endpoint.method,
     headers: { 'content-type': type, ...(faults.includes('key') ? {} : { 'svc-api-key': key }) },
     ...(body === undefined ? {} : { body: faults.includes('size') ? body + ' '.repeat(20_000) : body }),
   })
 }
 
 /** The faults that the operation can have, in their order. */
-function faultsOf(definition: AnyOperation): Fault[] {
+function faultsOf(definition: RoutedOperation): Fault[] {
   const { good, ...spoilings } = SPOILINGS[definition.name]!
   const { body } = spellRequest(definition, good)
   return (Object.keys(STATUSES) as Fault[]).filter((fault) => {
@@ -277,7 +277,7 @@ function faultsOf(definition: AnyOperation): Fault[] {
 t.test('of two faults the earlier one is answered, whatever the operation', async (t) => {
   const worlds = { tokens: await createWorld(true), rest: await createWorld(false) }
   let pairs = 0
-  for (const definition of operations) {
+  for (const definition of registry.routed) {
     const world = isOfTokens(definition) ? worlds.tokens : worlds.rest
     const faults = faultsOf(definition)
     for (const [at, first] of faults.entries()) {
@@ -294,7 +294,7 @@ t.test('of two faults the earlier one is answered, whatever the operation', asyn
     }
   }
   t.ok(pairs > 700, `${pairs} requests`)
-  for (const definition of operations.filter(({ destroys }) => destroys === undefined)) {
+  for (const definition of registry.routed.filter(({ destroys }) => destroys === undefined)) {
     if (definition.name === 'app whoami') continue
     const world = isOfTokens(definition) ? worlds.tokens : worlds.rest
     const { status } = await world.handler(requestOf(world, definition, []))

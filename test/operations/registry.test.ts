@@ -3,7 +3,7 @@ import { type AnyOperation, operation } from '../../src/framework/operation.js'
 import { createRegistry } from '../../src/framework/registry.js'
 import { readText, toJsonSchema } from '../../src/framework/schema.js'
 import { describeFailures, validateInput } from '../../src/framework/validate.js'
-import { operations } from '../../src/operations/all.js'
+import { registry } from '../../src/operations/all.js'
 
 const good = operation({
   name: 'thing get',
@@ -22,13 +22,34 @@ const good = operation({
   run: async (_, input) => input.id,
 })
 
+const createThings = (...operations: AnyOperation[]) =>
+  createRegistry([{ name: 'thing', summary: 'Things', operations }])
 const broken = (change: object): AnyOperation => ({ ...good, ...change }) as AnyOperation
 
 t.test('a registry finds operations by name and lists their nouns', async (t) => {
-  const registry = createRegistry([good])
-  t.equal(registry.find('thing get'), good)
-  t.equal(registry.find('thing put'), undefined)
-  t.same(registry.nouns, ['thing'])
+  const things = createThings(good)
+  t.match(things.find('thing get'), {
+    noun: 'thing',
+    verb: 'get',
+    positionals: ['id'],
+    endpoint: { method: 'GET', path: '/things/{id}', query: { size: { type: 'integer' } }, body: {} },
+  })
+  t.equal(things.find('thing put'), undefined)
+  t.same(
+    things.nouns.map(({ name }) => name),
+    ['thing'],
+  )
+})
+
+const owner = { audience: 'owner', route: undefined, permissions: undefined, success: undefined }
+
+t.test('an operation of the owner has no place in HTTP', async (t) => {
+  const things = createThings(good, broken({ ...owner, name: 'thing check', positionals: ['id'] }))
+  t.match(things.find('thing check'), { positionals: ['id'], permissions: [], endpoint: undefined })
+  t.same(
+    things.routed.map(({ name }) => name),
+    ['thing get'],
+  )
 })
 
 t.test('what would be wrong later is refused at load', async (t) => {
@@ -73,11 +94,19 @@ t.test('what would be wrong later is refused at load', async (t) => {
       /input.a\[\] does not say/,
     ],
     ['no example', { examples: [] }, /no example/],
+    ['a noun that is not declared', { name: 'other get' }, /listed under thing/],
+    ['no route, for everybody', { route: undefined }, /needs a route/],
+    ['permissions without a route', { ...owner, permissions: [] }, /need a route/],
+    ['a word that is not in the input', { ...owner, positionals: ['ghost'] }, /positional ghost/],
+    ['a route for the owner alone', { audience: 'owner' }, /of the owner has no route/],
+    ['a route without permissions', { permissions: undefined }, /needs permissions and success/],
+    ['a route without a status', { success: undefined }, /needs permissions and success/],
+    ['a route and words', { positionals: ['id'] }, /are the parameters of its path/],
     ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],
   ]
   for (const [name, change, message] of faults)
-    t.throws(() => createRegistry([broken(change)]), { message }, name)
-  t.throws(() => createRegistry([good, broken({ route: 'GET /others/{id}' })]), { message: /name is taken/ })
+    t.throws(() => createThings(broken(change)), { message }, name)
+  t.throws(() => createThings(good, broken({ route: 'GET /others/{id}' })), { message: /name is taken/ })
   const sameRoute = broken({
     name: 'thing find',
     route: 'GET /things/{key}',
@@ -88,11 +117,11 @@ t.test('what would be wrong later is refused at load', async (t) => {
       additionalProperties: true,
     },
   })
-  t.throws(() => createRegistry([good, sameRoute]), { message: /route is taken/ })
+  t.throws(() => createThings(good, sameRoute), { message: /route is taken/ })
 })
 
 t.test('every operation has a compiled validator', async (t) => {
-  for (const { name } of operations) {
+  for (const { name } of registry.operations) {
     try {
       validateInput(name, {})
     } catch (error) {

@@ -6,8 +6,8 @@ import { listFlags, takesBody } from '../../src/cli/input/options.js'
 import { main } from '../../src/cli/main.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
-import { type AnyOperation, parseRoute } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
+import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { openEphemeral, openVault } from '../../src/vault/open.js'
@@ -109,8 +109,11 @@ export async function openServedDoor(clock: MovableClock): Promise<Door> {
 }
 
 /** The command line that asks for `input`: its path as words, its query as flags, its body on standard input. */
-function spell(definition: AnyOperation, input: Record<string, unknown>): { words: string[]; stdin: string } {
-  const { parameters } = parseRoute(definition.route)
+function spell(
+  definition: RegisteredOperation,
+  input: Record<string, unknown>,
+): { words: string[]; stdin: string } {
+  const { positionals: parameters } = definition
   const path = parameters.map((parameter) => String(input[parameter]))
   const words = [
     ...definition.name.split(' '),
@@ -143,7 +146,7 @@ function readOutcome({ code, stdout, stderr }: Outcome): Answer {
   return { status: problem.status, body: problem }
 }
 
-function findOperation(name: string): AnyOperation {
+function findOperation(name: string): RegisteredOperation {
   const definition = registry.find(name)
   if (definition === undefined) throw new Error(`there is no operation "${name}"`)
   return definition

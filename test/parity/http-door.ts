@@ -1,10 +1,9 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
 import { authenticate } from '../../src/framework/authenticate.js'
-import type { AnyOperation } from '../../src/framework/operation.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import { createDocument } from '../../src/http/openapi.js'
-import { describeEndpoint } from '../../src/http/router.js'
 import { completeService, DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openEphemeral } from '../../src/vault/open.js'
@@ -41,9 +40,9 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   return {
     name: 'HTTP',
     ask: async ({ operation, input, key, reveal }) => {
-      const definition = registry.find(operation)
+      const definition = registry.routed.find(({ name }) => name === operation)
       if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
-      const { method, path } = describeEndpoint(definition)
+      const { method, path } = definition.endpoint
       const { target, body } = spellRequest(definition, input)
       const answer = await answerer({
         method,
@@ -64,16 +63,16 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
 
 /** The request that asks for `input`: its path, its query, and the rest as the body. */
 export function spellRequest(
-  definition: AnyOperation,
+  definition: RoutedOperation,
   input: Record<string, unknown>,
 ): { target: string; body: string | undefined } {
-  const { path, segments, query, takesBody } = describeEndpoint(definition)
+  const { path, parameters, query, takesBody } = definition.endpoint
   const target = path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) =>
     encodeURIComponent(String(input[name])),
   )
   const pairs = Object.keys(query).flatMap((name) => spellPairs(name, input[name]))
   const search = pairs.map((pair) => pair.map(encodeURIComponent).join('=')).join('&')
-  const isInPath = (name: string) => segments.includes(`{${name}}`)
+  const isInPath = (name: string) => parameters.includes(name)
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !isInPath(name)))
   const body = definition.wholeBody === undefined ? rest : (input[definition.wholeBody] ?? null)
   return {
@@ -91,12 +90,12 @@ function spellPairs(name: string, value: unknown): [string, string][] {
 }
 
 /** A query parameter has its place in its name here, and nowhere else. */
-function readAnswer(definition: AnyOperation, { status, body }: { status: number; body: string }): Answer {
+function readAnswer(definition: RoutedOperation, { status, body }: { status: number; body: string }): Answer {
   if (body === '') return { status }
   const result = JSON.parse(body) as Record<string, unknown>
   if (status < 400 || typeof result.errors !== 'object' || result.errors === null)
     return { status, body: result }
-  const { query } = describeEndpoint(definition)
+  const { query } = definition.endpoint
   const errors = Object.entries(result.errors).map(([path, messages]) => {
     const bare = path.replace(/^query\./, '')
     if (Object.hasOwn(query, /^[^.[]*/.exec(bare)![0]) && bare === path)

@@ -1,7 +1,7 @@
 /** What `--help` says below the options of a command, and the topics that belong to no command. */
 import { SETTINGS, type Setting } from '../../config.js'
 import { CofferError, ERRORS } from '../../errors.js'
-import { type AnyOperation, parseRoute } from '../../framework/operation.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Desk } from '../context.js'
 import { write } from '../output/terminal.js'
 import { listCommands, parseLine } from '../program.js'
@@ -15,16 +15,15 @@ export const TOPICS = `Start here:
 Topics: coffer help exit-codes | environment | expressions`
 
 /** Details, examples, permissions and the HTTP call of one operation. */
-export function describeOperation(definition: AnyOperation): string {
-  const { method, path } = parseRoute(definition.route)
-  const { permissions, details, examples } = definition
+export function describeOperation(definition: RegisteredOperation): string {
+  const { permissions, details, examples, endpoint } = definition
   return [
     ...(details === undefined ? [] : [details, '']),
     'Examples:',
     ...examples.map((line) => `  $ ${line}`),
     '',
     `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')}`,
-    `HTTP:        ${method} ${path}`,
+    `HTTP:        ${endpoint?.method} ${endpoint?.path}`,
   ].join('\n')
 }
 

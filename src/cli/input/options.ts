@@ -4,7 +4,7 @@
  */
 import { type Command, Option } from 'commander'
 import { CofferError } from '../../errors.js'
-import { type AnyOperation, locateProperty, parseRoute } from '../../framework/operation.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 
 /** How the texts given to a flag become a value. */
@@ -23,12 +23,11 @@ export interface Flag {
   isStored: boolean
 }
 
-/** The flags of an operation: one for each property that is not in the path. */
-export function listFlags(definition: AnyOperation): Flag[] {
-  const { parameters } = parseRoute(definition.route)
-  const { properties = {}, required = [] } = definition.input
+/** The flags of an operation: one for each property that is no word of its command. */
+export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
+  const { properties = {}, required = [] } = input
   return Object.entries(properties as Record<string, Schema>)
-    .filter(([property]) => !parameters.includes(property))
+    .filter(([property]) => !positionals.includes(property))
     .map(([property, schema]) => {
       const word = (schema.flag ?? property).replaceAll('_', '-')
       const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -39,15 +38,14 @@ export function listFlags(definition: AnyOperation): Flag[] {
         shape: shapeOf(schema),
         schema,
         isRequired: required.includes(property),
-        isStored: locateProperty(definition, property) === 'body',
+        isStored: endpoint !== undefined && Object.hasOwn(endpoint.body, property),
       }
     })
 }
 
 /** Whether the operation takes a body, so that `--file` and standard input mean something. */
-export function takesBody(definition: AnyOperation): boolean {
-  const { properties = {} } = definition.input
-  return Object.keys(properties).some((property) => locateProperty(definition, property) === 'body')
+export function takesBody({ endpoint }: RegisteredOperation): boolean {
+  return endpoint?.takesBody === true
 }
 
 function shapeOf(schema: Schema): FlagShape {
@@ -67,7 +65,7 @@ const PLACEHOLDERS: Record<FlagShape, string> = {
 }
 
 /** Adds the operation's flags to its command. Repeating a flag that takes one value is refused. */
-export function addFlags(command: Command, definition: AnyOperation): void {
+export function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
     const description = describeFlag(flag)
@@ -88,7 +86,7 @@ export function addFlags(command: Command, definition: AnyOperation): void {
 }
 
 /** `--flag=true` and `--flag=false` as commander has them, for the flags of `operations` that are yes or no. */
-export function spellBooleans(argv: readonly string[], operations: readonly AnyOperation[]): string[] {
+export function spellBooleans(argv: readonly string[], operations: readonly RegisteredOperation[]): string[] {
   return argv.map((word) => {
     const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? []
     if (name === undefined) return word

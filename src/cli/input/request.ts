@@ -5,7 +5,7 @@
 import { parseJson } from '../../domain/json/json.js'
 import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
-import { type AnyOperation, parseRoute } from '../../framework/operation.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema } from '../../framework/schema.js'
 import type { Desk } from '../context.js'
 import { printNotice, printWarning } from '../output/output.js'
@@ -15,12 +15,12 @@ import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 
 /**
  * The merged input of one operation. A body given as a file or on standard input is the ground, flags override it,
- * positional words are the path's parameters.
+ * positional words are the properties that the operation takes as such.
  * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
  */
 export async function gatherInput(
   desk: Desk,
-  definition: AnyOperation,
+  definition: RegisteredOperation,
   words: readonly string[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
@@ -36,10 +36,8 @@ export async function gatherInput(
     const source = typeof options.file === 'string' ? options.file : '-'
     given[wholeBody] = await readDocument(desk, source)
   }
-  const path = Object.fromEntries(
-    parseRoute(definition.route).parameters.map((name, index) => [name, words[index]]),
-  )
-  const merged = { ...body, ...given, ...path }
+  const named = Object.fromEntries(definition.positionals.map((name, index) => [name, words[index]]))
+  const merged = { ...body, ...given, ...named }
   return completeInput(desk, definition, flags, merged)
 }
 
@@ -144,7 +142,7 @@ async function noteWaiting(
 async function readBody(
   desk: Desk,
   input: Input,
-  definition: AnyOperation,
+  definition: RegisteredOperation,
   given: Contents,
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
@@ -179,7 +177,7 @@ function parseBody(text: string, name: string): Record<string, unknown> {
 
 async function completeInput(
   desk: Desk,
-  definition: AnyOperation,
+  definition: RegisteredOperation,
   flags: readonly Flag[],
   merged: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {

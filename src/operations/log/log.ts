@@ -1,5 +1,6 @@
 /** The audit log: reading it, and the kinds of entity it speaks of. Nothing can change it. */
 import { parseLogDate } from '../../domain/dates.js'
+import { ENTITY_TYPES } from '../../domain/entity-types.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import type { LogRecord } from '../../domain/records.js'
@@ -7,20 +8,6 @@ import type { PropertyErrors } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { pageInput, readPage } from '../../framework/page.js'
 import type { Condition } from '../../storage/store.js'
-
-/** Every entity type, by the name that records carry. */
-const ENTITY_TYPES = [
-  { display_name: 'Application', value: 'application' },
-  { display_name: 'Bank', value: 'bank' },
-  { display_name: 'Card', value: 'card' },
-  { display_name: 'Invitation', value: 'invitation' },
-  { display_name: 'Member', value: 'member' },
-  { display_name: 'Proxy', value: 'proxy' },
-  { display_name: 'Reactor', value: 'reactor' },
-  { display_name: 'ReactorFormula', value: 'reactor_formula' },
-  { display_name: 'Tenant', value: 'tenant' },
-  { display_name: 'Token', value: 'token' },
-] as const
 
 export const listLogs = operation({
   name: 'log list',
@@ -72,7 +59,7 @@ export const listEntityTypes = operation({
   input: { type: 'object', additionalProperties: true },
   columns: ['display_name', 'value'],
   examples: ['coffer log entity-types'],
-  run: async () => [...ENTITY_TYPES],
+  run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })
 
 /** The API's log object: everything but what support needs. */

@@ -48,6 +48,8 @@ export const searchTokens = operation({
     additionalProperties: true,
   },
   columns: TOKEN_COLUMNS,
+  isExplainable: true,
+  isRevealable: true,
   examples: [
     `coffer token search --query 'data:6789 AND NOT type:card'`,
     `coffer token search --query 'container:/pii/* AND created_at:[2030-01-01 TO *]'`,

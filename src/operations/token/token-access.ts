@@ -1,4 +1,5 @@
 /** Reaching tokens on behalf of a caller: which there are, which may be seen, how much of each, and what is noted. */
+import type { EntityType } from '../../domain/entity-types.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
 import { redactDuplicate, type TokenView, viewToken } from '../../domain/token/token.js'
@@ -12,7 +13,7 @@ import { type TokenFilters, wantedTypes } from './token-input.js'
 const SETS_PER_PAGE = 1000
 
 /** The name a token has in the log: cards and banks go by their own. */
-export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): string {
+export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 

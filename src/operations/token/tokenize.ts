@@ -24,6 +24,7 @@ export const tokenize = operation({
     additionalProperties: true,
   },
   columns: [],
+  isExplainable: true,
   examples: [
     `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,
   ],
