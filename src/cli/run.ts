@@ -33,7 +33,7 @@ export async function runOperation(
   if (terminal.mayPrompt) requireVault(desk)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
   if (terminal.mustHaveFields && !isExplained)
-    (await import('./known-fields.js')).requireFields(definition.route ?? '', config.fields ?? [])
+    (await import('./known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const input = await gatherInput(desk, definition, words, options)
   const isReveal = options.reveal === true
   if (isExplained) {

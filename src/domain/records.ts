@@ -6,6 +6,9 @@ import type { Rule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
+import type { TokenRecord } from './token/token-record.js'
+
+export type { TokenRecord } from './token/token-record.js'
 
 /** Numbers of the kinds as they stand on disk. A number is never given twice, nor to another kind. */
 export const KINDS = {
@@ -60,27 +63,6 @@ export interface UserRecord {
   last_name?: string
   picture?: string
   created_at: string
-}
-
-/** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
-export interface TokenRecord {
-  id: string
-  tenant_id: string
-  type: string
-  data: unknown
-  mask?: unknown
-  masked?: unknown
-  fingerprint: string
-  fingerprint_expression: string
-  containers: string[]
-  metadata?: Record<string, string>
-  search_indexes?: string[]
-  deduplicate_token?: boolean
-  expires_at?: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** One distinct set of containers in use, so that "every container readable" is an `or` over sets. */

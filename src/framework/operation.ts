@@ -14,7 +14,7 @@ import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
 import type { FindReactors } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
-import type { Infer, ObjectSchema } from './schema.js'
+import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
 
 /** Everything a handler can reach. Time and data are those of one unit of work. */
 export interface Context {
@@ -81,9 +81,14 @@ export class Existing<T> {
   }
 }
 
-export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown, Checked = unknown> {
+export interface Operation<
+  I extends ObjectSchema = ObjectSchema,
+  O extends Schema | undefined = Schema | undefined,
+  Checked = unknown,
+  Name extends string = string,
+> {
   /** `noun verb`: the command's words, the operation's id and its name in logs. */
-  readonly name: string
+  readonly name: Name
   /** One sentence for lists of commands and routes. */
   readonly summary: string
   /** Further paragraphs of the help and the reference. */
@@ -94,20 +99,22 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown,
   readonly permissions?: readonly Permission[]
   /** `METHOD /path/{parameter}`; absent for operations of the owner, and only for those. */
   readonly route?: string
-  /** The status of a success; only with a route, and always with one. */
-  readonly success?: 200 | 201 | 204
+  /** Where it creates something; else its success is 200, or 204 without an output. Only with a route. */
+  readonly success?: 201
   /** Of an operation without a route: the input properties that its command takes as words, in order. */
   readonly positionals?: readonly string[]
   /** It has neither command nor help: only other parts of the program ask for it. */
   readonly isInternal?: true
   /** Path, query and body merged into one object. */
   readonly input: I
+  /** What it answers with; absent where that is nothing. A list is that of `listOutput`. */
+  readonly output?: O
   /** The property that the whole body is, where the body is no object of properties. */
   readonly wholeBody?: string
   /** What the body must be sent as, where it is not `application/json`. */
   readonly contentType?: string
-  /** What a table on a terminal shows; dots reach into objects. */
-  readonly columns: readonly string[]
+  /** What of the output a table on a terminal shows, if not all; dots reach into objects. */
+  readonly columns?: readonly string[]
   /** Command lines that work as pasted in a fresh vault, after those above them. */
   readonly examples: readonly string[]
   /** Its decisions depend on containers and can be explained instead of made. */
@@ -127,18 +134,26 @@ export interface Operation<I extends ObjectSchema = ObjectSchema, Out = unknown,
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   /** The work, all of it in one transaction. */
-  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Out | Existing<Out>>
+  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Answer<O> | Existing<Answer<O>>>
   /** Instead of `run`, for what takes several transactions. */
-  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Out>
+  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O>>
 }
 
-/** A declaration with its handler's input typed from its schema. */
-export function operation<const I extends ObjectSchema, Out, Checked>(
-  definition: Operation<I, Out, Checked>,
-): Operation<I, Out, Checked> {
+/** A declaration whose handler is typed by its input and output. */
+export function operation<
+  const I extends ObjectSchema,
+  const Name extends string,
+  const O extends Schema | undefined = undefined,
+  Checked = unknown,
+>(definition: Operation<I, O, Checked, Name>): Operation<I, O, Checked, Name> {
   return definition
 }
 
 /** Any operation, for what treats them all alike. */
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
-export type AnyOperation = Operation<any, unknown, any>
+export type AnyOperation = Operation<any, Schema | undefined, any>
+
+/** The status of a success. */
+export function successOf({ success, output }: AnyOperation): number {
+  return success ?? (output === undefined ? 204 : 200)
+}

@@ -5,22 +5,34 @@
 import type { Kind, RecordOf } from '../domain/records.js'
 import type { Place } from '../storage/store.js'
 import type { Context, Session } from './operation.js'
+import { arrayOf, component, count, object } from './output.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
-import type { NumberSchema } from './schema.js'
+import type { Infer, NumberSchema, Schema } from './schema.js'
 
 /** Bytes that one unit of work opens and shows, or one record that has more. */
 export const BYTES_AT_ONCE = 256 * 1024
 
-export interface Pagination {
-  total_items: number
-  page_number: number
-  page_size: number
-  total_pages: number
+export interface List<T> {
+  pagination: Infer<typeof paginationOutput>
+  data: T[]
 }
 
-export interface List<T> {
-  pagination: Pagination
-  data: T[]
+const paginationOutput = component('Pagination', {
+  total_items: count,
+  page_number: count,
+  page_size: count,
+  total_pages: count,
+})
+
+/** The output of an operation that answers with a {@link List}. */
+export function listOutput<const S extends Schema>(item: S) {
+  return object({ pagination: paginationOutput, data: arrayOf(item) })
+}
+
+/** What a list with this output has items of; of any other output, the output itself. */
+export function itemOutput(output: Schema): Schema {
+  const { pagination, data } = (output.type === 'object' && output.properties) || {}
+  return pagination === undefined || data === undefined ? output : data
 }
 
 /** What of a list is asked for. */
@@ -57,11 +69,11 @@ export function listOf<T>(data: T[], total: number, { page, size }: Required<Ask
 }
 
 /** How a list is read. What it names is called in units of work, each of a few records. */
-export interface Listing<K extends Kind> {
+export interface Listing<K extends Kind, View> {
   /** Where the records of the page are, and how many match in all. */
   locate(context: Context): Promise<{ places: Place<K>[]; total: number }>
   /** What the caller sees of a record; undefined where that is nothing any more. */
-  show(context: Context, record: RecordOf[K]): unknown
+  show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /** What is noted of a record once the page is accepted. It keeps nothing of the record that may be large. */
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
@@ -71,13 +83,13 @@ export interface Listing<K extends Kind> {
  * meanwhile may be missing on it. What is refused leaves no note.
  * @throws CofferError `validation` for several items that are too large together, `unavailable`
  */
-export async function readPage<K extends Kind>(
+export async function readPage<K extends Kind, View>(
   { inUnit, recipient }: Session,
   { page = 1, size = 20 }: Asked,
-  { locate, show, note }: Listing<K>,
-): Promise<List<unknown>> {
+  { locate, show, note }: Listing<K, View>,
+): Promise<List<View>> {
   const { mostBytes, isStrict, wantsText } = recipient
-  const items: unknown[] = []
+  const items: View[] = []
   const notes: ((context: Context) => Promise<void>)[] = []
   let found: Awaited<ReturnType<typeof locate>> | undefined
   let bytes = 0
@@ -94,7 +106,7 @@ export async function readPage<K extends Kind>(
       const view = record === undefined ? undefined : await show(context, record)
       if (record === undefined || view === undefined) continue
       const json = new JsonText(view)
-      items.push(wantsText ? json : view)
+      items.push(wantsText ? (json as View) : view)
       bytes += json.bytes + 1
       done += Math.max(place.bytes, json.bytes)
       const isAlone = items.length === 1 && places.length === 0

@@ -14,7 +14,7 @@ import type { Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { KnownCallers } from './authenticate.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
-import { type AnyOperation, type Context, Existing, type LogEntry, type Session } from './operation.js'
+import { type AnyOperation, type Context, Existing, type LogEntry, type Session, successOf } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
 import { ANYBODY, hand, type Recipient } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
@@ -61,7 +61,7 @@ export async function perform(
   recipient: Recipient = ANYBODY,
 ): Promise<Outcome> {
   authorize(caller, definition)
-  const { success = 200 } = definition
+  const success = successOf(definition)
   const complete = completeValue(definition.input, input) as Input
   const checked = await checkInput(host, definition, complete, misspelled)
   const session = createSession(host, caller, definition, traceId, recipient)

@@ -1,7 +1,8 @@
 /** All operations, refused at load where one would be wrong later. It knows what an operation says, not what it does. */
 import { PERMISSIONS, type Permission } from '../domain/permissions.js'
-import type { AnyOperation } from './operation.js'
-import type { ObjectSchema, Schema } from './schema.js'
+import { type AnyOperation, successOf } from './operation.js'
+import { itemOutput } from './page.js'
+import { findUnknownName, type ObjectSchema, type Schema } from './schema.js'
 
 const NAME = /^[a-z]+( [a-z]+(-[a-z]+)*)$/
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -35,6 +36,7 @@ export interface RegisteredOperation extends AnyOperation {
   readonly noun: string
   readonly verb: string
   readonly permissions: readonly Permission[]
+  readonly columns: readonly string[]
   /** The input properties that its command takes as words, in order: with a route, the path's parameters. */
   readonly positionals: readonly string[]
   /** Absent for operations of the owner. */
@@ -82,9 +84,9 @@ function isRouted(operation: RegisteredOperation): operation is RoutedOperation 
 }
 
 function register(definition: AnyOperation): RegisteredOperation {
-  const { name, route, permissions = [], positionals = [], success = 200 } = definition
+  const { name, route, permissions = [], positionals = [], columns = [] } = definition
   const [noun = '', verb = ''] = name.split(' ')
-  const registered = { ...definition, noun, verb, permissions, positionals }
+  const registered = { ...definition, noun, verb, permissions, positionals, columns }
   if (route === undefined) return registered
   const [method = '', path = ''] = route.split(' ')
   const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
@@ -96,7 +98,7 @@ function register(definition: AnyOperation): RegisteredOperation {
     path,
     segments: path.split('/').slice(1),
     parameters,
-    success,
+    success: successOf(definition),
     query: isInQuery ? others : {},
     body: isInQuery ? {} : others,
     takesBody: !isInQuery && Object.keys(others).length > 0,
@@ -114,6 +116,11 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   if (operation.examples.length === 0) faults.push('it has no example')
   if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')
+  const { columns, output = { type: 'object', additionalProperties: false } } = operation
+  for (const column of columns) {
+    if (findUnknownName(itemOutput(output), column) !== undefined)
+      faults.push(`column ${column} is not in its output`)
+  }
   return [...faults, ...findSchemaFaults(operation.input, 'input')]
 }
 
@@ -130,11 +137,11 @@ function findOwnerFaults(definition: AnyOperation): string[] {
 }
 
 function findRouteFaults(definition: AnyOperation, { method, path, parameters, query }: Endpoint): string[] {
-  const { audience, permissions, success, positionals } = definition
+  const { audience, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
   if (audience !== undefined) faults.push('an operation of the owner has no route')
-  if (permissions === undefined || success === undefined) faults.push('a route needs permissions and success')
+  if (permissions === undefined) faults.push('a route needs permissions')
   if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)
   if (!path.startsWith('/') || path.endsWith('/'))

@@ -10,11 +10,11 @@ import { type Asked, BYTES_AT_ONCE, type Listing, readPage } from './page.js'
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
 /** The page of all that match in `tenants`, newest first, and their exact number. All match where `matches` is absent. */
-export async function readScanned<K extends Kind>(
+export async function readScanned<K extends Kind, View>(
   session: Session,
   { kind, tenants, matches }: Scan<K>,
   { page = 1, size = 20 }: Asked,
-  show: Listing<K>['show'],
+  show: Listing<K, View>['show'],
 ) {
   const all = await session.inUnit(async ({ store }) => {
     const places: Place<K>[] = []

@@ -1,6 +1,6 @@
 /**
- * The subset of JSON Schema that operations declare their input in, the TypeScript type of each schema, and how a
- * value of it is read from text (a flag, a query parameter). Small on purpose: every reader must know all of it.
+ * The subset of JSON Schema that operations declare their input and output in, the TypeScript type of each schema, and
+ * how a value of it is read from text (a flag, a query parameter). Small on purpose: every reader must know all of it.
  */
 import { isObject } from '../domain/json/json.js'
 
@@ -16,6 +16,9 @@ interface Notes {
   sensitive?: true
   /** The flag's name where it is not the property's: the singular of an array. */
   flag?: string
+  /** Of an output: the name under which the OpenAPI document describes it once. */
+  component?: string
+  examples?: readonly unknown[]
 }
 
 export interface StringSchema extends Notes {
@@ -23,7 +26,7 @@ export interface StringSchema extends Notes {
   enum?: readonly string[]
   minLength?: number
   maxLength?: number
-  format?: 'uuid'
+  format?: 'uuid' | 'date-time'
   default?: string
 }
 
@@ -42,7 +45,8 @@ export interface BooleanSchema extends Notes {
 export interface ArraySchema extends Notes {
   type: 'array'
   items: Schema
-  maxItems: number
+  /** Of an input, always there; an output is not bounded. */
+  maxItems?: number
 }
 
 /** `additionalProperties`: false is closed, true ignores the rest, a schema makes it a map. It is never left out. */
@@ -62,9 +66,10 @@ export function filterBy(description: string) {
   return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
 }
 
-/** Any JSON. */
+/** Any JSON, or one of a few texts. */
 export interface AnySchema extends Notes {
   type?: never
+  enum?: readonly string[]
 }
 
 export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema | ObjectSchema | AnySchema
@@ -97,8 +102,17 @@ type Bare<S> = S extends { enum: readonly (infer E)[] }
 /** The type of what a schema describes. */
 export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
 
-/** What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type. */
-export function toJsonSchema(schema: Schema): Record<string, unknown> {
+/** The type of what an operation with this output answers with. */
+export type Answer<O> = O extends Schema ? Infer<O> : undefined
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/**
+ * What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type, and a
+ * reference to the OpenAPI document in the place of a component.
+ */
+export function toJsonSchema(schema: Schema): JsonSchema {
+  if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const { nullable, ...noted } = schema as Schema & Record<string, unknown>
   const { sensitive: _sensitive, flag: _flag, needsOneOf: _needsOneOf, ...rest } = noted
   const out: Record<string, unknown> = { ...rest }
@@ -151,7 +165,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
 export function keepFitting(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
-    const isFit = Array.isArray(value) && value.length <= schema.maxItems
+    const isFit = Array.isArray(value) && value.length <= (schema.maxItems ?? Number.POSITIVE_INFINITY)
     return isFit ? value.map((item) => keepFitting(schema.items, item)) : undefined
   }
   if (schema.type === 'object') {
@@ -167,6 +181,28 @@ export function keepFitting(schema: Schema, value: unknown): unknown {
     return schema.enum.includes(value as string) ? value : undefined
   const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type
   return isOfType ? value : undefined
+}
+
+/** The first name in a path of names (`user.email`) that values of `schema`, or members of arrays, cannot have. */
+export function findUnknownName(
+  schema: Schema,
+  path: string,
+): { level: number; names: string[] } | undefined {
+  let at = memberOf(schema)
+  for (const [level, name] of path.split('.').entries()) {
+    // Below what may be any JSON, or has names of its own, every name may be.
+    if (at.type === undefined && at.enum === undefined) return undefined
+    if (at.type === 'object' && typeof at.additionalProperties === 'object') return undefined
+    const { properties = {} } = at.type === 'object' ? at : {}
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (property === undefined) return { level, names: Object.keys(properties) }
+    at = memberOf(property)
+  }
+  return undefined
+}
+
+function memberOf(schema: Schema): Schema {
+  return schema.type === 'array' ? memberOf(schema.items) : schema
 }
 
 function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {

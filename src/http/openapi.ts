@@ -2,10 +2,11 @@
  * The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. Nothing here answers
  * a request.
  */
+
+import { arrayOf, object, text } from '../framework/output.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
-import { type Schema, toJsonSchema } from '../framework/schema.js'
+import { type JsonSchema, type Schema, toJsonSchema } from '../framework/schema.js'
 import { nameHeaders } from './headers.js'
-import { COMPONENTS, type JsonSchema, resultOf } from './shapes.js'
 
 export interface DocumentOptions {
   /** Of the product. */
@@ -39,6 +40,33 @@ export interface OpenApiDocument {
 
 const API_KEY = 'apiKey'
 
+const problemOutput = {
+  component: 'Problem',
+  ...object({
+    type: text,
+    title: text,
+    status: { type: 'integer', minimum: 400, maximum: 599 },
+    detail: text,
+    instance: { ...text, description: 'The trace id of the request.' },
+    'errors?': {
+      type: 'object',
+      additionalProperties: arrayOf(text),
+      description: 'Messages by the path of the property, as the caller wrote it.',
+    },
+  }),
+  description: 'A failure, as RFC 7807 shapes it.',
+  examples: [
+    {
+      type: 'urn:coffer:problem:validation',
+      title: 'Bad Request',
+      status: 400,
+      detail: 'The request is not valid: type is required.',
+      instance: '5c1f3f0e-6a55-4a43-9d5c-0b5b2a1f6d8e',
+      errors: { type: ['is required'] },
+    },
+  ],
+} satisfies Schema
+
 /** The document that describes `registry` as this server answers it. */
 export function createDocument(registry: Registry, options: DocumentOptions): OpenApiDocument {
   const names = nameHeaders(options.prefix)
@@ -64,7 +92,7 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
       securitySchemes: { [API_KEY]: { type: 'apiKey', in: 'header', name: names.apiKey.toUpperCase() } },
       headers: { TraceId: { description: 'The trace id taken or made.', schema: { type: 'string' } } },
       responses: { Problem: describeProblem(names.traceId) },
-      schemas: COMPONENTS,
+      schemas: describeComponents([problemOutput, ...registry.routed.map(({ output }) => output ?? {})]),
     },
   }
 
@@ -91,6 +119,24 @@ function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): str
     `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
     'Failures are RFC 7807 problems.',
   ].join('\n\n')
+}
+
+/** The schemas that have a name of their own, at any depth of `schemas`. */
+function describeComponents(schemas: readonly Schema[]): Record<string, JsonSchema> {
+  const found: Record<string, JsonSchema> = {}
+  const visit = (schema: Schema): void => {
+    const { component, ...described } = schema
+    if (component !== undefined) {
+      if (Object.hasOwn(found, component)) return
+      found[component] = toJsonSchema(described)
+    }
+    if (schema.type === 'array') visit(schema.items)
+    if (schema.type !== 'object') return
+    Object.values(schema.properties ?? {}).forEach(visit)
+    if (typeof schema.additionalProperties === 'object') visit(schema.additionalProperties)
+  }
+  schemas.forEach(visit)
+  return found
 }
 
 function describePermissions({ permissions, details }: RoutedOperation): string {
@@ -149,11 +195,11 @@ function findExample(examples: readonly string[]): unknown {
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(
-  { permissions, route, mayAnswerExisting, endpoint: { success, parameters, takesBody } }: RoutedOperation,
+  { permissions, output, mayAnswerExisting, endpoint: { success, parameters, takesBody } }: RoutedOperation,
   traceId: string,
 ): Record<string, JsonSchema> {
   const headers = { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } }
-  const content = { 'application/json': { schema: resultOf(route!) ?? {} } }
+  const content = { 'application/json': { schema: toJsonSchema(output ?? {}) } }
   const done =
     success === 204 ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
   const statuses = [
@@ -176,7 +222,7 @@ function describeResponses(
 }
 
 function describeProblem(traceId: string): JsonSchema {
-  const schema = { $ref: '#/components/schemas/Problem' }
+  const schema = toJsonSchema(problemOutput)
   return {
     description:
       'Refused or failed. 401 and 405 say in their headers what would do; 429 and 503 when to try again.',

@@ -2,15 +2,10 @@ import t from 'tap'
 import { createExpressions } from '../../src/domain/expression/expression.js'
 import type { TokenRecord } from '../../src/domain/records.js'
 import { compileMask } from '../../src/domain/token/mask.js'
-import {
-  patchToken,
-  prepareToken,
-  redactDuplicate,
-  type TokenDraft,
-  viewToken,
-} from '../../src/domain/token/token.js'
+import { patchToken, prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
 import { checkTokenId } from '../../src/domain/token/token-id.js'
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
+import { redactDuplicate, viewToken } from '../../src/operations/token/token-attributes.js'
 
 const NOW = Date.UTC(2026, 10, 20)
 let drawn = 0

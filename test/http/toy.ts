@@ -17,7 +17,7 @@ import type { Store, StoreWriter } from '../../src/storage/store.js'
 import { createContract } from './contract.js'
 
 const id = { type: 'string' } as const
-const common = { columns: ['id'], examples: ['coffer thing'] }
+const common = { columns: [], examples: ['coffer thing'] }
 
 /** What handlers were given, newest last. */
 export interface Toy {
@@ -56,6 +56,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       permissions: ['token:create'],
       route: 'POST /things',
       success: 201,
+      output: {},
       mayAnswerExisting: true,
       input: {
         type: 'object',
@@ -79,7 +80,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'List things.',
       permissions: ['token:read'],
       route: 'GET /things',
-      success: 200,
+      output: {},
       input: {
         type: 'object',
         properties: {
@@ -101,7 +102,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'Search things.',
       permissions: [],
       route: 'POST /things/search',
-      success: 200,
+      output: {},
       input: { type: 'object', properties: { query: id }, additionalProperties: true },
       run: async (_, input) => note(input),
     }),
@@ -111,7 +112,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'Get a thing.',
       permissions: ['token:read'],
       route: 'GET /things/{id}',
-      success: 200,
+      output: {},
       input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
       run: async (_, input) => {
         note(input)
@@ -126,7 +127,7 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'Change a thing.',
       permissions: ['token:update'],
       route: 'PATCH /things/{id}',
-      success: 200,
+      output: {},
       contentType: 'application/merge-patch+json',
       input: {
         type: 'object',
@@ -142,7 +143,6 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'Link two things.',
       permissions: ['token:read'],
       route: 'POST /things/{id}/links/{other_id}',
-      success: 204,
       input: {
         type: 'object',
         properties: { id, other_id: id },
@@ -160,7 +160,6 @@ function createOperations(seen: Record<string, unknown>[]): AnyOperation[] {
       summary: 'Delete a thing.',
       permissions: ['token:delete'],
       route: 'DELETE /things/{id}',
-      success: 204,
       input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
       run: async (_, input) => {
         note(input)

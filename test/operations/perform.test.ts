@@ -31,6 +31,7 @@ const base = operation({
     required: ['d'],
     additionalProperties: true,
   },
+  output: {},
   columns: [],
   examples: ['x'],
   log: { operation: 'update', message: 'Thing done' },

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { type AnyOperation, operation } from '../../src/framework/operation.js'
+import { count, object, text } from '../../src/framework/output.js'
 import { createRegistry } from '../../src/framework/registry.js'
 import { readText, toJsonSchema } from '../../src/framework/schema.js'
 import { describeFailures, validateInput } from '../../src/framework/validate.js'
@@ -10,16 +11,16 @@ const good = operation({
   summary: 'Get a thing.',
   permissions: ['token:read'],
   route: 'GET /things/{id}',
-  success: 200,
   input: {
     type: 'object',
     properties: { id: { type: 'string' }, size: { type: 'integer' } },
     required: ['id'],
     additionalProperties: true,
   },
+  output: object({ id: text, 'size?': count }),
   columns: ['id'],
   examples: ['coffer thing get a'],
-  run: async (_, input) => input.id,
+  run: async (_, input) => input,
 })
 
 const createThings = (...operations: AnyOperation[]) =>
@@ -93,14 +94,14 @@ t.test('what would be wrong later is refused at load', async (t) => {
       object({ a: { type: 'array', maxItems: 1, items: { type: 'object' } } }),
       /input.a\[\] does not say/,
     ],
+    ['a column that the output does not have', { columns: ['id.name'] }, /column id.name is not/],
     ['no example', { examples: [] }, /no example/],
     ['a noun that is not declared', { name: 'other get' }, /listed under thing/],
     ['no route, for everybody', { route: undefined }, /needs a route/],
     ['permissions without a route', { ...owner, permissions: [] }, /need a route/],
     ['a word that is not in the input', { ...owner, positionals: ['ghost'] }, /positional ghost/],
     ['a route for the owner alone', { audience: 'owner' }, /of the owner has no route/],
-    ['a route without permissions', { permissions: undefined }, /needs permissions and success/],
-    ['a route without a status', { success: undefined }, /needs permissions and success/],
+    ['a route without permissions', { permissions: undefined }, /needs permissions/],
     ['a route and words', { positionals: ['id'] }, /are the parameters of its path/],
     ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],
   ]

@@ -35,7 +35,7 @@ export async function tailLog(
 ): Promise<void> {
   const { terminal, config, signal } = desk
   const format = chooseFormat(terminal, config.output)
-  if (terminal.mustHaveFields) requireFields(listLogs.route ?? '', config.fields ?? [])
+  if (terminal.mustHaveFields) requireFields(listLogs.output, config.fields ?? [])
   const count = readCount(flags.number)
   const as = await chooseCaller(desk)
   const first = await desk.reachVault((vault) => askPage(vault, as, Math.max(1, count)))

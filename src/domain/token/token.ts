@@ -1,6 +1,5 @@
 /**
- * The rules of a token: from what a caller sends to what is kept, from a patch to what is kept then, and from what is
- * kept to what a caller sees. It does not know who calls, what else is stored, or what time it is.
+ * The rules of a token: from what a caller sends to what is kept, and from a patch to what is kept then. It does not know who calls, what else is stored, or what time it is.
  */
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { formatDate, parseExpiry } from '../dates.js'
@@ -8,11 +7,11 @@ import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
 import { present } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
-import type { TokenRecord } from '../records.js'
 import { checkContainers } from './container.js'
 import { fingerprintText } from './fingerprint.js'
 import { mergePatch } from './merge-patch.js'
 import { checkMetadata } from './metadata.js'
+import { KEPT_AS_GIVEN, type KeptName, type TokenRecord } from './token-record.js'
 import {
   type GivenId,
   type Rendering,
@@ -22,8 +21,6 @@ import {
   renderSearchIndexes,
 } from './token-rendering.js'
 import { DATA_NOT_NULL, findTokenType, readData, type TokenType } from './token-types.js'
-
-export { redactDuplicate, type TokenView, viewToken } from './token-view.js'
 
 /** `now`: ms since the epoch. */
 export interface TokenRules {
@@ -58,7 +55,7 @@ interface Wish {
   metadata: unknown
   search_indexes: unknown
   fingerprint_expression: unknown
-  deduplicate_token: unknown
+  kept: Partial<Record<KeptName, unknown>>
   expires: number | undefined
 }
 
@@ -83,7 +80,7 @@ export async function prepareToken(
     metadata: input.metadata ?? undefined,
     search_indexes: input.search_indexes ?? type.search_indexes,
     fingerprint_expression: input.fingerprint_expression ?? type.fingerprint_expression,
-    deduplicate_token: input.deduplicate_token ?? undefined,
+    kept: mapKept((name) => input[name] ?? undefined),
     expires: readExpiry(input.expires_at ?? undefined, rules.now, errors),
   }
   return settle(wish, rules.expressions, errors)
@@ -142,13 +139,18 @@ export async function patchToken(
       patch.fingerprint_expression,
       type.fingerprint_expression,
     ),
-    deduplicate_token: replaced(record.deduplicate_token, patch.deduplicate_token),
+    kept: mapKept((name) => replaced(record[name], patch[name])),
     expires:
       patch.expires_at === undefined
         ? keptExpiry(record)
         : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
   }
   return settle(wish, rules.expressions, errors)
+}
+
+function mapKept(read: (name: KeptName) => unknown): Wish['kept'] {
+  const names = Object.keys(KEPT_AS_GIVEN) as KeptName[]
+  return Object.fromEntries(names.map((name) => [name, read(name)]))
 }
 
 function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {
@@ -177,8 +179,10 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
   const data = collect(errors, 'data', () => readData(type, wish.data))
   const containers = checkContainers(wish.containers, 'containers', errors)
   const metadata = wish.metadata === undefined ? undefined : checkMetadata(wish.metadata, errors)
-  if (wish.deduplicate_token !== undefined && typeof wish.deduplicate_token !== 'boolean') {
-    addError(errors, 'deduplicate_token', 'must be true or false')
+  for (const [name, findFault] of Object.entries(KEPT_AS_GIVEN)) {
+    const value = wish.kept[name as KeptName]
+    const fault = value === undefined ? undefined : findFault(value)
+    if (fault !== undefined) addError(errors, name, fault)
   }
   const rendering: Rendering = {
     expressions,
@@ -204,7 +208,7 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
     metadata: metadata && Object.keys(metadata).length > 0 ? metadata : undefined,
     search_indexes: wish.search_indexes,
     fingerprint_expression: wish.fingerprint_expression,
-    deduplicate_token: wish.deduplicate_token,
+    ...wish.kept,
     expires_at: expires === undefined ? undefined : formatDate(expires),
   }
   return {

@@ -3,9 +3,9 @@
  * script, a style sheet that the policy names by its digest.
  */
 import { encodeHtml as encode } from '../../domain/html.js'
+import type { JsonSchema } from '../../framework/schema.js'
 import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
-import type { JsonSchema } from '../shapes.js'
 import { answerHtml } from './html.js'
 
 /** Answers for one path, without a key. */

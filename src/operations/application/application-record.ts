@@ -1,15 +1,42 @@
 /** The record of an application: how it is found and shown, what it may be given, and how its key is drawn and kept. */
-import { API_KEY_BYTES, checkApplication, formatApiKey, type Wishes } from '../../domain/application.js'
+import {
+  API_KEY_BYTES,
+  APPLICATION_TYPES,
+  checkApplication,
+  formatApiKey,
+  type Wishes,
+} from '../../domain/application.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
-import type { ApplicationType, Permission } from '../../domain/permissions.js'
+import { type ApplicationType, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
+import { arrayOf, component, date, made, text, texts, uuid } from '../../framework/output.js'
+import type { Infer } from '../../framework/schema.js'
 
-/** `key` only where it was just drawn. */
-export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
+export const applicationOutput = component('Application', {
+  id: uuid,
+  tenant_id: uuid,
+  name: text,
+  'key?': { ...text, description: 'Shown only when it is created or regenerated.' },
+  type: { enum: APPLICATION_TYPES },
+  'permissions?': texts,
+  'rules?': arrayOf(
+    component('Rule', {
+      'description?': text,
+      priority: { type: 'integer', minimum: 1 },
+      container: text,
+      transform: { enum: TRANSFORMS },
+      permissions: texts,
+    }),
+  ),
+  'expires_at?': date,
+  ...made,
+})
+
+export type ApplicationView = Infer<typeof applicationOutput>
 
 /** What callers say that an application is called and may do. */
 export interface ApplicationInput extends Wishes {

@@ -5,9 +5,11 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { pageInput, readPage } from '../../framework/page.js'
+import { arrayOf, component, text, texts } from '../../framework/output.js'
+import { listOutput, pageInput, readPage } from '../../framework/page.js'
 import { filterBy } from '../../framework/schema.js'
 import {
+  applicationOutput,
   checkGrants,
   drawKey,
   keepKey,
@@ -20,6 +22,8 @@ const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
 const MOST_PERMISSIONS = 50
 
 const id = { type: 'string', description: 'The id of the application.' } as const
+
+const permissionOutput = component('Permission', { type: text, description: text, application_types: texts })
 
 const permissionList = {
   type: 'array',
@@ -74,6 +78,7 @@ export const createApplication = operation({
     needsOneOf: ['permissions', 'rules'],
     additionalProperties: true,
   },
+  output: applicationOutput,
   columns: COLUMNS,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
@@ -105,7 +110,6 @@ export const listApplications = operation({
   summary: 'List applications, newest first.',
   permissions: ['application:read'],
   route: 'GET /applications',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -115,6 +119,7 @@ export const listApplications = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(applicationOutput),
   columns: COLUMNS,
   examples: ['coffer app list', 'coffer app list --type private'],
   runDetached(session, input) {
@@ -136,8 +141,8 @@ export const whoami = operation({
   summary: 'Get the application whose key is used.',
   permissions: [],
   route: 'GET /applications/key',
-  success: 200,
   input: { type: 'object', additionalProperties: true },
+  output: applicationOutput,
   columns: COLUMNS,
   examples: ['coffer app whoami --api-key-stdin < key.txt'],
   async run(context) {
@@ -153,8 +158,8 @@ export const getApplication = operation({
   summary: 'Get an application by its id.',
   permissions: ['application:read'],
   route: 'GET /applications/{id}',
-  success: 200,
   input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  output: applicationOutput,
   columns: COLUMNS,
   examples: ['coffer app get 9a1f…'],
   log: { operation: 'read', message: 'Application retrieved' },
@@ -170,7 +175,6 @@ export const updateApplication = operation({
   summary: 'Replace what an application is called and may do; its type and key stay.',
   permissions: ['application:update'],
   route: 'PUT /applications/{id}',
-  success: 200,
   input: {
     type: 'object',
     properties: { id, ...body },
@@ -178,6 +182,7 @@ export const updateApplication = operation({
     needsOneOf: ['permissions', 'rules'],
     additionalProperties: true,
   },
+  output: applicationOutput,
   columns: COLUMNS,
   examples: ['coffer app update 9a1f… --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
@@ -203,9 +208,7 @@ export const deleteApplication = operation({
   summary: 'Delete an application; its key stops working at once.',
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
-  success: 204,
   input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
-  columns: [],
   examples: ['coffer app delete 9a1f… --yes'],
   destroys: 'This deletes the application and its key,',
   log: { operation: 'delete', message: 'Application deleted' },
@@ -223,8 +226,8 @@ export const regenerateKey = operation({
   summary: 'Give an application a new key; the old one stops working at once.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  success: 200,
   input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  output: applicationOutput,
   columns: COLUMNS,
   examples: ['coffer app regenerate 9a1f… --yes'],
   destroys: 'This ends the present key of application',
@@ -251,7 +254,6 @@ export const listPermissions = operation({
   summary: 'List every permission and the application types that may hold it.',
   permissions: [],
   route: 'GET /permissions',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -263,15 +265,17 @@ export const listPermissions = operation({
     },
     additionalProperties: true,
   },
+  output: arrayOf(permissionOutput),
   columns: ['type', 'description', 'application_types'],
   examples: ['coffer app permissions', 'coffer app permissions --application-type public'],
   async run(_, input) {
     const wanted = input.application_type
     return Object.entries(PERMISSIONS)
-      .map(([type, { description, application_types }]) => ({ type, description, application_types }))
-      .filter(
-        ({ application_types }) =>
-          wanted === undefined || (application_types as readonly string[]).includes(wanted),
-      )
+      .map(([type, { description, application_types }]) => ({
+        type,
+        description,
+        application_types: [...application_types] as string[],
+      }))
+      .filter(({ application_types }) => wanted === undefined || application_types.includes(wanted))
   },
 })

@@ -3,10 +3,10 @@ import { checkFormula, type FormulaBody, matchesName } from '../../domain/formul
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { pageInput } from '../../framework/page.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
 import type { StoreReader } from '../../storage/store.js'
-import { formulaBody, formulaId, nameFilter, readFormulaBody } from './formula-input.js'
+import { formulaBody, formulaId, formulaOutput, nameFilter, readFormulaBody } from './formula-attributes.js'
 
 const COLUMNS = ['id', 'name', 'type', 'status', 'created_at']
 /** Official formulas are nobody's. */
@@ -29,6 +29,7 @@ export const createFormula = operation({
     required: ['name', 'type', 'code'],
     additionalProperties: true,
   },
+  output: formulaOutput,
   columns: COLUMNS,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
@@ -56,7 +57,6 @@ export const listFormulas = operation({
   summary: 'List formulas, official and private, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -65,6 +65,7 @@ export const listFormulas = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(formulaOutput),
   columns: COLUMNS,
   examples: ['coffer formula list', `coffer formula list --name 'card*'`],
   runDetached(session, { name, ...asked }) {
@@ -79,8 +80,8 @@ export const getFormula = operation({
   summary: 'Get a formula by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas/{id}',
-  success: 200,
   input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
+  output: formulaOutput,
   columns: COLUMNS,
   examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
   log,
@@ -98,13 +99,13 @@ export const updateFormula = operation({
     'What is left out is removed. A reactor whose configuration no longer fits answers 400 until it is updated.',
   permissions: ['reactor:update'],
   route: 'PUT /reactor-formulas/{id}',
-  success: 200,
   input: {
     type: 'object',
     properties: { id: formulaId, ...formulaBody },
     required: ['id', 'name', 'type', 'code'],
     additionalProperties: true,
   },
+  output: formulaOutput,
   columns: COLUMNS,
   examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
   log: { operation: 'update', message: 'Reactor formula updated' },
@@ -134,9 +135,7 @@ export const deleteFormula = operation({
   summary: 'Delete a formula that no reactor uses.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactor-formulas/{id}',
-  success: 204,
   input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
-  columns: [],
   examples: ['coffer formula delete 9a1f… --yes'],
   destroys: 'This deletes the code and contract of formula',
   log: { operation: 'delete', message: 'Reactor formula deleted' },

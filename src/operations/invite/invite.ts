@@ -1,17 +1,27 @@
 /** Invitations: who is asked to join the tenant, and the one link of each that works. */
 import { formatDate } from '../../domain/dates.js'
 import { checkEmail } from '../../domain/email.js'
-import { extendExpiry, firstExpiry, type InvitationView, viewInvitation } from '../../domain/invitation.js'
+import { extendExpiry, firstExpiry, viewInvitation } from '../../domain/invitation.js'
 import { about } from '../../domain/property-errors.js'
 import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { listOf, pageInput } from '../../framework/page.js'
+import { component, date, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
+import { listOf, listOutput, pageInput } from '../../framework/page.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
 
 const COLUMNS = ['id', 'email', 'status', 'expires_at', 'created_at']
+
+const invitationOutput = component('Invitation', {
+  id: uuid,
+  tenant_id: uuid,
+  email: text,
+  status: oneOf('PENDING', 'EXPIRED'),
+  expires_at: date,
+  ...maybeMade,
+})
 
 const id = { type: 'string', description: 'The id of the invitation.' } as const
 const one = { type: 'object', properties: { id }, required: ['id'], additionalProperties: true } as const
@@ -30,13 +40,14 @@ export const createInvitation = operation({
     required: ['email'],
     additionalProperties: true,
   },
+  output: invitationOutput,
   columns: COLUMNS,
   examples: ['coffer invite create --email ada@example.com'],
   log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },
-  async runDetached(session, { email }): Promise<InvitationView> {
+  async runDetached(session, { email }) {
     const view = await session.inUnit(async (context) => {
       await refuseMember(context, email)
       const tenant = await context.tenant()
@@ -62,8 +73,8 @@ export const listInvitations = operation({
   summary: 'List invitations that nobody accepted yet, newest first.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations',
-  success: 200,
   input: { type: 'object', properties: { ...pageInput(100) }, additionalProperties: true },
+  output: listOutput(invitationOutput),
   columns: COLUMNS,
   examples: ['coffer invite list'],
   async run(context, input) {
@@ -82,8 +93,8 @@ export const getInvitation = operation({
   summary: 'Get an invitation by its id.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations/{id}',
-  success: 200,
   input: one,
+  output: invitationOutput,
   columns: COLUMNS,
   examples: ['coffer invite get 9a1f…'],
   log: { operation: 'read', message: 'Invitation retrieved' },
@@ -100,12 +111,12 @@ export const resendInvitation = operation({
   details: 'It then expires 72 hours later than it would have, or than now, whichever is later.',
   permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
   route: 'POST /tenants/self/invitations/{id}/resend',
-  success: 200,
   input: one,
+  output: invitationOutput,
   columns: COLUMNS,
   examples: ['coffer invite resend 9a1f…'],
   log: { operation: 'update', message: 'Invitation resent' },
-  async runDetached(session, input): Promise<InvitationView> {
+  async runDetached(session, input) {
     const view = await session.inUnit(async (context) => {
       const before = await requireInvitation(context, input.id)
       await refuseMember(context, before.email)
@@ -131,9 +142,7 @@ export const deleteInvitation = operation({
   summary: 'Delete an invitation; its links stop working.',
   permissions: ['tenant:invitation:delete'],
   route: 'DELETE /tenants/self/invitations/{id}',
-  success: 204,
   input: one,
-  columns: [],
   examples: ['coffer invite delete 9a1f… --yes'],
   destroys: 'This withdraws the invitation',
   log: { operation: 'delete', message: 'Invitation deleted' },

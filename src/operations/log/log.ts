@@ -6,15 +6,28 @@ import { collect, refuseErrors } from '../../domain/property-errors.js'
 import type { LogRecord } from '../../domain/records.js'
 import type { PropertyErrors } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { pageInput, readPage } from '../../framework/page.js'
+import { arrayOf, component, date, oneOf, text, uuid } from '../../framework/output.js'
+import { listOutput, pageInput, readPage } from '../../framework/page.js'
+import type { Infer } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
+
+const logOutput = component('Log', {
+  tenant_id: uuid,
+  'actor_id?': text,
+  'actor_type?': oneOf('application', 'user', 'system'),
+  entity_type: text,
+  entity_id: text,
+  operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
+  message: text,
+  created_at: date,
+})
+const entityTypeOutput = component('EntityType', { display_name: text, value: text })
 
 export const listLogs = operation({
   name: 'log list',
   summary: 'List what was done, newest first.',
   permissions: ['log:read'],
   route: 'GET /logs',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -36,6 +49,7 @@ export const listLogs = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(logOutput),
   columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
   check: dateConditions,
@@ -55,15 +69,15 @@ export const listEntityTypes = operation({
   summary: 'List the types of entity that the log speaks of.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
-  success: 200,
   input: { type: 'object', additionalProperties: true },
+  output: arrayOf(entityTypeOutput),
   columns: ['display_name', 'value'],
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })
 
 /** The API's log object: everything but what support needs. */
-export function viewLog({ trace_id: _, ...view }: LogRecord): Omit<LogRecord, 'trace_id'> {
+export function viewLog({ trace_id: _, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }
 

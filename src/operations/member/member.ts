@@ -2,22 +2,36 @@
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { listOf, pageInput } from '../../framework/page.js'
-import { filterBy } from '../../framework/schema.js'
+import { component, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
+import { listOf, listOutput, pageInput } from '../../framework/page.js'
+import { filterBy, type Infer } from '../../framework/schema.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { leaveTenant } from './user.js'
 
 const RECORDS_PER_PAGE = 1000
 
-export type UserView = Omit<UserRecord, 'tenants' | 'created_at'>
-export type MemberView = Omit<MemberRecord, 'user_id'> & { user: UserView }
+const userOutput = component('User', {
+  id: uuid,
+  'email?': text,
+  'first_name?': text,
+  'last_name?': text,
+  'picture?': text,
+})
+const memberOutput = component('Member', {
+  id: uuid,
+  tenant_id: uuid,
+  role: oneOf('OWNER', 'ADMIN'),
+  user: userOutput,
+  ...maybeMade,
+})
+
+export type MemberView = Infer<typeof memberOutput>
 
 export const listMembers = operation({
   name: 'member list',
   summary: 'List the members of your tenant, newest first.',
   permissions: ['tenant:member:read'],
   route: 'GET /tenants/self/members',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -26,6 +40,7 @@ export const listMembers = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(memberOutput),
   columns: ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at'],
   examples: ['coffer member list'],
   async run(context, input) {
@@ -48,14 +63,12 @@ export const deleteMember = operation({
   details: 'The owner cannot be removed.',
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
-  success: 204,
   input: {
     type: 'object',
     properties: { id: { type: 'string', description: 'The id of the membership, not of the user.' } },
     required: ['id'],
     additionalProperties: true,
   },
-  columns: [],
   examples: ['coffer member delete 9a1f… --yes'],
   destroys: 'This ends every access of member',
   log: { operation: 'delete', message: 'Member deleted' },
@@ -81,7 +94,7 @@ export async function viewMember(
   return { id, tenant_id, role, user: user === undefined ? { id: user_id } : viewUser(user), ...made }
 }
 
-function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): UserView {
+function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): MemberView['user'] {
   return view
 }
 

@@ -6,18 +6,19 @@ import { CofferError } from '../../errors.js'
 import { applicationCaller } from '../../framework/authenticate.js'
 import type { Caller } from '../../framework/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
+import { anything, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
+import type { Infer } from '../../framework/schema.js'
 import { tokenize } from '../token/tokenize.js'
 import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
 import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
-/** `tokens`: what `tokenize` of the code's result became; `raw`: its `raw`. */
-export interface ReactorResponse {
-  tokens?: unknown
-  raw?: unknown
-}
+const responseOutput = component('ReactorResponse', {
+  'tokens?': anything('What the `tokenize` block of the code became.'),
+  'raw?': anything('What the code gave back in the clear.'),
+})
 
 export const react = operation({
   name: 'reactor react',
@@ -27,7 +28,6 @@ export const react = operation({
     'tokens. What their formula declares is required and cast; the rest is forwarded as it is.',
   permissions: ['token:use'],
   route: 'POST /reactors/{id}/react',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -42,11 +42,12 @@ export const react = operation({
     required: ['id'],
     additionalProperties: true,
   },
+  output: responseOutput,
   columns: ['raw', 'tokens'],
   examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
   log: { operation: 'react', message: 'Reactor invoked' },
   check: ({ args }, tools) => findExpressions(args, tools),
-  async runDetached(session, input, found): Promise<ReactorResponse> {
+  async runDetached(session, input, found) {
     // Both units only note what was used and run; tokens are created, and synced, in one of their own.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
     const { invocation, actor, settings } = prepared
@@ -114,7 +115,7 @@ async function conclude(
   session: Session,
   actor: Caller,
   { outcome }: ReactorRun,
-): Promise<{ response: ReactorResponse; error?: CofferError }> {
+): Promise<{ response: Infer<typeof responseOutput>; error?: CofferError }> {
   if (outcome.kind === 'failure') return { response: {}, error: outcome.error }
   const raw = outcome.raw === undefined ? {} : { raw: outcome.raw }
   if (outcome.tokenize === undefined) return { response: raw }

@@ -8,6 +8,7 @@ import { ANYBODY, type Recipient } from '../../framework/recipient.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
 import { searchTokens } from '../token/search.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/token.js'
+import { createAttributes } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 type Input = Record<string, unknown>
@@ -43,13 +44,14 @@ const CALLS = new Map<string, Call>([
 
 /** Attributes by the names that clients in JavaScript give them; what they hold is left alone. */
 const ATTRIBUTES = new Map([
-  ['searchIndexes', 'search_indexes'],
-  ['fingerprintExpression', 'fingerprint_expression'],
-  ['deduplicateToken', 'deduplicate_token'],
-  ['expiresAt', 'expires_at'],
+  ...Object.keys(createAttributes).map((name): [string, string] => [toCamelCase(name), name]),
   ['pageNumber', 'page'],
   ['pageSize', 'size'],
 ])
+
+function toCamelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
 
 /** `application` is whom every call is made for. What a call refuses is what the operation refuses. */
 export function createClientCall(session: Session, application: Caller): ClientCall {

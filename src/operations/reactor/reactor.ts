@@ -6,19 +6,25 @@ import { addError, collect, refuseErrors } from '../../domain/property-errors.js
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { pageInput } from '../../framework/page.js'
+import { component, maybeMade, notes, object, oneOf, text, uuid } from '../../framework/output.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
-import { filterBy } from '../../framework/schema.js'
+import { filterBy, type Infer } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
-import { nameFilter } from '../formula/formula-input.js'
+import { formulaOutput, nameFilter } from '../formula/formula-attributes.js'
 import { removeRuns } from './reactor-log.js'
 
 const COLUMNS = ['id', 'name', 'formula.name', 'application.name', 'created_at']
 
-export type ReactorView = Omit<ReactorRecord, 'formula_id' | 'application_id'> & {
-  formula?: FormulaRecord
-  application?: Pick<ApplicationRecord, 'id' | 'name' | 'type'>
-}
+const reactorOutput = component('Reactor', {
+  id: uuid,
+  tenant_id: uuid,
+  name: text,
+  formula: formulaOutput,
+  configuration: notes,
+  'application?': object({ id: uuid, name: text, type: oneOf('public', 'private') }),
+  ...maybeMade,
+})
 
 const id = { type: 'string', description: 'The id of the reactor.' } as const
 const reference = (description: string) =>
@@ -70,6 +76,7 @@ export const createReactor = operation({
     required: ['name', 'formula'],
     additionalProperties: true,
   },
+  output: reactorOutput,
   columns: COLUMNS,
   examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
   log: { operation: 'create', message: 'Reactor created' },
@@ -96,7 +103,6 @@ export const listReactors = operation({
   summary: 'List reactors, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactors',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -106,6 +112,7 @@ export const listReactors = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(reactorOutput),
   columns: COLUMNS,
   examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
   runDetached(session, { id: ids, name, ...asked }) {
@@ -121,8 +128,8 @@ export const getReactor = operation({
   summary: 'Get a reactor by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactors/{id}',
-  success: 200,
   input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  output: reactorOutput,
   columns: COLUMNS,
   examples: ['coffer reactor get 9a1f…'],
   log,
@@ -138,13 +145,13 @@ export const updateReactor = operation({
   summary: 'Replace what a reactor is called, its configuration and its application; its formula stays.',
   permissions: ['reactor:update'],
   route: 'PUT /reactors/{id}',
-  success: 200,
   input: {
     type: 'object',
     properties: { id, ...body },
     required: ['id', 'name'],
     additionalProperties: true,
   },
+  output: reactorOutput,
   columns: COLUMNS,
   examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
@@ -170,9 +177,7 @@ export const deleteReactor = operation({
   summary: 'Delete a reactor, with what is kept of its runs.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
-  success: 204,
   input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
-  columns: [],
   examples: ['coffer reactor delete 9a1f… --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },
@@ -250,12 +255,14 @@ async function readBody(
   }
 }
 
-async function viewReactor(context: Context, record: ReactorRecord): Promise<ReactorView> {
+async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
   const { formula_id: _, application_id: __, configuration, ...rest } = record
   const { id, tenant_id, name, ...dates } = rest
   const formula = await requireFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
   const application =
-    bound === undefined ? {} : { application: { id: bound.id, name: bound.name, type: bound.type } }
+    bound === undefined
+      ? {}
+      : { application: { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' } }
   return { id, tenant_id, name, formula, configuration, ...application, ...dates }
 }

@@ -4,6 +4,8 @@ import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type Context, operation } from '../../framework/operation.js'
+import { component, count, date, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
+import type { Infer } from '../../framework/schema.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { removePeople } from '../member/member.js'
 import { monthOf } from '../token/token-access.js'
@@ -11,23 +13,31 @@ import { monthOf } from '../token/token-access.js'
 const COLUMNS = ['id', 'name', 'owner_id', 'settings', 'created_at']
 const KEYS_PER_PAGE = 1000
 
-export type TenantView = Omit<TenantRecord, 'number' | 'keys'>
+const tenantOutput = component('Tenant', {
+  id: uuid,
+  owner_id: uuid,
+  name: text,
+  settings: object({ 'deduplicate_tokens?': oneOf('true', 'false') }),
+  ...maybeMade,
+})
 
-export interface Usage {
-  token_report: {
-    metrics_by_type: Record<string, { count: number; last_created_at?: string }>
-    included_monthly_active_tokens: number
-    monthly_active_tokens: number
-  }
-}
+export type TenantView = Infer<typeof tenantOutput>
+
+const usageOutput = component('UsageReport', {
+  token_report: object({
+    metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
+    included_monthly_active_tokens: count,
+    monthly_active_tokens: count,
+  }),
+})
 
 export const getTenant = operation({
   name: 'tenant get',
   summary: 'Get your tenant.',
   permissions: ['tenant:read'],
   route: 'GET /tenants/self',
-  success: 200,
   input: { type: 'object', additionalProperties: true },
+  output: tenantOutput,
   columns: COLUMNS,
   examples: ['coffer tenant get'],
   log: { operation: 'read', message: 'Tenant retrieved' },
@@ -43,7 +53,6 @@ export const updateTenant = operation({
   summary: 'Rename your tenant or change its settings.',
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -65,6 +74,7 @@ export const updateTenant = operation({
     required: ['name'],
     additionalProperties: true,
   },
+  output: tenantOutput,
   columns: COLUMNS,
   examples: [`coffer tenant update --name staging --settings '{"deduplicate_tokens":"true"}'`],
   log: { operation: 'update', message: 'Tenant updated' },
@@ -93,9 +103,7 @@ export const deleteTenant = operation({
     'Backups that were made before keep their own keys, and what they hold can still be read with them.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
-  success: 204,
   input: { type: 'object', additionalProperties: true },
-  columns: [],
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
@@ -111,12 +119,11 @@ export const reportUsage = operation({
   summary: 'Report how many tokens there are, and how many were active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
-  success: 200,
   input: { type: 'object', additionalProperties: true },
-  columns: [],
+  output: usageOutput,
   examples: ['coffer tenant usage'],
-  async run(context): Promise<Usage> {
-    const metrics_by_type: Usage['token_report']['metrics_by_type'] = {}
+  async run(context) {
+    const metrics_by_type: Record<string, { count: number; last_created_at?: string }> = {}
     for (const type of TOKEN_TYPE_NAMES) {
       const metrics = await measureType(context, type)
       if (metrics !== undefined) metrics_by_type[type] = metrics

@@ -3,7 +3,7 @@ import type { Lenient } from '../../domain/omit-undefined.js'
 import { type AssociationRecord, associationId } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, Existing, operation } from '../../framework/operation.js'
-import { pageInput } from '../../framework/page.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import type { Infer } from '../../framework/schema.js'
 import {
   entityTypeOf,
@@ -12,7 +12,13 @@ import {
   requireToken,
   requireTransform,
 } from './token-access.js'
-import { checkFilters, createAttributes, TOKEN_COLUMNS, tokenFilters } from './token-input.js'
+import {
+  checkFilters,
+  createAttributes,
+  TOKEN_COLUMNS,
+  tokenFilters,
+  tokenOutput,
+} from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
@@ -31,9 +37,7 @@ export const linkTokens = operation({
   details: 'A link has a direction; for both directions make two, with parent and child exchanged.',
   permissions: ['token:read'],
   route: 'POST /tokens/{parent_id}/children/{child_id}',
-  success: 204,
   input: both,
-  columns: [],
   isExplainable: true,
   examples: ['coffer token link customer-42 card-1'],
   log: { operation: 'update', message: 'Token association created' },
@@ -53,9 +57,7 @@ export const unlinkTokens = operation({
   summary: 'Remove the link between a parent and a child; both tokens stay.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{parent_id}/children/{child_id}',
-  success: 204,
   input: both,
-  columns: [],
   isExplainable: true,
   examples: ['coffer token unlink customer-42 card-1'],
   log: { operation: 'update', message: 'Token association deleted' },
@@ -86,6 +88,7 @@ export const createChild = operation({
     required: ['parent_id', 'type', 'data'],
     additionalProperties: true,
   },
+  output: tokenOutput,
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   mayAnswerExisting: true,
@@ -113,13 +116,13 @@ export const listChildren = operation({
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens/{parent_id}/children',
-  success: 200,
   input: {
     type: 'object',
     properties: { parent_id, ...tokenFilters, ...pageInput(100) },
     required: ['parent_id'],
     additionalProperties: true,
   },
+  output: listOutput(tokenOutput),
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,

@@ -14,10 +14,10 @@ import {
 import { metadataLookup, searchLookup } from '../../domain/token-index-fields.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { pageInput } from '../../framework/page.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import type { Condition } from '../../storage/store.js'
 import { forEachContainerSet, listTokensWhere } from './token-access.js'
-import { TOKEN_COLUMNS } from './token-input.js'
+import { TOKEN_COLUMNS, tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const METADATA = 'metadata.'
@@ -34,7 +34,6 @@ export const searchTokens = operation({
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
-  success: 200,
   input: {
     type: 'object',
     properties: {
@@ -47,6 +46,7 @@ export const searchTokens = operation({
     },
     additionalProperties: true,
   },
+  output: listOutput(tokenOutput),
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,

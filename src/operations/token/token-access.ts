@@ -2,13 +2,18 @@
 import type { EntityType } from '../../domain/entity-types.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
-import { redactDuplicate, type TokenView, viewToken } from '../../domain/token/token.js'
 import { metadataLookup } from '../../domain/token-index-fields.js'
 import { CofferError } from '../../errors.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
 import { type Asked, type List, readPage } from '../../framework/page.js'
 import type { Condition } from '../../storage/store.js'
-import { type TokenFilters, wantedTypes } from './token-input.js'
+import {
+  redactDuplicate,
+  type TokenFilters,
+  type TokenView,
+  viewToken,
+  wantedTypes,
+} from './token-attributes.js'
 
 const SETS_PER_PAGE = 1000
 
@@ -100,7 +105,7 @@ export async function listTokensWhere(
   { page = 1, size = 20 }: Asked,
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
-): Promise<List<unknown>> {
+): Promise<List<TokenView>> {
   return readPage(
     session,
     { page, size },

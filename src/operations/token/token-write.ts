@@ -7,12 +7,12 @@ import {
   prepareToken,
   type TokenDraft,
   type TokenRules,
-  type TokenView,
 } from '../../domain/token/token.js'
 import { invalid } from '../../errors.js'
 import { type CheckTools, type Context, Existing } from '../../framework/operation.js'
 import { purgeToken } from './expiry.js'
 import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
 /** Of the data of a token, after merging. */

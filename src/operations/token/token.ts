@@ -1,7 +1,6 @@
 /** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
-import { viewToken } from '../../domain/token/token.js'
 import { operation } from '../../framework/operation.js'
-import { pageInput } from '../../framework/page.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -16,8 +15,10 @@ import {
   TOKEN_COLUMNS,
   tokenFilters,
   tokenId,
+  tokenOutput,
   updateAttributes,
-} from './token-input.js'
+  viewToken,
+} from './token-attributes.js'
 import { removeLinks } from './token-links.js'
 import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
 
@@ -36,6 +37,7 @@ export const createToken = operation({
     required: ['type', 'data'],
     additionalProperties: true,
   },
+  output: tokenOutput,
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   mayAnswerExisting: true,
@@ -55,8 +57,8 @@ export const listTokens = operation({
   summary: 'List tokens, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens',
-  success: 200,
   input: { type: 'object', properties: { ...tokenFilters, ...pageInput(100) }, additionalProperties: true },
+  output: listOutput(tokenOutput),
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
@@ -71,8 +73,8 @@ export const getToken = operation({
   summary: 'Get a token by its id.',
   permissions: ['token:read'],
   route: 'GET /tokens/{id}',
-  success: 200,
   input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
+  output: tokenOutput,
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
@@ -94,7 +96,6 @@ export const updateToken = operation({
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',
   permissions: ['token:update'],
   route: 'PATCH /tokens/{id}',
-  success: 200,
   contentType: 'application/merge-patch+json',
   input: {
     type: 'object',
@@ -102,6 +103,7 @@ export const updateToken = operation({
     required: ['id'],
     additionalProperties: true,
   },
+  output: tokenOutput,
   columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
@@ -119,9 +121,7 @@ export const deleteToken = operation({
   summary: 'Delete a token; its data is gone for ever, its log stays.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{id}',
-  success: 204,
   input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
-  columns: [],
   isExplainable: true,
   examples: ['coffer token delete my-token --yes'],
   destroys: 'This deletes the data of token',

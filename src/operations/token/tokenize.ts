@@ -3,6 +3,7 @@ import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, Existing, operation } from '../../framework/operation.js'
+import { anything } from '../../framework/output.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
@@ -15,7 +16,6 @@ export const tokenize = operation({
     'boolean becomes a token and is replaced by its id. All of them are created, or none. At most 1,000.',
   permissions: ['token:create'],
   route: 'POST /tokenize',
-  success: 200,
   wholeBody: 'payload',
   input: {
     type: 'object',
@@ -23,7 +23,7 @@ export const tokenize = operation({
     required: ['payload'],
     additionalProperties: true,
   },
-  columns: [],
+  output: anything('The body with every value replaced by its token or the id of its token.'),
   isExplainable: true,
   examples: [
     `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,

@@ -1,4 +1,4 @@
-/** What formulas are given as, shared by the operations that take one. */
+/** The attributes of formulas, as they are given and as they are answered. */
 import { VALUE_TYPES } from '../../domain/contract.js'
 import {
   FORMULA_TYPES,
@@ -9,6 +9,7 @@ import {
   MAX_ICON_LENGTH,
   MAX_NAME_LENGTH,
 } from '../../domain/formula.js'
+import { arrayOf, component, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
 
 export const formulaId = { type: 'string', description: 'The id of the formula.' } as const
 
@@ -65,6 +66,21 @@ export const formulaBody = {
     },
   },
 } as const
+
+const element = { name: text, 'description?': text, type: { enum: VALUE_TYPES } } as const
+
+export const formulaOutput = component('Formula', {
+  id: uuid,
+  name: text,
+  'description?': text,
+  type: { enum: FORMULA_TYPES },
+  status: oneOf('verified', 'coming_soon'),
+  'icon?': text,
+  code: text,
+  configuration: arrayOf(object(element)),
+  request_parameters: arrayOf(object({ ...element, 'optional?': { type: 'boolean' } })),
+  ...maybeMade,
+})
 
 interface FormulaInput {
   name: string

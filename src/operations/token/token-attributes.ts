@@ -1,8 +1,11 @@
-/** What callers say about tokens: the pieces of input schemas that several operations share. */
+/** The attributes of tokens: as callers give them, as lists are filtered by them, and as a caller gets to see them. */
 import type { Lenient } from '../../domain/omit-undefined.js'
+import type { Transform } from '../../domain/permissions.js'
+import type { TokenRecord } from '../../domain/records.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
-import { filterBy } from '../../framework/schema.js'
+import { anything, component, date, made, notes, text, texts, uuid } from '../../framework/output.js'
+import { filterBy, type Infer } from '../../framework/schema.js'
 
 /** What a terminal's table shows of tokens. */
 export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
@@ -74,6 +77,69 @@ export const updateAttributes = {
   },
   expires_at: { ...expires_at, nullable: true, description: `${expires_at.description} null: never.` },
 } as const
+
+/** The API's token object, its members in the order of the specification. */
+export const tokenOutput = {
+  ...component('Token', {
+    id: text,
+    tenant_id: uuid,
+    type: text,
+    'data?': anything(
+      'As the transform of the access rule that decides shows it; absent where it is redacted.',
+    ),
+    'mask?': anything('Any JSON whose strings are expressions over the data.'),
+    fingerprint: text,
+    containers: texts,
+    'metadata?': notes,
+    ...made,
+    'search_indexes?': texts,
+    'fingerprint_expression?': text,
+    'deduplicate_token?': { type: 'boolean' },
+    'expires_at?': date,
+  }),
+  examples: [
+    {
+      id: 'b0b5e7ab-0b5f-4d4e-8a64-4a5c8a3f5a0e',
+      tenant_id: '0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a',
+      type: 'card_number',
+      data: 'XXXXXXXXXXXX4242',
+      mask: '{{ data | reveal_last: 4 }}',
+      fingerprint: '9rQ7XkH7cJ3mVq1s8oYzWb2nTfLpRgUdEaKxMvCwBzFy',
+      fingerprint_expression: '{{ data }}',
+      containers: ['/pci/high/'],
+      created_by: '3f0c1c9e-8d0e-4c3f-9a8b-6f6f4e1a2d3c',
+      created_at: '2030-08-27T02:23:57.000+00:00',
+    },
+  ],
+} as const
+
+export type TokenView = Infer<typeof tokenOutput>
+
+/** Kept as it was given, and not shown. */
+const SHOWN = Object.keys(tokenOutput.properties).filter((name) => name !== 'deduplicate_token')
+
+/**
+ * The token object under a transform: `reveal` shows the data, `mask` the mask over it (no `data` when there is no
+ * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Attributes without a value are absent.
+ */
+export function viewToken(record: TokenRecord, transform: Transform): TokenView {
+  const attributes: Readonly<Record<string, unknown>> = { ...record, data: visibleData(record, transform) }
+  const view: Record<string, unknown> = {}
+  for (const name of SHOWN) if (attributes[name] !== undefined) view[name] = attributes[name]
+  return view as TokenView
+}
+
+/** The token object without exactly what a caller who may not read the token must not see of it. */
+export function redactDuplicate(view: TokenView): TokenView {
+  const { data, metadata, fingerprint_expression, search_indexes, mask, ...rest } = view
+  return rest
+}
+
+function visibleData(record: TokenRecord, transform: Transform): unknown {
+  if (transform === 'reveal') return record.data
+  if (transform === 'redact' || record.mask === undefined) return undefined
+  return record.masked ?? null
+}
 
 /** Filters of a list of tokens. */
 export const tokenFilters = {

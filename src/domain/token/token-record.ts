@@ -1,0 +1,29 @@
+/** What is kept of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
+
+/** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
+export interface TokenRecord {
+  id: string
+  tenant_id: string
+  type: string
+  data: unknown
+  mask?: unknown
+  masked?: unknown
+  fingerprint: string
+  fingerprint_expression: string
+  containers: string[]
+  metadata?: Record<string, string>
+  search_indexes?: string[]
+  deduplicate_token?: boolean
+  expires_at?: string
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** Attributes that are kept as they are given: what is wrong with a value, if anything. */
+export const KEPT_AS_GIVEN = {
+  deduplicate_token: (value: unknown) => (typeof value === 'boolean' ? undefined : 'must be true or false'),
+} satisfies Partial<Record<keyof TokenRecord, (value: unknown) => string | undefined>>
+
+export type KeptName = keyof typeof KEPT_AS_GIVEN

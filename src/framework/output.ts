@@ -1,0 +1,65 @@
+/** The pieces that outputs are declared from. An attribute without a value is absent, never null. */
+import type { Schema } from './schema.js'
+
+export const text = { type: 'string' } as const
+export const uuid = { type: 'string', format: 'uuid' } as const
+export const count = { type: 'integer', minimum: 0 } as const
+export const date = {
+  type: 'string',
+  format: 'date-time',
+  description: 'UTC, with milliseconds and the offset spelled.',
+  examples: ['2030-08-27T02:23:57.000+00:00'],
+} as const
+export const texts = { type: 'array', items: text } as const
+export const notes = { type: 'object', additionalProperties: text } as const
+
+/** Who made a record and who changed it last, and when. */
+export const made = {
+  created_by: uuid,
+  created_at: date,
+  'modified_by?': uuid,
+  'modified_at?': date,
+} as const
+export const maybeMade = {
+  'created_by?': uuid,
+  'created_at?': date,
+  'modified_by?': uuid,
+  'modified_at?': date,
+} as const
+
+export function anything(description: string) {
+  return { description }
+}
+
+export function oneOf<const C extends readonly string[]>(...choices: C) {
+  return { enum: choices }
+}
+
+export function arrayOf<const S extends Schema>(items: S) {
+  return { type: 'array', items } as const
+}
+
+type Bare<Name> = Name extends `${infer Rest}?` ? Rest : Name
+
+export interface Closed<P> {
+  type: 'object'
+  properties: { [Name in keyof P as Bare<Name>]: P[Name] }
+  required: readonly Exclude<keyof P, `${string}?`>[]
+  additionalProperties: false
+}
+
+/** A closed object; properties whose names end with `?` may be absent. */
+export function object<const P extends Readonly<Record<string, Schema>>>(properties: P): Closed<P> {
+  const names = Object.keys(properties)
+  return {
+    type: 'object',
+    properties: Object.fromEntries(names.map((name) => [name.replace('?', ''), properties[name]])),
+    required: names.filter((name) => !name.endsWith('?')),
+    additionalProperties: false,
+  } as unknown as Closed<P>
+}
+
+/** A closed object that the OpenAPI document describes once, under this name. */
+export function component<const P extends Readonly<Record<string, Schema>>>(name: string, properties: P) {
+  return { component: name, ...object(properties) }
+}
