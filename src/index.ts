@@ -15,7 +15,7 @@ import { VERSION } from './version.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
 export type { RunningServer } from './http/server.js'
 export type { SocketOptions } from './http/start.js'
-export { registry } from './operations/all.js'
+export { type ResultOf, registry } from './operations/all.js'
 export type { App } from './vault/app.js'
 export { createVault, type Opener, openEphemeral, openVault, type Place } from './vault/open.js'
 

@@ -2,16 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { perform } from '../src/framework/perform.js'
 import { createHandler, createVault, openTestVault, openVault, startServer } from '../src/index.js'
-import { createApplication } from '../src/operations/application/application.js'
 
 async function openWithKey() {
   const app = await openTestVault()
-  const owner = await app.owner({ reveal: false })
   const input = { name: 'test', type: 'private', permissions: ['token:create', 'token:read'] }
-  const { result } = await perform(app, owner, createApplication, input, 'trace')
-  return { app, key: (result as { key: string }).key }
+  // Typed by the operation's declaration.
+  const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
+  return { app, key: result.key! }
 }
 
 t.test('an embedded handler answers requests without a port', async (t) => {

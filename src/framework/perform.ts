@@ -14,7 +14,14 @@ import type { Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { KnownCallers } from './authenticate.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
-import { type AnyOperation, type Context, Existing, type LogEntry, type Session, successOf } from './operation.js'
+import {
+  type AnyOperation,
+  type Context,
+  Existing,
+  type LogEntry,
+  type Session,
+  successOf,
+} from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
 import { ANYBODY, hand, type Recipient } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
@@ -38,10 +45,10 @@ export interface Host {
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }
 
-export interface Outcome {
+export interface Outcome<Result = unknown> {
   /** HTTP's word for what happened: the operation's own, or 200 where nothing had to be created. */
   status: number
-  result: unknown
+  result: Result
 }
 
 type Input = Record<string, unknown>

@@ -1,6 +1,8 @@
 /** Every noun and operation of the product, in the order that help and reference show them. */
 
+import type { Operation } from '../framework/operation.js'
 import { createRegistry } from '../framework/registry.js'
+import type { Answer } from '../framework/schema.js'
 import * as application from './application/application.js'
 import * as formula from './formula/formula.js'
 import * as invite from './invite/invite.js'
@@ -14,7 +16,7 @@ import { searchTokens } from './token/search.js'
 import * as token from './token/token.js'
 import { tokenize } from './token/tokenize.js'
 
-export const registry = createRegistry([
+const nouns = [
   {
     name: 'token',
     summary: 'Store values and get tokens for them',
@@ -95,4 +97,12 @@ export const registry = createRegistry([
       invite.deleteInvitation,
     ],
   },
-])
+]
+
+export const registry = createRegistry(nouns)
+
+type Declared = (typeof nouns)[number]['operations'][number]
+
+/** What the operation of this name answers with. */
+export type ResultOf<Name extends string> =
+  Extract<Declared, { name: Name }> extends Operation<infer _I, infer O, infer _C, Name> ? Answer<O> : unknown

@@ -16,7 +16,7 @@ import { type Host, type Outcome, perform } from '../framework/perform.js'
 import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
 import { createPost, type LastingPost } from '../mail/post.js'
-import { registry } from '../operations/all.js'
+import { type ResultOf, registry } from '../operations/all.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
@@ -138,11 +138,15 @@ export function createApp(parts: {
 }
 
 /** An operation for the owner, or for the application whose key it is. */
-async function answerAsked(app: App, { operation, input, as }: Asked): Promise<Outcome> {
+async function answerAsked<Name extends string>(
+  app: App,
+  { operation, input, as }: Asked<Name>,
+): Promise<Outcome<ResultOf<Name>>> {
   const definition = registry.find(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
   const caller = 'key' in as ? await authenticate(app, as.key) : await app.owner(as)
-  return perform(app, caller, definition, input, app.createUuid())
+  const outcome = await perform(app, caller, definition, input, app.createUuid())
+  return outcome as Outcome<ResultOf<Name>>
 }
 
 /** What runs people's code without a vault, as one that was just made would. @throws CofferError `usage` */

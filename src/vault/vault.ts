@@ -6,17 +6,18 @@ import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
 import type { Outcome } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { Peer } from '../ipc/vault-socket.js'
+import type { ResultOf } from '../operations/all.js'
 
 /** An operation, and as whom: the owner of the vault, or the application with this key. */
-export interface Asked {
-  operation: string
+export interface Asked<Name extends string = string> {
+  operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string }
 }
 
 export interface Vault {
   /** @throws CofferError whatever the operation refuses. */
-  ask(asked: Asked): Promise<Outcome>
+  ask<Name extends string>(asked: Asked<Name>): Promise<Outcome<ResultOf<Name>>>
   /** One of the owner's commands that are no operations; see `vault-commands`. What goes in and out is JSON. */
   command(name: string, input: Record<string, unknown>): Promise<unknown>
   /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
@@ -46,7 +47,7 @@ export function createRemoteVault(peer: Peer): Vault {
     throw new CofferError(code, text, details)
   }
   return {
-    ask: async (asked) => (await send({ kind: 'ask', ...asked })) as Outcome,
+    ask: async (asked) => (await send({ kind: 'ask', ...asked })) as Outcome<never>,
     command: (name, input) => send({ kind: 'command', name, input }),
     // A server sweeps by itself.
     sweep: async () => 0,
