@@ -27,7 +27,15 @@ export interface ProcessLike {
   off(event: Signal, listener: () => void): unknown
 }
 
-export interface Desk {
+/** A command as completion and help list it. */
+export interface CommandFacts {
+  words: readonly string[]
+  summary: string
+  /** Long flags, those of the program included. */
+  flags: readonly string[]
+}
+
+export interface CommandContext {
   readonly terminal: Terminal
   readonly config: Config
   readonly env: Environment
@@ -37,6 +45,12 @@ export interface Desk {
   /** Files and standard input; one for the whole run, because standard input can be read once. */
   readonly input: Input
   readonly registry: Registry
+  /** Every command there is, the program itself first. */
+  listCommands(): CommandFacts[]
+  /** The help of the command that `words` name. @throws CofferError `usage` */
+  describeCommand(words: readonly string[]): string
+  /** Runs another command line in this process and gives its exit code. */
+  runProcess(process: ProcessLike): Promise<number>
   /** What a person typed in this run, so that one that opens the vault more than once asks them only once. */
   readonly typed: { passphrase?: string }
   /** Aborted by Ctrl-C and by a request to stop. */

@@ -1,18 +1,19 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
 import { existsSync } from 'node:fs'
+import { mkdir, open } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { CofferError } from '../errors.js'
 import type { App } from '../vault/app.js'
 import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../vault/open.js'
 import type { Vault } from '../vault/vault.js'
-import type { Desk } from './context.js'
+import type { CommandContext } from './context.js'
 import { SECRET_LIMIT_BYTES } from './input/input.js'
 import { printNotice } from './output/output.js'
 
 const VAULT_DIRECTORY = '.coffer'
 
 /** Where `coffer init` creates a vault: where the settings say, else here. */
-export function newVaultDirectory({ config, cwd }: Desk): string {
+export function newVaultDirectory({ config, cwd }: CommandContext): string {
   return resolve(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
@@ -20,9 +21,9 @@ export function newVaultDirectory({ config, cwd }: Desk): string {
  * The vault of this run: where the settings say, else `.coffer` here or in the nearest directory above.
  * @throws CofferError `vault_missing`
  */
-export function findVaultDirectory(desk: Desk): string {
-  if (desk.config.vault !== undefined) return newVaultDirectory(desk)
-  for (let directory = desk.cwd; ; directory = dirname(directory)) {
+export function findVaultDirectory(context: CommandContext): string {
+  if (context.config.vault !== undefined) return newVaultDirectory(context)
+  for (let directory = context.cwd; ; directory = dirname(directory)) {
     const candidate = join(directory, VAULT_DIRECTORY)
     if (existsSync(join(candidate, 'vault.json'))) return candidate
     if (directory === dirname(directory)) break
@@ -31,8 +32,8 @@ export function findVaultDirectory(desk: Desk): string {
 }
 
 /** That there is a vault, for whoever is about to be asked what goes into it. @throws CofferError `vault_missing` */
-export function requireVault(desk: Desk): void {
-  const directory = findVaultDirectory(desk)
+export function requireVault(context: CommandContext): void {
+  const directory = findVaultDirectory(context)
   if (existsSync(directory)) return
   throw new CofferError(
     'vault_missing',
@@ -41,61 +42,61 @@ export function requireVault(desk: Desk): void {
 }
 
 /** Where the key file of a vault is kept unless somebody says otherwise. */
-export function keyFilePath({ config }: Desk, vault: string): string {
+export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
 
 /** Opens the vault of this run. @throws CofferError as {@link openVault} */
-export function unlockVault(desk: Desk, role: 'command' | 'server' = 'command'): Promise<App> {
-  return noticing(desk, (place) => openVault({ ...place, role }, (vault) => chooseOpener(desk, vault)))
+export function unlockVault(context: CommandContext, role: 'command' | 'server' = 'command'): Promise<App> {
+  return noticing(context, (place) => openVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
 }
 
 /** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
-export function reachThisVault(desk: Desk): Promise<Vault> {
-  return noticing(desk, (place) => reachVault(place, (vault) => chooseOpener(desk, vault)))
+export function reachThisVault(context: CommandContext): Promise<Vault> {
+  return noticing(context, (place) => reachVault(place, (vault) => chooseOpener(context, vault)))
 }
 
 /** Where the vault of this run is, with the effects of this run. */
 export function placeOf(
-  desk: Desk,
-  directory = findVaultDirectory(desk),
+  context: CommandContext,
+  directory = findVaultDirectory(context),
   notice: (text: string) => void = () => {},
 ): Place {
-  return { directory, pid: desk.pid, clock: desk.clock, notice }
+  return { directory, pid: context.pid, clock: context.clock, notice }
 }
 
 /** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
-async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
+async function noticing<V>(context: CommandContext, open: (place: Place) => Promise<V>): Promise<V> {
   const early: string[] = []
   let isOpen = false
   const notice = (text: string) => {
-    if (isOpen) void printNotice(desk.terminal, text)
+    if (isOpen) void printNotice(context.terminal, text)
     else early.push(text)
   }
-  const vault = await open(placeOf(desk, findVaultDirectory(desk), notice))
+  const vault = await open(placeOf(context, findVaultDirectory(context), notice))
   isOpen = true
-  for (const text of early) await printNotice(desk.terminal, text)
+  for (const text of early) await printNotice(context.terminal, text)
   return vault
 }
 
 /** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
-export async function chooseOpener(desk: Desk, { id, slots }: LockedVault): Promise<Opener> {
-  const { config, input } = desk
+export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
+  const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
     return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
   }
   if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
-  const passphrase = await readGivenPassphrase(desk)
+  const passphrase = await readGivenPassphrase(context)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
-  const usual = keyFilePath(desk, id)
+  const usual = keyFilePath(context, id)
   if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
-  if (slots.includes('passphrase')) return askPassphrase(desk)
+  if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${usual}.`
   throw new CofferError('vault_locked', `${where} Say where it is with --key-file FILE.`)
 }
 
 /** From a file, a descriptor or a command, as the settings say; undefined where they say nothing. */
-export async function readGivenPassphrase({ config, input }: Desk): Promise<string | undefined> {
+export async function readGivenPassphrase({ config, input }: CommandContext): Promise<string | undefined> {
   const { passphraseFile, passphraseFd, passphraseCommand } = config
   if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
   if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')
@@ -103,7 +104,7 @@ export async function readGivenPassphrase({ config, input }: Desk): Promise<stri
   return undefined
 }
 
-async function askPassphrase({ terminal, typed }: Desk): Promise<Opener> {
+async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opener> {
   if (typed.passphrase !== undefined) return { kind: 'passphrase', passphrase: typed.passphrase }
   if (!terminal.mayPrompt) {
     throw new CofferError(
@@ -138,4 +139,46 @@ async function runPassphraseCommand(command: string): Promise<string> {
   }
   if (passphrase !== '') return passphrase
   throw new CofferError('usage', 'The first line that the passphrase command printed is empty.')
+}
+
+/** What shall open a vault from now on, typed twice. */
+export async function askNewPassphrase(
+  { terminal }: CommandContext,
+  missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
+): Promise<string> {
+  const { askTwice } = await import('./input/prompt.js')
+  return askTwice(terminal, {
+    message: 'New passphrase',
+    again: 'The same again',
+    missing,
+    validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
+  })
+}
+
+/** Never over a file that is there, which may be the only key of another vault. */
+export async function saveKeyFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    const file = await open(path, 'wx', 0o600)
+    await file.writeFile(text)
+    await file.sync()
+    await file.close()
+  } catch (error) {
+    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    if (isThere)
+      throw new CofferError(
+        'conflict',
+        `There is a file ${path} already; it may be the key of another vault. Name another file.`,
+      )
+    throw new CofferError(
+      'storage_failed',
+      `The key file could not be written to ${path}. Check its directory, or name another file.`,
+      { cause: error },
+    )
+  }
+}
+
+/** The key to act with; undefined for the owner. */
+export async function readApiKey({ config, input }: CommandContext): Promise<string | undefined> {
+  return config.apiKeyStdin ? input.readStdinLine('--api-key-stdin') : config.apiKey
 }

@@ -7,7 +7,7 @@ import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault/vault.js'
 import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
-import type { Desk, ProcessLike } from './context.js'
+import type { CommandContext, ProcessLike } from './context.js'
 import { createInput } from './input/input.js'
 import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
 
@@ -51,8 +51,9 @@ async function runLine(
   settled: { env: Environment },
 ): Promise<void> {
   const { registry } = await import('../operations/all.js')
-  const { parseLine } = await import('./program.js')
-  const parsed = parseLine(argv, registry, stdout.columns ?? DEFAULT_COLUMNS)
+  const { describeCommand, listCommands, parseLine } = await import('./program.js')
+  const columns = stdout.columns ?? DEFAULT_COLUMNS
+  const parsed = parseLine(argv, registry, columns)
   if ('text' in parsed) {
     await write(stdout, parsed.text)
     return
@@ -75,7 +76,7 @@ async function runLine(
   }
   const opened = new Set<Vault>()
   let hasOwnEnd = false
-  const desk: Desk = {
+  const context: CommandContext = {
     terminal,
     config,
     env,
@@ -84,6 +85,9 @@ async function runLine(
     clock: process.clock ?? Date.now,
     input: createInput({ cwd: process.cwd(), stdin }),
     registry,
+    listCommands: () => listCommands(registry),
+    describeCommand: (words) => describeCommand(registry, words, columns),
+    runProcess: main,
     typed: {},
     signal,
     stopsItself: () => {
@@ -92,16 +96,16 @@ async function runLine(
     },
     reachVault: async (work) => {
       const { reachThisVault } = await import('./credentials.js')
-      return using(await reachThisVault(desk), work)
+      return using(await reachThisVault(context), work)
     },
     withVault: async (work, role) => {
       const { unlockVault } = await import('./credentials.js')
-      return using(await unlockVault(desk, role), work)
+      return using(await unlockVault(context, role), work)
     },
   }
   const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {
     opened.add(vault)
-    vault.configureReactors?.(reactorOptions(desk))
+    vault.configureReactors?.(reactorOptions(context))
     try {
       return await work(vault)
     } finally {
@@ -110,7 +114,7 @@ async function runLine(
     }
   }
   const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
-  await Promise.race([parsed.task(desk), interrupted]).catch(async (error: unknown) => {
+  await Promise.race([parsed.run(context), interrupted]).catch(async (error: unknown) => {
     // What is under way is finished and synced, so that an interruption leaves nothing half done.
     for (const vault of opened) await vault.close()
     throw error
@@ -119,7 +123,7 @@ async function runLine(
 }
 
 /** What this run lets reactor code reach. */
-function reactorOptions({ config: { allowNet, modules }, cwd }: Desk) {
+function reactorOptions({ config: { allowNet, modules }, cwd }: CommandContext) {
   return {
     ...(allowNet === undefined ? {} : { allowNet }),
     ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),

@@ -33,6 +33,8 @@ export interface Mailer {
 
 /** Who carries mail away. */
 export interface Post {
+  /** Where people reach the server that carries mail; absent where none does. */
+  readonly publicUrl: string | undefined
   /** Mail of this tenant was committed. Returns at once. */
   collect(tenant: number): void
   /** Resolves when everything collected so far has been tried once. */

@@ -12,9 +12,10 @@ import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
-import type { FindReactors } from './reactor-runtime.js'
+import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
+import type { OfflineVault, VaultPowers } from './vault-port.js'
 
 /** Everything a handler can reach. Time and data are those of one unit of work. */
 export interface Context {
@@ -34,6 +35,8 @@ export interface Context {
   isEqualSecret(a: string, b: string): boolean
   /** The tenant that the caller acts in. */
   tenant(): Promise<TenantRecord>
+  /** The vault as a whole. @throws CofferError `forbidden` for a caller that is not its owner */
+  vault(): VaultPowers
   /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
   reached(entityType: EntityType, entityId: string, as?: LogEntry): void
 }
@@ -56,6 +59,7 @@ export interface Session {
   readonly reactors: FindReactors
   /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  vault: Context['vault']
   /** Performs another operation for another caller, as if they had asked. */
   perform(
     caller: Caller,
@@ -63,6 +67,20 @@ export interface Session {
     input: Record<string, unknown>,
     recipient?: Recipient,
   ): Promise<unknown>
+}
+
+/**
+ * What an operation is given that needs exclusive access to the vault, or no vault at all. The person who holds the
+ * secret of the vault is its owner.
+ */
+export interface OfflineSession {
+  readonly vault: OfflineVault
+  /** The runtime of reactors as a new vault would have it; one for all that is asked of the session. */
+  reactors(): Promise<ReactorRuntime>
+  /** Tells the person something that is no part of the answer. */
+  notice(text: string): Promise<void>
+  /** Performs another operation of the owner on the vault, which can be opened now. */
+  ask(definition: AnyOperation): Promise<unknown>
 }
 
 /** What judges an input in itself is given, besides the input: nothing that is stored. */
@@ -93,11 +111,16 @@ export interface Operation<
   readonly summary: string
   /** Further paragraphs of the help and the reference. */
   readonly details?: string
-  /** Who may ask: the owner of the vault alone, or, where it is absent, whoever has the permissions, over HTTP too. */
-  readonly audience?: 'owner'
-  /** All of them are needed; none means any valid key. Only with a route, and always with one. */
+  /**
+   * Who may ask: only the owner of the vault, or (`command`) whoever has the permissions, but not over HTTP. Absent:
+   * whoever has the permissions, over HTTP too.
+   */
+  readonly audience?: 'owner' | 'command'
+  /** `vault`: it is about the vault as a whole, and works where the tenant that the owner chose is gone. */
+  readonly scope?: 'vault'
+  /** All of them are needed; none means any valid key. The owner has them all, so what is theirs alone names none. */
   readonly permissions?: readonly Permission[]
-  /** `METHOD /path/{parameter}`; absent for operations of the owner, and only for those. */
+  /** `METHOD /path/{parameter}`; only without an audience, and always then. */
   readonly route?: string
   /** Where it creates something; else its success is 200, or 204 without an output. Only with a route. */
   readonly success?: 201
@@ -125,7 +148,10 @@ export interface Operation<
   readonly isRevealable?: true
   /** What is lost for ever, where a person is asked first. */
   readonly destroys?: string
-  /** The record written for each entity reached; absent where reading leaves no trace by design. */
+  /**
+   * The record written for each entity reached, and for an operation of the owner for the tenant they act in; absent
+   * where reading leaves no trace by design.
+   */
   readonly log?: LogEntry
   /**
    * Judges what no schema can say but is right or wrong whatever is stored. Its complaints and the schema's are one
@@ -137,6 +163,8 @@ export interface Operation<
   run?(context: Context, input: Infer<I>, checked: Checked): Promise<Answer<O> | Existing<Answer<O>>>
   /** Instead of `run`, for what takes several transactions. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O>>
+  /** Instead of both, or where the vault does not open: without an open vault, in the process of the owner. */
+  runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }
 
 /** A declaration whose handler is typed by its input and output. */

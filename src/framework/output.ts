@@ -3,6 +3,8 @@ import type { Schema } from './schema.js'
 
 export const text = { type: 'string' } as const
 export const uuid = { type: 'string', format: 'uuid' } as const
+export const boolean = { type: 'boolean' } as const
+export const number = { type: 'number' } as const
 export const count = { type: 'integer', minimum: 0 } as const
 export const date = {
   type: 'string',

@@ -19,15 +19,17 @@ import {
   type Context,
   Existing,
   type LogEntry,
+  type OfflineSession,
   type Session,
   successOf,
 } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
 import { ANYBODY, hand, type Recipient } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
+import type { VaultPowers } from './vault-port.js'
 
 /** The effects that operations are given. */
-export interface Host {
+export interface Host extends VaultPowers {
   readonly store: Store
   readonly random: Random
   readonly post: Post
@@ -72,14 +74,37 @@ export async function perform(
   const complete = completeValue(definition.input, input) as Input
   const checked = await checkInput(host, definition, complete, misspelled)
   const session = createSession(host, caller, definition, traceId, recipient)
-  if (definition.runDetached !== undefined)
-    return { status: success, result: await definition.runDetached(session, complete, checked) }
+  const { run, runDetached } = definition
+  const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
+  if (runDetached !== undefined) {
+    const result = await runDetached(session, complete, checked)
+    if (isLoggedOnce) await session.inUnit(reachTenant)
+    return { status: success, result }
+  }
+  if (run === undefined)
+    throw new CofferError('internal', `${definition.name} takes a vault that is not open.`)
   return session.inUnit(async (context) => {
-    const out = await definition.run!(context, complete, checked)
+    const out = await run(context, complete, checked)
+    if (isLoggedOnce) await reachTenant(context)
     const isExisting = out instanceof Existing
     const result = hand(isExisting ? out.result : out, recipient)
     return { status: isExisting ? 200 : success, result }
   })
+}
+
+/**
+ * Runs `definition` without an open vault, for the person who holds its secret.
+ * @throws CofferError `validation`, and whatever the operation itself refuses.
+ */
+export async function performOffline(
+  session: OfflineSession,
+  definition: AnyOperation,
+  input: Input,
+  validate: Host['validate'],
+): Promise<unknown> {
+  const complete = completeValue(definition.input, input) as Input
+  validate(definition, complete)
+  return definition.runOffline!(session, complete)
 }
 
 function createSession(
@@ -106,15 +131,27 @@ function createSession(
         if (reached.length > 0) await writeLog(context, definition, reached, traceId)
         return out
       }, durability),
+    vault: () => requireOwner(host, caller),
     perform: async (other, inner, input, taker) =>
       (await perform(host, other, inner, input, traceId, {}, taker)).result,
   }
 }
 
+/** What only the owner is given. @throws CofferError `forbidden` for any other caller */
+function requireOwner<T>(powers: T, { grants }: Caller): T {
+  if (grants === undefined) return powers
+  throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+}
+
+/** The owner may act where no tenant is left; then there is no log either. */
+async function reachTenant({ store, caller, reached }: Context): Promise<void> {
+  const tenant = await store.get('tenant', 0, String(caller.tenant))
+  if (tenant !== undefined) reached('tenant', tenant.id)
+}
+
 /** @throws CofferError `forbidden` naming what is missing. */
 export function authorize(caller: Caller, { audience, permissions = [] }: AnyOperation): void {
-  if (audience === 'owner' && caller.grants !== undefined)
-    throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+  if (audience === 'owner') requireOwner(undefined, caller)
   const missing = permissions.filter((permission) => !caller.holds(permission))
   if (missing.length === 0) return
   throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
@@ -163,6 +200,7 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
     expressions: host.expressions,
     hashSecret: (text) => host.hashSecret(text, store),
     isEqualSecret: host.isEqualSecret,
+    vault: () => requireOwner(host, caller),
     tenant: async () => {
       const tenant = await store.get('tenant', 0, String(caller.tenant))
       if (tenant === undefined)

@@ -51,11 +51,11 @@ export interface ReactorRun {
 export interface CompileReport {
   fault?: CofferError
   /** Dotted names that the code reads of `req.args`, as far as its text shows. */
-  args: readonly string[]
+  args: string[]
   /** Names that the code reads of `req.configuration`. */
-  configuration: readonly string[]
+  configuration: string[]
   /** Where the code may read more than its text shows. */
-  unknown: readonly string[]
+  unknown: string[]
 }
 
 /**

@@ -108,12 +108,15 @@ function register(definition: AnyOperation): RegisteredOperation {
 
 function findFaults(definition: AnyOperation, operation: RegisteredOperation): string[] {
   const { endpoint } = operation
-  const faults = endpoint === undefined ? findOwnerFaults(definition) : findRouteFaults(definition, endpoint)
+  const faults =
+    endpoint === undefined ? findCommandFaults(definition) : findRouteFaults(definition, endpoint)
   if (!NAME.test(operation.name)) faults.push('its name is not "noun verb"')
-  if ((operation.run === undefined) === (operation.runDetached === undefined)) {
-    faults.push('it needs one of run and runDetached')
-  }
-  if (operation.examples.length === 0) faults.push('it has no example')
+  const { run, runDetached, runOffline, audience } = operation
+  if (run !== undefined && runDetached !== undefined) faults.push('it has both run and runDetached')
+  if ((run ?? runDetached ?? runOffline) === undefined) faults.push('it has no handler')
+  if (runOffline !== undefined && audience !== 'owner')
+    faults.push('only the owner has a vault that is not open')
+  if (operation.examples.length === 0 && operation.isInternal !== true) faults.push('it has no example')
   if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')
   const { columns, output = { type: 'object', additionalProperties: false } } = operation
@@ -124,11 +127,18 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   return [...faults, ...findSchemaFaults(operation.input, 'input')]
 }
 
-function findOwnerFaults(definition: AnyOperation): string[] {
-  const { audience, permissions, success, positionals = [], input } = definition
+function findCommandFaults({
+  audience,
+  permissions,
+  success,
+  positionals = [],
+  input,
+}: AnyOperation): string[] {
   const faults: string[] = []
-  if (audience !== 'owner') faults.push('it needs a route, unless it is for the owner')
-  if (permissions !== undefined || success !== undefined) faults.push('permissions and success need a route')
+  if (audience === undefined) faults.push('it needs a route or an audience')
+  if ((permissions === undefined) === (audience === 'command'))
+    faults.push('permissions are named for every audience but the owner')
+  if (success !== undefined) faults.push('success needs a route')
   for (const positional of positionals) {
     if (!Object.hasOwn(input.properties ?? {}, positional))
       faults.push(`positional ${positional} is not in its input`)
@@ -140,7 +150,7 @@ function findRouteFaults(definition: AnyOperation, { method, path, parameters, q
   const { audience, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
-  if (audience !== undefined) faults.push('an operation of the owner has no route')
+  if (audience !== undefined) faults.push('only an operation for everybody has a route')
   if (permissions === undefined) faults.push('a route needs permissions')
   if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)

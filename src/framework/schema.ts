@@ -19,6 +19,8 @@ interface Notes {
   /** Of an output: the name under which the OpenAPI document describes it once. */
   component?: string
   examples?: readonly unknown[]
+  /** A second name of the flag, of one letter. */
+  short?: string
 }
 
 export interface StringSchema extends Notes {
@@ -28,6 +30,8 @@ export interface StringSchema extends Notes {
   maxLength?: number
   format?: 'uuid' | 'date-time'
   default?: string
+  /** The path of a file, which the command line makes absolute. */
+  isPath?: true
 }
 
 export interface NumberSchema extends Notes {
@@ -107,6 +111,9 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
+/** What our schemas say that JSON Schema has no word for. */
+const OWN_NOTES = ['sensitive', 'flag', 'short', 'isPath', 'needsOneOf'] as const
+
 /**
  * What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type, and a
  * reference to the OpenAPI document in the place of a component.
@@ -114,8 +121,8 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const { nullable, ...noted } = schema as Schema & Record<string, unknown>
-  const { sensitive: _sensitive, flag: _flag, needsOneOf: _needsOneOf, ...rest } = noted
-  const out: Record<string, unknown> = { ...rest }
+  const out: Record<string, unknown> = { ...noted }
+  for (const note of OWN_NOTES) delete out[note]
   if (nullable && schema.type !== undefined) out.type = [schema.type, 'null']
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)
   if (schema.type === 'object') {

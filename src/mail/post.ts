@@ -36,8 +36,6 @@ export interface PostListener {
 }
 
 export interface LastingPost extends Post {
-  /** Where people reach the server that carries mail; absent where none does. */
-  readonly publicUrl: string | undefined
   /** From now on carries what waits in any tenant, and tries again by itself. */
   resume(listener: PostListener): Promise<void>
   /** Finishes the mail under way, or where nobody stays all that was collected, and carries nothing more. */

@@ -4,17 +4,25 @@ import type { Operation } from '../framework/operation.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer } from '../framework/schema.js'
 import * as application from './application/application.js'
+import * as settings from './config/settings.js'
 import * as formula from './formula/formula.js'
+import { checkFormulaCode, installFormulas } from './formula/owner-formulas.js'
+import { acceptInvitationLink } from './invite/accept-invitation.js'
 import * as invite from './invite/invite.js'
+import { readOutbox } from './invite/outbox.js'
 import * as log from './log/log.js'
 import * as member from './member/member.js'
+import { developReactor, listReactorRuns } from './reactor/owner-reactors.js'
 import { react } from './reactor/react.js'
 import * as reactor from './reactor/reactor.js'
+import { createTenant, listTenants, useTenant } from './tenant/owner-tenants.js'
 import * as tenant from './tenant/tenant.js'
 import * as association from './token/association.js'
 import { searchTokens } from './token/search.js'
 import * as token from './token/token.js'
 import { tokenize } from './token/tokenize.js'
+import * as offline from './vault/offline.js'
+import * as vault from './vault/vault.js'
 
 const nouns = [
   {
@@ -57,6 +65,8 @@ const nouns = [
       formula.getFormula,
       formula.updateFormula,
       formula.deleteFormula,
+      checkFormulaCode,
+      installFormulas,
     ],
   },
   {
@@ -69,17 +79,27 @@ const nouns = [
       reactor.updateReactor,
       reactor.deleteReactor,
       react,
+      listReactorRuns,
+      developReactor,
     ],
   },
   {
     name: 'log',
     summary: 'See what was done',
-    operations: [log.listLogs, log.listEntityTypes],
+    operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.verifyLog],
   },
   {
     name: 'tenant',
     summary: 'Look after your tenant, and how much of it is used',
-    operations: [tenant.getTenant, tenant.updateTenant, tenant.deleteTenant, tenant.reportUsage],
+    operations: [
+      tenant.getTenant,
+      tenant.updateTenant,
+      tenant.deleteTenant,
+      tenant.reportUsage,
+      createTenant,
+      listTenants,
+      useTenant,
+    ],
   },
   {
     name: 'member',
@@ -95,7 +115,32 @@ const nouns = [
       invite.getInvitation,
       invite.resendInvitation,
       invite.deleteInvitation,
+      readOutbox,
+      acceptInvitationLink,
     ],
+  },
+  {
+    name: 'vault',
+    summary: 'Look after the vault itself',
+    operations: [
+      vault.describeVault,
+      vault.verifyVault,
+      vault.compactVault,
+      vault.backUpVault,
+      offline.restoreVault,
+      offline.changeKeys,
+      offline.changePassphrase,
+      offline.manageKeys,
+      offline.showHolder,
+      vault.readHeader,
+      vault.replaceHeader,
+      offline.noteRekey,
+    ],
+  },
+  {
+    name: 'config',
+    summary: 'Change the settings of the vault',
+    operations: [settings.listSettings, settings.getSetting, settings.setSetting, settings.unsetSetting],
   },
 ]
 

@@ -8,13 +8,15 @@ import type { Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { Expressions } from '../domain/expression/expression.js'
-import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../domain/records.js'
+import type { SettingsRecord, TenantRecord } from '../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { authenticate, KnownCallers } from '../framework/authenticate.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
+import { type Explained, explain as explainOperation } from '../framework/explain.js'
 import { type Host, type Outcome, perform } from '../framework/perform.js'
-import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
+import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createPost, type LastingPost } from '../mail/post.js'
 import { type ResultOf, registry } from '../operations/all.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
@@ -25,10 +27,12 @@ import { FileEngine } from '../storage/file-engine.js'
 import type { Ownership } from '../storage/lock.js'
 import type { Engine, Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
-import { createUpkeep, type Upkeep } from './maintenance.js'
+import { createMaintenance } from './maintenance.js'
 import type { Asked, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
+/** Records of the vault itself are kept under this number. */
+const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
 /** A sweep that has more to do leaves it to the next one. */
 const SWEPT_AT_ONCE = 2000
@@ -42,13 +46,8 @@ export interface App extends Host, Vault {
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** The tenant of this name or id, else the oldest. */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  generateTenantKeys(): TenantKeyBytes
   /** What reactors are started with, once the first is run; adds to what was said before. */
   configureReactors(options: ReactorOptions): void
-  /** What holds the code of reactors on this machine. */
-  sandbox(): Promise<Sandbox>
-  /** @throws CofferError `internal` for a vault in memory, which has nothing to be kept up. */
-  upkeep(): Upkeep
   /** Takes tokens whose time is over off the disk, at most some thousands at once and for about `ms`; gives their number. */
   sweep(ms?: number): Promise<number>
   close(): Promise<void>
@@ -66,8 +65,10 @@ export function createApp(parts: {
 }): App {
   const { engine, keyring, random, header, primitives, ownership } = parts
   const store = createSealedStore(engine, keyring)
-  const upkeep =
-    engine instanceof FileEngine && header !== undefined ? createUpkeep(engine, keyring, header) : undefined
+  const maintenance =
+    engine instanceof FileEngine && header !== undefined
+      ? createMaintenance(engine, keyring, header)
+      : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let reactorOptions: ReactorOptions = {}
@@ -86,7 +87,7 @@ export function createApp(parts: {
     random,
     tenant,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
-    upkeep: () => requireUpkeep(upkeep),
+    maintenance: () => requireMaintenance(maintenance),
     createUuid: () => createUuid(random),
     sweep: (ms = Number.POSITIVE_INFINITY) => {
       const end = performance.now() + ms
@@ -94,10 +95,6 @@ export function createApp(parts: {
       return sweepExpired(host, SWEPT_AT_ONCE, () => performance.now() > end)
     },
     ask: (asked) => answerAsked(app, asked),
-    command: async (name, input) => {
-      const { runVaultCommand } = await import('./vault-commands.js')
-      return runVaultCommand(app, name, input)
-    },
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
       expressions ??= import('../domain/expression/expression.js').then(({ createExpressions }) =>
@@ -140,13 +137,47 @@ export function createApp(parts: {
 /** An operation for the owner, or for the application whose key it is. */
 async function answerAsked<Name extends string>(
   app: App,
-  { operation, input, as }: Asked<Name>,
+  { operation, input, as, explain }: Asked<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = registry.find(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
-  const caller = 'key' in as ? await authenticate(app, as.key) : await app.owner(as)
+  if (explain !== undefined) {
+    const whose = await findExplained(app, as, explain)
+    const result = await explainOperation(app, whose, definition, input, explain)
+    return { status: 200, result: result as ResultOf<Name> }
+  }
+  const caller =
+    'key' in as
+      ? await authenticate(app, as.key)
+      : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
   const outcome = await perform(app, caller, definition, input, app.createUuid())
   return outcome as Outcome<ResultOf<Name>>
+}
+
+/** The owner, in the tenant they chose, else in the oldest, else in none. */
+async function findVaultOwner(
+  app: App,
+  { reveal, tenant: chosen }: { reveal: boolean; tenant?: string },
+): Promise<Caller> {
+  for (const tenant of new Set([chosen, undefined])) {
+    try {
+      return await app.owner({ reveal, tenant })
+    } catch (error) {
+      if (!(error instanceof CofferError) || error.code !== 'not_found') throw error
+    }
+  }
+  const { owner_id } = await app.store.read(readSettings)
+  return ownerCaller(NO_TENANT, owner_id, { reveal })
+}
+
+async function findExplained(
+  app: App,
+  as: Asked['as'],
+  { application }: NonNullable<Asked['explain']>,
+): Promise<Explained> {
+  if ('key' in as) return as
+  if (application === undefined) return { owner: await app.owner(as) }
+  return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
 /** What runs people's code without a vault, as one that was just made would. @throws CofferError `usage` */
@@ -155,9 +186,9 @@ export async function openReactors(options: ReactorOptions): Promise<ReactorRunt
   return startReactors({}, options)
 }
 
-function requireUpkeep(upkeep: Upkeep | undefined): Upkeep {
-  if (upkeep !== undefined) return upkeep
-  throw new CofferError('internal', 'A vault in memory has nothing to be kept up.')
+function requireMaintenance(maintenance: VaultMaintenance | undefined): VaultMaintenance {
+  if (maintenance !== undefined) return maintenance
+  throw new CofferError('unprocessable', 'A vault in memory needs no maintenance, and cannot be backed up.')
 }
 
 async function readSettings(reader: StoreReader): Promise<SettingsRecord> {

@@ -1,15 +1,15 @@
-/** Changing what opens a vault, while it may be open elsewhere: whoever holds its root key writes the new header. */
+/** Changing what opens a vault, which may be open elsewhere: the process that opens the root key writes the header. */
 import {
   checkSlotCount,
   createSlot,
   openSlot,
   parseSlots,
   type SealedHeader,
-  type Slot,
   sealHeader,
 } from '../crypto/key-slot.js'
 import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
+import type { ChooseSlots, SlotFacts } from '../framework/vault-port.js'
 import type { Header } from '../storage/vault-file.js'
 import {
   choosePrimitives,
@@ -23,61 +23,54 @@ import {
   toSecret,
 } from './open.js'
 
-/** What can be told of a slot. */
-export interface SlotFacts {
-  id: string
-  kind: Slot['kind']
-  created: string
-}
-
-/** `add` makes a slot for another opener; `openedBy` is the slot that the opener at hand opens. */
-export interface SlotChange {
-  slots: readonly Slot[]
-  openedBy: Slot
-  add(opener: NewOpener): Promise<Slot>
-}
-
 /**
- * Replaces the vault's key slots by what `change` makes of them. Nothing but the header is written.
- * @throws CofferError `conflict` when somebody else changed them meanwhile, or when no slot would be left
+ * Replaces the vault's key slots by those that `choose` keeps and one for `added`. Nothing but the header is written,
+ * and a record of it in the log of `tenant` (its name or id; the first unless given).
+ * @throws CofferError `conflict` when the slots were changed meanwhile, or when none would be left
  */
 export async function changeKeySlots(
   place: Place,
-  choose: (vault: LockedVault) => Promise<Opener>,
-  change: (change: SlotChange) => Promise<readonly Slot[]>,
+  chooseOpener: (vault: LockedVault) => Promise<Opener>,
+  {
+    added,
+    choose,
+    tenant,
+  }: { added?: NewOpener | undefined; choose: ChooseSlots; tenant?: string | undefined },
 ): Promise<SlotFacts[]> {
   const effects = completeEffects(place)
   const { random, clock, role } = effects
   let opener: Opener | undefined
   const vault = await reachVault(effects, async (locked) => {
-    opener = await choose(locked)
+    opener = await chooseOpener(locked)
     return opener
   })
+  const as = { reveal: false, ...(tenant === undefined ? {} : { tenant }) }
+  const ask = async (operation: string, input = {}) => (await vault.ask({ operation, input, as })).result
   try {
-    const header = (await vault.command('vault header', {})) as Header
+    const header = (await ask('vault header')) as Header
     const primitives = await choosePrimitives(role)
     const sealed: SealedHeader = { ...header, slots: parseSlots(header.slots) }
-    const secret = toSecret(opener!)
     const powers = { primitives, random }
-    const { root, slot } = await openSlot(powers, sealed, secret)
-    const created = formatDate(clock())
-    const slots = await change({
-      slots: sealed.slots,
-      openedBy: slot,
-      add: async (next) => {
-        // Only an addition saves a key file, and that before its slot is written: one to nothing would confuse.
-        if (next.kind === 'key-file') checkSlotCount(sealed.slots.length + 1)
-        return createSlot(powers, { root, secret: await toNewSecret(next, header.vault, random), created })
-      },
-    })
+    const { root, slot } = await openSlot(powers, sealed, toSecret(opener!))
+    const kept = choose(sealed.slots.map(describeSlot), slot.id)
+    const slots = sealed.slots.filter(({ id }) => kept.includes(id))
+    // Checked before a key file is saved: one that opens nothing would only confuse.
+    checkSlotCount(slots.length + (added === undefined ? 0 : 1))
+    if (added !== undefined) {
+      const secret = await toNewSecret(added, header.vault, random)
+      slots.push(await createSlot(powers, { root, secret, created: formatDate(clock()) }))
+    }
     if (slots.length === 0)
       throw new CofferError('conflict', 'The last key slot stays: nothing else opens the vault.')
-    checkSlotCount(slots.length)
-    const next = sealHeader(primitives, { ...sealed, slots: [...slots] }, root)
+    const next = sealHeader(primitives, { ...sealed, slots }, root)
     primitives.wipe(root)
-    await vault.command('vault replace-header', { header: next, replaces: header.mac })
-    return slots.map(({ id, kind, created }) => ({ id, kind, created }))
+    await ask('vault replace-header', { header: next, replaces: header.mac })
+    return slots.map(describeSlot)
   } finally {
     await vault.close()
   }
+}
+
+function describeSlot({ id, kind, created }: SlotFacts): SlotFacts {
+  return { id, kind, created }
 }

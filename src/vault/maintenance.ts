@@ -1,43 +1,14 @@
-/** What an open vault on disk can say of itself and have done to itself. Records are somebody else's business. */
+/** Describing, verifying, compacting and backing up an open vault on disk, and replacing its header. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { CofferError } from '../errors.js'
+import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import type { FileEngine } from '../storage/file-engine.js'
-import type { Verification } from '../storage/lsm/verify.js'
 import type { Header } from '../storage/vault-file.js'
 
-export interface VaultFacts {
-  vault: string
-  format: number
-  created: string
-  key_slots: { id: string; kind: string; created: string }[]
-  storage: {
-    /** Rows that are there, and rows that folding has still to remove. */
-    records: number
-    logs: number
-    dead: number
-    segments: number
-    journal_bytes: number
-    segment_bytes: number
-  }
-}
-
-export interface Upkeep {
-  describe(): Promise<VaultFacts>
-  /** Looks at every byte that the vault relies on. */
-  verify(): Promise<Verification>
-  /** Folds and merges until nothing is left to be. */
-  compact(): Promise<void>
-  /** Writes everything into one new sealed file and gives its length in bytes. */
-  backup(path: string): Promise<number>
-  readHeader(): Header
-  /** @throws CofferError `conflict` when the present header is not the one with the digest `replaces`. */
-  replaceHeader(header: Header, replaces: string): Promise<void>
-}
-
 /** `header` is the one that `engine` was opened with. */
-export function createUpkeep(engine: FileEngine, keyring: Keyring, header: Header): Upkeep {
+export function createMaintenance(engine: FileEngine, keyring: Keyring, header: Header): VaultMaintenance {
   let present = header
   return {
     async describe() {
@@ -60,7 +31,8 @@ export function createUpkeep(engine: FileEngine, keyring: Keyring, header: Heade
     compact: () => engine.compact(),
     backup: (path) => engine.backup(path),
     readHeader: () => present,
-    async replaceHeader(next, replaces) {
+    async replaceHeader(header, replaces) {
+      const next = header as Header
       if (present.mac !== replaces) {
         throw new CofferError('conflict', 'Somebody else changed the key slots meanwhile. Try again.')
       }

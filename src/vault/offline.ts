@@ -1,6 +1,6 @@
 /**
- * What takes a vault to itself: verifying one that does not open, restoring, changing every key; and telling who has
- * one open. While it lasts, nobody else opens the vault.
+ * Operations that need exclusive access to a vault: verifying one that does not open, restoring, salvaging, changing
+ * every key; and telling which process has one open.
  */
 import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
@@ -13,27 +13,38 @@ import { Budget, sizeOf } from '../domain/expression/budget.js'
 import type { TenantKeyBytes, TenantRecord, TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
+import type {
+  Holder,
+  NewSlot,
+  OfflineVault,
+  SalvageReport,
+  VaultFacts,
+  Verification,
+} from '../framework/vault-port.js'
 import { createReseal, createRowCheck } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/file-engine.js'
 import { readOwner } from '../storage/lock.js'
-import { type Mended, mendRecords } from '../storage/lsm/mend.js'
+import { mendRecords } from '../storage/lsm/mend.js'
 import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
-import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
-import { type Verification, verifyVault } from '../storage/lsm/verify.js'
+import { salvageRows } from '../storage/lsm/salvage.js'
+import { verifyVault } from '../storage/lsm/verify.js'
 import { readProcessFacts } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
+import { changeKeySlots } from './key-slots.js'
 import {
   choosePrimitives,
   completeEffects,
   type Effects,
   type LockedVault,
+  type NewOpener,
   type Opener,
   openKeyring,
   owning,
   type Place,
+  reachVault,
   toSecret,
 } from './open.js'
 
@@ -42,16 +53,64 @@ const CACHE_BYTES = 4 * 1024 * 1024
 
 type Choose = (vault: LockedVault) => Promise<Opener>
 
-/** Who has the vault open; `state` is `unknown` for a process of another machine. */
-export interface Holder {
-  pid: number
-  host: string
-  since: string
-  state: 'alive' | 'dead' | 'unknown'
+/** What an offline vault needs of the run: where it is, what opens it, and whom to tell how far work has come. */
+export interface OfflinePowers {
+  /** The vault that is there. @throws CofferError `vault_missing` */
+  find(): Place
+  /** Where a new one is made. */
+  findNew(): Place
+  /** The tenant whose log says what was changed, by name or id; undefined for the first. */
+  tenant(): Promise<string | undefined>
+  choose: Choose
+  /** What shall open a new key slot. */
+  createOpener(slot: NewSlot): Promise<NewOpener>
+  progress(done: number, total: number): void
+}
+
+/** The vault of a run for operations that need exclusive access to it, or that make another one. */
+export function createOfflineVault(powers: OfflinePowers): OfflineVault {
+  const { find, findNew, tenant, choose, createOpener, progress } = powers
+  return {
+    holder: () => readHolder(find()),
+    verify: () => verifyAtRest(find(), choose),
+    restore: async (file) => {
+      const place = findNew()
+      await restoreVault(place, file, choose)
+      return { directory: place.directory, restored_from: file }
+    },
+    salvage: async (source) => {
+      const place = findNew()
+      const report = await salvageVault(place, source, choose)
+      return { directory: place.directory, salvaged_from: source, ...report }
+    },
+    rekey: async () => {
+      const place = find()
+      let resealed = 0
+      const { dropped } = await rekey(place, choose, (done, total) => {
+        resealed = done
+        progress(done, total)
+      })
+      return { directory: place.directory, resealed, dropped }
+    },
+    listSlots: async () => {
+      const vault = await reachVault(find(), choose)
+      try {
+        const { result } = await vault.ask({ operation: 'vault status', input: {}, as: { reveal: false } })
+        return (result as VaultFacts).key_slots
+      } finally {
+        await vault.close()
+      }
+    },
+    changeSlots: async (added, chooseSlots) => {
+      const place = find()
+      const opener = added === undefined ? undefined : await createOpener(added)
+      return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
+    },
+  }
 }
 
 /** undefined when nobody has it. Reads nothing but the lock. */
-export function readHolder(place: Place): Holder | undefined {
+function readHolder(place: Place): Holder | undefined {
   const { files, directory, pid } = completeEffects(place)
   const held = readOwner(files, directory, readProcessFacts(pid))
   if (held === undefined) return undefined
@@ -63,7 +122,7 @@ export function readHolder(place: Place): Holder | undefined {
  * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
  * @throws CofferError when not even its header opens.
  */
-export async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
+async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
   const effects = completeEffects(place)
   const secret = toSecret(await choose(await lockedVault(effects)))
   return owningMeanwhile(effects, async () => {
@@ -93,9 +152,6 @@ export async function restoreVault(place: Place, file: string, choose: Choose): 
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
   keyring.wipe()
 }
-
-/** What became of a salvage; no record of it holds data. */
-export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Mended
 
 /**
  * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it

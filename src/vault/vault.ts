@@ -13,13 +13,13 @@ export interface Asked<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string }
+  /** Nothing is done; the result says what would be, for the application with this id where one is named. */
+  explain?: { application?: string; reveal: boolean }
 }
 
 export interface Vault {
-  /** @throws CofferError whatever the operation refuses. */
+  /** What goes in and out is JSON. @throws CofferError whatever the operation refuses. */
   ask<Name extends string>(asked: Asked<Name>): Promise<Outcome<ResultOf<Name>>>
-  /** One of the owner's commands that are no operations; see `vault-commands`. What goes in and out is JSON. */
-  command(name: string, input: Record<string, unknown>): Promise<unknown>
   /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
   configureReactors?(options: ReactorOptions): void
   /** Takes tokens whose time is over off the disk, where nobody else does; for about `ms`, where that is given. */
@@ -27,8 +27,7 @@ export interface Vault {
   close(): Promise<void>
 }
 
-type Message = ({ kind: 'ask' } & Asked) | { kind: 'command'; name: string; input: Record<string, unknown> }
-type Reply = { outcome: unknown } | { error: SentError }
+type Reply = { outcome: Outcome } | { error: SentError }
 
 /** An error as it crosses the socket; its cause stays where it happened. */
 interface SentError {
@@ -40,15 +39,13 @@ interface SentError {
 
 /** The vault behind `peer`. */
 export function createRemoteVault(peer: Peer): Vault {
-  const send = async (message: Message) => {
-    const reply = (await peer.ask(message)) as Reply
-    if ('outcome' in reply) return reply.outcome
-    const { code, message: text, ...details } = reply.error
-    throw new CofferError(code, text, details)
-  }
   return {
-    ask: async (asked) => (await send({ kind: 'ask', ...asked })) as Outcome<never>,
-    command: (name, input) => send({ kind: 'command', name, input }),
+    ask: async (asked) => {
+      const reply = (await peer.ask(asked)) as Reply
+      if ('outcome' in reply) return reply.outcome as Outcome<never>
+      const { code, message, ...details } = reply.error
+      throw new CofferError(code, message, details)
+    },
     // A server sweeps by itself.
     sweep: async () => 0,
     close: async () => peer.close(),
@@ -57,11 +54,8 @@ export function createRemoteVault(peer: Peer): Vault {
 
 /** What `vault` says to a message of another process, failures included. */
 export async function answerMessage(vault: Vault, message: unknown): Promise<Reply> {
-  const { kind, ...rest } = message as Message
   try {
-    if (kind === 'ask') return { outcome: await vault.ask(rest as Asked) }
-    const { name, input } = rest as { name: string; input: Record<string, unknown> }
-    return { outcome: (await vault.command(name, input)) ?? null }
+    return { outcome: await vault.ask(message as Asked) }
   } catch (error) {
     return { error: toSent(error) }
   }

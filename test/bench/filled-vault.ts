@@ -56,7 +56,7 @@ export async function createFilledVault(parent: string, tokens: number): Promise
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, tokens - done)))
   }
   // Otherwise the first commands would be measured merging what was just written.
-  await app.upkeep().compact()
+  await app.maintenance().compact()
   await app.close()
   return vault
 }

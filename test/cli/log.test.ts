@@ -1,8 +1,12 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
-import { tailLog, verifyLog } from '../../src/cli/commands/log.js'
+import { createTail, verify } from '../../src/cli/commands/log.js'
+import type { CommandContext } from '../../src/cli/context.js'
+import { chooseFormat, printResult } from '../../src/cli/output/output.js'
+import type { Task } from '../../src/cli/task.js'
 import { readConfig } from '../../src/config.js'
 import { openEphemeral } from '../../src/vault/open.js'
+import { requireOperation } from '../operations/vault.js'
 import { createTerminal } from './fake-terminal.js'
 import { createVaultHome } from './home.js'
 
@@ -48,18 +52,25 @@ async function follow(batches: string[][], settings: Record<string, string>): Pr
   }
   await add(['before'])
   const terminal = createTerminal()
-  const desk = {
-    terminal,
-    config: readConfig(settings, { HOME: '/nowhere' }),
-    signal: stop.signal,
-    reachVault: (work: (vault: typeof app) => Promise<unknown>) => work(app),
-  }
   const wait = async () => {
     const batch = batches.shift()
     if (batch === undefined) stop.abort()
     else await add(batch)
   }
-  await tailLog(desk as never, { follow: true, number: '1' }, wait)
+  const config = readConfig(settings, { HOME: '/nowhere' })
+  const task: Partial<Task> = {
+    context: { terminal, config, signal: stop.signal } as unknown as CommandContext,
+    definition: requireOperation('log tail'),
+    input: { number: 1 },
+    options: { follow: true },
+    format: chooseFormat(terminal, config.output),
+    ask: async (input = {}) =>
+      (await app.ask({ operation: 'log tail', input, as: { reveal: false } })).result,
+    together: (work) => work(),
+    print: (result, format = 'json') =>
+      printResult(terminal, result, { format, fields: config.fields, known: true }),
+  }
+  await createTail(wait).run!(task as Task)
   await app.close()
   return terminal.stdout.text
 }
@@ -98,12 +109,12 @@ t.test('verify says where the log breaks, and fails', async (t) => {
     [6, 'The log ends after 5 records, and more were written'],
   ] as const) {
     const proof = { is_whole: false, records: 5, broken_at }
-    const desk = {
-      terminal: createTerminal(),
-      config: readConfig({ output: 'json' }, { HOME: '/nowhere' }),
-      reachVault: async () => proof,
+    const task: Partial<Task> = {
+      context: { terminal: createTerminal() } as unknown as CommandContext,
+      ask: async () => proof,
+      print: async () => undefined,
     }
-    await t.rejects(verifyLog(desk as never), {
+    await t.rejects(verify.run!(task as Task), {
       code: 'vault_damaged',
       exit: 7,
       message: new RegExp(message),

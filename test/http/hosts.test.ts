@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Ask } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/hosts.js'
 import { createHandler, openTestVault, startServer } from '../../src/index.js'
-import { setSetting } from '../../src/operations/config/settings.js'
+import { setSetting } from '../operations/vault.js'
 import { createWorkplace, startProcess } from './process.js'
 import { readAnswers, sendRaw } from './socket.js'
 
@@ -94,11 +94,11 @@ t.test('the name in public_url is ours as long as it is set', async (t) => {
       () => false,
     )
   t.notOk(await verdict('vault.example'))
-  await setSetting(app.store, 'public_url', 'https://Vault.Example:8443/base')
+  await setSetting(app, 'public_url', 'https://Vault.Example:8443/base')
   t.ok(await verdict('vault.example'))
   t.ok(await verdict('VAULT.example:1'))
   t.notOk(await verdict('other.example'))
-  await setSetting(app.store, 'public_url', undefined)
+  await setSetting(app, 'public_url', undefined)
   t.notOk(await verdict('vault.example'))
 })
 

@@ -4,7 +4,7 @@ import type { List } from '../../src/framework/page.js'
 import type { Answer, Ask } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'
 import { createHandler } from '../../src/index.js'
-import { readOutbox } from '../../src/operations/invite/outbox.js'
+import { findLetter } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault } from '../operations/vault.js'
 
@@ -28,7 +28,9 @@ async function open(t: Test) {
       const { id } = (await vault.ask('invite create', { email })) as InvitationView
       return {
         id,
-        secret: new URL((await readOutbox(vault.app.store, 1, id)).link!).searchParams.get('token')!,
+        secret: new URL(
+          (await vault.app.store.read((reader) => findLetter(reader, 1, id))).link!,
+        ).searchParams.get('token')!,
       }
     },
     /** The fields of the form that the link shows. */

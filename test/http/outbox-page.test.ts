@@ -2,8 +2,7 @@ import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
 import { createOutboxPage } from '../../src/http/pages/outbox-page.js'
 import { createHandler } from '../../src/index.js'
-import { setSetting } from '../../src/operations/config/settings.js'
-import { openTestVault } from '../operations/vault.js'
+import { openTestVault, setSetting } from '../operations/vault.js'
 
 const ORIGIN = 'http://localhost:4999'
 
@@ -109,7 +108,7 @@ t.test('each tenant has an outbox of its own', async (t) => {
 t.test('where mail is sent there is no outbox', async (t) => {
   const vault = await open(t)
   const cookie = await vault.logIn()
-  await setSetting(vault.app.store, 'mail.url', 'smtp://mail.example.com')
+  await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
   t.equal((await vault.get('/outbox', cookie)).status, 404)
   t.equal((await vault.get(vault.outbox.loginPath)).status, 404)
 })

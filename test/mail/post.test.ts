@@ -4,16 +4,15 @@ import type { Delivery, Message } from '../../src/framework/mail-port.js'
 import { perform } from '../../src/framework/perform.js'
 import { createPost, type LastingPost } from '../../src/mail/post.js'
 import { registry } from '../../src/operations/all.js'
-import { setSetting } from '../../src/operations/config/settings.js'
-import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/invite/outbox.js'
-import { openTestVault } from '../operations/vault.js'
+import { findLetter, listLetters, type OutboxLetter } from '../../src/operations/invite/outbox.js'
+import { openTestVault, setSetting } from '../operations/vault.js'
 
 const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }
 
 /** A vault whose mail goes to a server that answers as the test says, and timers that the test lets run out. */
 async function open(t: Test) {
   const vault = await openTestVault()
-  await setSetting(vault.app.store, 'mail.url', 'smtp://mail.example.com')
+  await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
   const sent: Message[] = []
   const timers = new Map<number, () => void>()
   const notices: string[] = []
@@ -69,8 +68,9 @@ async function open(t: Test) {
     post: () => office.current,
     invite: (email: string) => ask('invite create', { email }) as Promise<InvitationView>,
     ask,
-    mailOf: (id: string) => readOutbox(vault.app.store, 1, id),
-    mails: async () => (await listOutbox(vault.app.store, 1, { page: 1, size: 100 })).data,
+    mailOf: (id: string) => vault.app.store.read((reader) => findLetter(reader, 1, id)),
+    mails: async () =>
+      (await vault.app.store.read((reader) => listLetters(reader, 1, { page: 1, size: 100 }))).data,
     resume: () => office.current.resume(listener),
     /** The process dies and starts again: what was in memory is gone. */
     restart: async () => {
@@ -315,7 +315,7 @@ t.test('mail that waits stays in the outbox when the mail server is unset', asyn
   await vault.resume()
   const { id } = await vault.invite('ada@example.com')
   await vault.post().settle()
-  await setSetting(vault.app.store, 'mail.url', undefined)
+  await setSetting(vault.app, 'mail.url', undefined)
   await vault.tick()
   t.match(await vault.mailOf(id), { state: 'outbox', link: String })
   t.equal(vault.timers.size, 0)

@@ -6,7 +6,7 @@ import {
   acceptInvitation,
   inspectLink,
 } from '../../src/operations/invite/accept-invitation.js'
-import { listOutbox, type OutboxLetter, readOutbox } from '../../src/operations/invite/outbox.js'
+import { findLetter, listLetters, type OutboxLetter } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault, type TestVault } from './vault.js'
 
@@ -23,7 +23,7 @@ const invite = (vault: TestVault, email = 'ada@example.com', tenant?: string) =>
 const members = async ({ ask }: TestVault, tenant?: string) =>
   ((await ask('member list', {}, tenant)) as List<MemberView>).data
 const mailOf = ({ app }: TestVault, id: string, tenant = 1): Promise<OutboxLetter> =>
-  readOutbox(app.store, tenant, id)
+  app.store.read((reader) => findLetter(reader, tenant, id))
 
 /** The secret in the newest mail of the invitation. */
 async function secretOf(vault: TestVault, id: string, tenant = 1): Promise<string> {
@@ -108,7 +108,7 @@ t.test('of every link that was mailed the last one opens, before expiry and afte
     t.equal(await outcomeOf(accept(vault, secrets[1]!)), 'replaced')
     t.equal((await members(vault)).length, 1)
     t.equal(await outcomeOf(accept(vault, secrets[2]!)), 'accepted')
-    const mails = await listOutbox(vault.app.store, 1, { page: 1, size: 9 })
+    const mails = await vault.app.store.read((reader) => listLetters(reader, 1, { page: 1, size: 9 }))
     t.same(
       mails.data.map(({ link }) => link),
       [undefined, undefined, undefined],
@@ -122,7 +122,11 @@ t.test('an invitation that is deleted opens nothing, and takes its mail along', 
   const secret = await secretOf(vault, id)
   await vault.ask('invite delete', { id })
   t.equal(await outcomeOf(accept(vault, secret)), 'withdrawn')
-  t.equal((await listOutbox(vault.app.store, 1, { page: 1, size: 9 })).pagination.total_items, 0)
+  t.equal(
+    (await vault.app.store.read((reader) => listLetters(reader, 1, { page: 1, size: 9 }))).pagination
+      .total_items,
+    0,
+  )
   t.equal((await members(vault)).length, 1)
 })
 

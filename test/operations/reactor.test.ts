@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { CofferError } from '../../src/errors.js'
 import { listRuns } from '../../src/operations/reactor/reactor-log.js'
-import { openTestVault, permissionsOf } from './vault.js'
+import { openTestVault, permissionsOf, setSetting } from './vault.js'
 
 type Json = Record<string, unknown>
 
@@ -345,9 +345,9 @@ t.test('undeclared arguments are stripped where the vault says so', async (t) =>
   const id = await createReactor(ECHO, { request_parameters: [{ name: 'a.b', type: 'string' }] })
   const args = { a: { b: 'x', c: 1 }, d: 2 }
   t.match(await react(id, args), { raw: { args } })
-  await app.command('config set', { name: 'reactors.undeclared_args', text: 'strip' })
+  await setSetting(app, 'reactors.undeclared_args', 'strip')
   t.same(((await react(id, args)) as { raw: { args: Json } }).raw.args, { a: { b: 'x' } })
-  await app.command('config unset', { name: 'reactors.undeclared_args' })
+  await setSetting(app, 'reactors.undeclared_args', undefined)
 })
 
 t.test(
@@ -506,7 +506,7 @@ t.test('runs are kept for the owner, bounded, and go with the reactor', async (t
   const code =
     'module.exports = async ({ args }) => { console.log("got", args.n); if (args.n % 2) throw new Error("odd"); return {} }'
   const id = await createReactor(code)
-  const runs = async () => listRuns(app.store, (await app.tenant()).number, id)
+  const runs = async () => app.store.read((reader) => listRuns(reader, 1, id))
   await react(id, { n: 2 })
   await failureOf(react(id, { n: 3 }))
   const [odd, even] = await runs()
@@ -552,9 +552,9 @@ t.test('a run of the owner reads its tokens, and nothing is shown to another ten
 t.test('the client goes by the prefix of the server, and limits by the settings of the vault', async (t) => {
   const other = await openTestVault()
   t.teardown(() => other.app.close())
-  await other.app.command('config set', { name: 'reactors.time_limit_ms', text: '200' })
-  await other.app.command('config set', { name: 'reactors.result_limit_bytes', text: '1024' })
-  await other.app.command('config set', { name: 'reactors.isolation', text: 'process' })
+  await setSetting(other.app, 'reactors.time_limit_ms', '200')
+  await setSetting(other.app, 'reactors.result_limit_bytes', '1024')
+  await setSetting(other.app, 'reactors.isolation', 'process')
   other.app.configureReactors({ prefix: 'bt', allowNet: ['localhost:1'] })
   const run = async (code: string, args: Json = {}) => {
     const formula = (await other.ask('formula create', formulaBody(code))) as { id: string }
@@ -577,7 +577,7 @@ t.test('the client goes by the prefix of the server, and limits by the settings 
   t.match(await failureOf(run('module.exports = async () => fetch("http://localhost:1/")')), {
     errors: { error: [/ECONNREFUSED/] },
   })
-  await other.app.command('config set', { name: 'reactors.time_limit_ms', text: '100' })
+  await setSetting(other.app, 'reactors.time_limit_ms', '100')
   t.match(
     await failureOf(run('module.exports = async () => { for (;;); }')),
     { message: /100 ms/ },

@@ -1,8 +1,7 @@
 /** Search, against a filter that looks at every token. */
 import fc from 'fast-check'
 import t from 'tap'
-import { setSetting } from '../../src/operations/config/settings.js'
-import { openTestVault, START, type TestVault } from './vault.js'
+import { openTestVault, START, setSetting, type TestVault } from './vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS = ['2030-01-15', '2030-01-16', '2030-01-17', '2030-01-18']
@@ -206,7 +205,7 @@ t.test('with search.masked_data false nobody learns of data that they are not sh
     return data.map(({ id }) => id)
   }
   t.equal((await find('data:left')).length, 6, 'true is what it is when nobody said')
-  await setSetting(app.store, 'search.masked_data', 'false')
+  await setSetting(app, 'search.masked_data', 'false')
   t.strictSame(await find('data:left'), ['left-1', 'left-0'])
   t.equal((await find('NOT data:left')).length, 10, 'of what is hidden, none is told apart')
   t.strictSame(await find(`fingerprint:${twins[4]!.fingerprint}`), ['left-1', 'left-0'])

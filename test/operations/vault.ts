@@ -89,6 +89,15 @@ export async function openTestVault(): Promise<TestVault> {
   }
 }
 
+/** Changes a setting of the vault as its owner; undefined unsets it. */
+export async function setSetting(app: App, name: string, value: string | undefined): Promise<void> {
+  const asked =
+    value === undefined
+      ? { operation: 'config unset', input: { name } }
+      : { operation: 'config set', input: { name, value } }
+  await app.ask({ ...asked, as: { reveal: false } })
+}
+
 /** Something that fits the schema as far as a schema can say. */
 export function sampleOf(schema: Schema): unknown {
   if (schema.type === undefined) return 'data'

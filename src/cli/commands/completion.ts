@@ -1,8 +1,7 @@
 /** Completion scripts for shells, written from the same tree of commands that is parsed. */
 import { CofferError } from '../../errors.js'
-import type { Desk } from '../context.js'
+import type { CommandContext, CommandFacts } from '../context.js'
 import { write } from '../output/terminal.js'
-import { type CommandFacts, listCommands } from '../program.js'
 
 const SHELLS: Record<string, (commands: readonly CommandFacts[]) => string> = {
   bash: writeBash,
@@ -11,11 +10,14 @@ const SHELLS: Record<string, (commands: readonly CommandFacts[]) => string> = {
 }
 
 /** `coffer completion SHELL`. @throws CofferError `usage` for a shell that is not known. */
-export async function printCompletion({ terminal, registry }: Desk, shell: string): Promise<void> {
+export async function printCompletion(
+  { terminal, listCommands }: CommandContext,
+  shell: string,
+): Promise<void> {
   const writeScript = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
   if (writeScript === undefined)
     throw new CofferError('usage', `The shell is one of ${Object.keys(SHELLS).join(', ')}.`)
-  await write(terminal.stdout, writeScript(listCommands(registry)))
+  await write(terminal.stdout, writeScript(listCommands()))
 }
 
 /** What can follow a path of words: the next words, then flags. */

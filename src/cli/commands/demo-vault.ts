@@ -11,7 +11,7 @@ import { CofferError } from '../../errors.js'
 import { createToken } from '../../operations/token/token.js'
 import type { App } from '../../vault/app.js'
 import { createVault, openVault, type Place } from '../../vault/open.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './sample-applications.js'
 
 const DIRECTORY = '.coffer-demo'
@@ -25,7 +25,7 @@ export interface DemoVault {
 
 /** Opens the demo vault, made and filled when it is not there. @throws CofferError as opening any vault */
 export async function openDemoVault(
-  { cwd, pid, clock }: Desk,
+  { cwd, pid, clock }: CommandContext,
   notice: (text: string) => void,
 ): Promise<DemoVault> {
   const directory = resolve(cwd, DIRECTORY)

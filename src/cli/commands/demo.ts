@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import type { Environment } from '../../config.js'
 import { CofferError } from '../../errors.js'
-import type { Desk } from '../context.js'
-import { main } from '../main.js'
+import type { CommandContext } from '../context.js'
 import { type OutputStream, write } from '../output/terminal.js'
 
 /** Published by the card networks for testing; it buys nothing. */
@@ -53,10 +52,10 @@ const STEPS: readonly Step[] = [
 ]
 
 /** @throws CofferError `interrupted` between two steps, `internal` when a step does not end as it should. */
-export async function runDemo(desk: Desk): Promise<void> {
-  const { stdout } = desk.terminal
+export async function runDemo(context: CommandContext): Promise<void> {
+  const { stdout } = context.terminal
   // Otherwise an interrupt would end the process before the vault and its key are gone.
-  desk.stopsItself()
+  context.stopsItself()
   // Directories made this way are open to their owner alone.
   const place = await mkdtemp(join(tmpdir(), 'coffer-demo-'))
   try {
@@ -65,8 +64,8 @@ export async function runDemo(desk: Desk): Promise<void> {
       `Coffer keeps tokens in an encrypted vault. This one lives in ${place} and goes when the demo ends.\n`,
     )
     for (const step of STEPS) {
-      if (desk.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
-      await showStep(desk, place, step)
+      if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+      await showStep(context, place, step)
     }
     await showFiles(stdout, place)
   } finally {
@@ -75,33 +74,42 @@ export async function runDemo(desk: Desk): Promise<void> {
   await write(stdout, '\nYour own:  coffer init    All commands:  coffer --help\n')
 }
 
-async function showStep(desk: Desk, place: string, { say, words, stdin, exit = 0 }: Step): Promise<void> {
-  const { stdout } = desk.terminal
+async function showStep(
+  context: CommandContext,
+  place: string,
+  { say, words, stdin, exit = 0 }: Step,
+): Promise<void> {
+  const { stdout } = context.terminal
   const line = ['coffer', ...words.filter((word, at) => word !== '-' && words[at + 1] !== '-')].join(' ')
   const pipe = stdin === undefined ? '' : `echo '${stdin}' | `
   await write(stdout, `\n# ${say}\n$ ${pipe}${line}\n`)
-  const code = await runIn(desk, place, words, stdin ?? '')
+  const code = await runIn(context, place, words, stdin ?? '')
   if (code !== exit)
     throw new CofferError('internal', `The demo's "${line}" ended with ${code}, not ${exit}.`)
 }
 
 /** The same program, with its settings pointing at the throw-away vault. */
-function runIn(desk: Desk, place: string, words: readonly string[], text: string): Promise<number> {
-  const { stdout, stderr } = desk.terminal
+function runIn(
+  context: CommandContext,
+  place: string,
+  words: readonly string[],
+  text: string,
+): Promise<number> {
+  const { stdout, stderr } = context.terminal
   const env: Environment = {
-    ...keepAppearance(desk.env),
+    ...keepAppearance(context.env),
     COFFER_VAULT: join(place, '.coffer'),
     XDG_CONFIG_HOME: join(place, 'config'),
     COFFER_OUTPUT: 'table',
-    COFFER_COLOR: desk.config.color,
+    COFFER_COLOR: context.config.color,
   }
-  return main({
+  return context.runProcess({
     argv: ['node', 'coffer', ...words],
     env,
     stdin: Readable.from([text]),
     stdout,
-    stderr: desk.terminal.stderr.isTTY ? stderr : mergeInto(stdout),
-    pid: desk.pid,
+    stderr: context.terminal.stderr.isTTY ? stderr : mergeInto(stdout),
+    pid: context.pid,
     cwd: () => place,
     on: () => undefined,
     off: () => undefined,

@@ -1,54 +1,18 @@
-/** What `--help` says below the options of a command, and the topics that belong to no command. */
+/** `coffer help`: the help of a command, and the topics that belong to no command. */
 import { SETTINGS, type Setting } from '../../config.js'
-import { CofferError, ERRORS } from '../../errors.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
-import type { Desk } from '../context.js'
+import { ERRORS } from '../../errors.js'
+import type { CommandContext } from '../context.js'
 import { write } from '../output/terminal.js'
-import { listCommands, parseLine } from '../program.js'
-import type { OwnerCommand } from './owner-commands.js'
-
-export const TOPICS = `Start here:
-  $ coffer demo                    see it work on a throw-away vault
-  $ coffer init                    create a vault in this directory
-  $ coffer token create --help     store something
-
-Topics: coffer help exit-codes | environment | expressions`
-
-/** Details, examples, permissions and the HTTP call of one operation. */
-export function describeOperation(definition: RegisteredOperation): string {
-  const { permissions, details, examples, endpoint } = definition
-  return [
-    ...(details === undefined ? [] : [details, '']),
-    'Examples:',
-    ...examples.map((line) => `  $ ${line}`),
-    '',
-    `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')}`,
-    `HTTP:        ${endpoint?.method} ${endpoint?.path}`,
-  ].join('\n')
-}
-
-/** Details and examples of a command that is no operation. */
-export function describeOwnerCommand({ details, examples }: OwnerCommand): string {
-  const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`), '', 'For the owner of the vault.']
-  return [...(details === undefined ? [] : [details, '']), ...lines].join('\n')
-}
 
 /** `coffer help …`: the help of a command, or a topic. @throws CofferError `usage` for neither. */
-export async function printHelp(desk: Desk, words: readonly string[]): Promise<void> {
-  const { stdout } = desk.terminal
+export async function printHelp(context: CommandContext, words: readonly string[]): Promise<void> {
+  const { stdout } = context.terminal
   const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
   if (topic !== undefined) {
     await write(stdout, `${topic}\n`)
     return
   }
-  const columns = stdout.columns ?? 80
-  const path = words.join(' ')
-  // Parsed as a command, the words that are none get their suggestion.
-  if (!listCommands(desk.registry).some(({ words }) => words.join(' ') === path))
-    parseLine(words, desk.registry, columns)
-  const parsed = parseLine([...words, '--help'], desk.registry, columns)
-  if (!('text' in parsed)) throw new CofferError('usage', `There is no help for "${path}".`)
-  await write(stdout, parsed.text)
+  await write(stdout, context.describeCommand(words))
 }
 
 function describeTopic(name: string): string | undefined {

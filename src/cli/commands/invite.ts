@@ -1,67 +1,32 @@
-/** `coffer invite outbox|accept`, and what is said after somebody was invited: where the mail went. */
-
+/** `coffer invite outbox | accept | create | resend`: mail as its reader sees it, and where it went. */
 import { present } from '../../domain/omit-undefined.js'
-import { CofferError } from '../../errors.js'
-import type { AnyOperation } from '../../framework/operation.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
-import type { Vault } from '../../vault/vault.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { displayLines } from '../output/display.js'
-import { chooseFormat, printNotice, printResult, printWarning } from '../output/output.js'
+import { printNotice, printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { findTenantChoice } from './tenant-choice.js'
+import type { Steps } from '../task.js'
 
-const COLUMNS = ['id', 'to', 'state', 'link_expires_at', 'created_at']
-const LARGEST_PAGE = 100
-
-/** All mail, or the one called `id` as its reader would see it. @throws CofferError `not_found`, `usage` */
-export async function showOutbox(
-  desk: Desk,
-  id: string | undefined,
-  flags: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const { terminal, config } = desk
-  const page = readCount(flags.page, '--page', Number.MAX_SAFE_INTEGER)
-  const size = readCount(flags.size, '--size', LARGEST_PAGE)
-  const tenant = await findTenantChoice(desk)
-  const input = present({ tenant, id, page, size })
-  const result = await desk.reachVault((vault) => vault.command('invite outbox', input))
-  const format = chooseFormat(terminal, config.output)
-  if (id !== undefined && format === 'table' && config.fields === undefined)
-    return printLetter(desk, result as OutboxLetter)
-  await printResult(terminal, result, {
-    format,
-    columns: COLUMNS,
-    fields: config.fields,
-    known: ['server', 'failure', 'due_at', 'sent_at', 'link'],
-    hints: { empty: 'No mail yet. Invite somebody: coffer invite create --help' },
-  })
+/** One mail on a terminal is shown as its reader would see it. */
+export const outbox: Steps = {
+  run: async ({ context, input, format, ask, print }) => {
+    const result = await ask()
+    if (input.id === undefined || format !== 'table' || context.config.fields !== undefined)
+      return print(result)
+    const { to, subject, text, state, ...rest } = result as OutboxLetter
+    const { terminal } = context
+    await write(terminal.stdout, displayLines(`To: ${to}\nSubject: ${subject}\n\n${text}`))
+    await printNotice(terminal, STATES[state]({ to, subject, state, ...rest })[0])
+  },
 }
 
-async function printLetter({ terminal }: Desk, letter: OutboxLetter): Promise<void> {
-  const { to, subject, text } = letter
-  await write(terminal.stdout, displayLines(`To: ${to}\nSubject: ${subject}\n\n${text}`))
-  await printNotice(terminal, STATES[letter.state](letter)[0])
+/** The link is asked for, or comes on standard input, so that no other process sees it. */
+export const accept: Steps = {
+  gather: async (context, [given], { firstName, lastName }) =>
+    present({ link: await readLinkText(context, given), first_name: firstName, last_name: lastName }),
 }
 
-/** @throws CofferError `not_found` for a link that opens nothing, `usage` for what is no link */
-export async function acceptInvitation(
-  desk: Desk,
-  given: string | undefined,
-  flags: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const { terminal, config } = desk
-  const link = await readLinkText(desk, given)
-  const names = present({ first_name: flags.firstName, last_name: flags.lastName })
-  const member = await desk.reachVault((vault) => vault.command('invite accept', { link, ...names }))
-  await printResult(terminal, member, {
-    known: ['user'],
-    format: chooseFormat(terminal, config.output),
-    fields: config.fields,
-  })
-}
-
-async function readLinkText({ terminal, input }: Desk, given: string | undefined): Promise<string> {
+async function readLinkText({ terminal, input }: CommandContext, given: string | undefined): Promise<string> {
   if (given === undefined && terminal.mayPrompt) {
     const { ask } = await import('../input/prompt.js')
     return ask(terminal, { message: 'Invitation link', missing: 'the link' })
@@ -69,22 +34,20 @@ async function readLinkText({ terminal, input }: Desk, given: string | undefined
   return input.readValue(given ?? '-', 'the link')
 }
 
-/** Whether `definition` writes mail, so that its caller is told what became of it. */
-export function writesMail({ name }: AnyOperation): boolean {
-  return name === 'invite create' || name === 'invite resend'
-}
-
-/** What became of the mail of an invitation, once it was tried. */
-export async function findDelivery(desk: Desk, vault: Vault, invitation: unknown): Promise<OutboxMail> {
-  const { id } = invitation as { id: string }
-  const input = present({ tenant: await findTenantChoice(desk), id })
-  return (await vault.command('invite delivery', input)) as OutboxMail
-}
-
-/** Tells the owner where the mail went, and its link as long as it is here. */
-export async function noteDelivery({ terminal }: Desk, mail: OutboxMail): Promise<void> {
-  if (mail.failure === undefined) await printNotice(terminal, describeMail(mail))
-  else await printWarning(terminal, describeMail(mail))
+/** Tells the owner what became of the mail of an invitation, and its link as long as it is here. */
+export const mail: Steps = {
+  run: async ({ context, key, ask, print, together }) => {
+    const { terminal } = context
+    const [invitation, letter] = await together(async () => {
+      const result = (await ask()) as { id: string }
+      if (key !== undefined) return [result]
+      return [result, (await ask({ id: result.id, wait: true }, 'invite outbox')) as OutboxMail] as const
+    })
+    await print(invitation)
+    if (letter === undefined) return
+    const tell = letter.failure === undefined ? printNotice : printWarning
+    await tell(terminal, describeMail(letter))
+  },
 }
 
 function describeMail(mail: OutboxMail): string {
@@ -115,14 +78,4 @@ const STATES: Record<OutboxMail['state'], (mail: OutboxMail) => [where: string, 
     `It is not tried again. Send a new one: coffer invite resend ${invitation_id}`,
   ],
   dropped: () => ['The mail was not sent, because its link had ended.'],
-}
-
-function readCount(text: unknown, flag: string, most: number): number | undefined {
-  if (text === undefined) return undefined
-  const count = /^[1-9]\d{0,15}$/.test(String(text)) ? Number(text) : Number.NaN
-  if (count <= most) return count
-  throw new CofferError(
-    'usage',
-    `${flag} takes a number from 1${most === LARGEST_PAGE ? ` to ${most}` : ''}.`,
-  )
 }

@@ -1,12 +1,15 @@
 /** `coffer openapi`: the document of the HTTP interface, without a server or a vault. */
 import { createDocument } from '../../http/openapi.js'
 import { VERSION } from '../../version.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { printResult } from '../output/output.js'
 import { readDocumentFlags } from './serve-options.js'
 
 /** @throws CofferError `usage` */
-export async function printOpenApi(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
-  const document = createDocument(desk.registry, { version: VERSION, ...readDocumentFlags(flags) })
-  await printResult(desk.terminal, document, { format: 'json', fields: desk.config.fields })
+export async function printOpenApi(
+  context: CommandContext,
+  flags: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const document = createDocument(context.registry, { version: VERSION, ...readDocumentFlags(flags) })
+  await printResult(context.terminal, document, { format: 'json', fields: context.config.fields })
 }

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, SETTINGS, type Setting } from '../../config.js'
 import { CofferError } from '../../errors.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { readAnswer } from '../input/input.js'
 import { chooseFormat, printNotice, printResult, printWarning } from '../output/output.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from './user-settings.js'
@@ -65,14 +65,14 @@ function requireProfile({ profiles }: UserSettings, name: string): Texts {
 }
 
 /** Each profile, what it holds (an API key concealed), and which one counts. */
-export async function listProfiles(desk: Desk): Promise<void> {
-  const { profile, profiles } = await readUserSettings(desk.config.directory)
+export async function listProfiles(context: CommandContext): Promise<void> {
+  const { profile, profiles } = await readUserSettings(context.config.directory)
   const rows = Object.entries(profiles).map(([name, texts]) => ({
     name,
     is_used: name === profile,
     settings: conceal(texts),
   }))
-  await print(desk, rows)
+  await print(context, rows)
 }
 
 function conceal(texts: Texts): Texts {
@@ -81,7 +81,7 @@ function conceal(texts: Texts): Texts {
 
 /** Sets one setting of a profile, which is made if it is not there. @throws CofferError `usage` */
 export async function setInProfile(
-  desk: Desk,
+  context: CommandContext,
   profile: string,
   setting: string,
   given: string | undefined,
@@ -89,21 +89,21 @@ export async function setInProfile(
   const known = listProfileSettings()
   if (!known.has(setting))
     throw new CofferError('usage', `A profile holds: ${[...known.keys()].join(', ')}; not "${setting}".`)
-  const told = await readText(desk, setting, given)
+  const told = await readText(context, setting, given)
   // Where a command is run later is somewhere else.
-  const text = PATHS.has(setting) ? resolve(desk.cwd, told) : told
-  await change(desk, (settings) => {
+  const text = PATHS.has(setting) ? resolve(context.cwd, told) : told
+  await change(context, (settings) => {
     const profiles = { ...settings.profiles, [profile]: { ...settings.profiles[profile], [setting]: text } }
     return { ...settings, profiles }
   })
-  await print(desk, { name: profile, settings: conceal({ [setting]: text }) })
+  await print(context, { name: profile, settings: conceal({ [setting]: text }) })
   if (setting === API_KEY)
-    await printNotice(desk.terminal, 'The key stands in your settings file, which nobody else can read.')
+    await printNotice(context.terminal, 'The key stands in your settings file, which nobody else can read.')
 }
 
 /** A key is asked for, or comes from a file or standard input, so that no other process sees it. */
 async function readText(
-  { terminal, input }: Desk,
+  { terminal, input }: CommandContext,
   setting: string,
   given: string | undefined,
 ): Promise<string> {
@@ -122,34 +122,37 @@ async function readText(
 }
 
 /** From now on this profile counts; without a name, none does. @throws CofferError `usage` */
-export async function useProfile(desk: Desk, name: string | undefined): Promise<void> {
-  await change(desk, ({ profile: _, ...settings }) => {
+export async function useProfile(context: CommandContext, name: string | undefined): Promise<void> {
+  await change(context, ({ profile: _, ...settings }) => {
     if (name === undefined) return settings
     requireProfile(settings, name)
     return { ...settings, profile: name }
   })
   await printNotice(
-    desk.terminal,
+    context.terminal,
     name === undefined ? 'No profile counts.' : `The profile ${name} counts from now on.`,
   )
 }
 
 /** @throws CofferError `usage` */
-export async function deleteProfile(desk: Desk, name: string): Promise<void> {
-  await change(desk, ({ profile, ...settings }) => {
+export async function deleteProfile(context: CommandContext, name: string): Promise<void> {
+  await change(context, ({ profile, ...settings }) => {
     requireProfile(settings, name)
     const { [name]: _, ...profiles } = settings.profiles
     return { ...settings, profiles, ...(profile === undefined || profile === name ? {} : { profile }) }
   })
-  await printNotice(desk.terminal, 'Deleted.')
+  await printNotice(context.terminal, 'Deleted.')
 }
 
-async function change(desk: Desk, next: (settings: UserSettings) => UserSettings): Promise<void> {
-  const { directory } = desk.config
-  await writeUserSettings({ directory, pid: desk.pid }, next(await readUserSettings(directory)))
+async function change(
+  context: CommandContext,
+  next: (settings: UserSettings) => UserSettings,
+): Promise<void> {
+  const { directory } = context.config
+  await writeUserSettings({ directory, pid: context.pid }, next(await readUserSettings(directory)))
 }
 
-async function print({ terminal, config }: Desk, result: unknown): Promise<void> {
+async function print({ terminal, config }: CommandContext, result: unknown): Promise<void> {
   await printResult(terminal, result, {
     format: chooseFormat(terminal, config.output),
     columns: ['name', 'is_used', 'settings'],

@@ -1,16 +1,10 @@
 /** `coffer reactor logs`: the last runs of a reactor, and those that come. */
 import { setTimeout } from 'node:timers/promises'
-import { CofferError } from '../../errors.js'
-import type { Desk } from '../context.js'
 import { displayLines } from '../output/display.js'
-import { chooseFormat, printResult } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { findTenantChoice } from './tenant-choice.js'
+import type { Steps, Task } from '../task.js'
 
-const COLUMNS = ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib']
-/** Not every run has these. */
-const RARE = ['detail', 'errors', 'stack']
-const DEFAULT_COUNT = 20
+const SHOWN = 20
 const KEPT = 100
 const POLL_MS = 1000
 
@@ -22,48 +16,46 @@ interface Run extends Record<string, unknown> {
   stack?: string
 }
 
-/**
- * The newest `-n` runs, oldest first, each with what its code printed; with `--follow` also every one that comes.
- * @throws CofferError `usage`, `not_found`
- */
-export async function showRuns(
-  desk: Desk,
-  id: string,
-  flags: Readonly<Record<string, unknown>>,
-  wait: (signal: AbortSignal) => Promise<unknown> = waitForNext,
-): Promise<void> {
-  const { signal } = desk
-  const count = readCount(flags.number)
-  const tenant = await findTenantChoice(desk)
-  const read = () =>
-    desk.reachVault(
-      (vault) =>
-        vault.command('reactor runs', { id, ...(tenant === undefined ? {} : { tenant }) }) as Promise<Run[]>,
-    )
-  const first = await read()
-  await printRuns(desk, first.slice(0, count).toReversed(), flags.follow === true)
-  if (flags.follow !== true) return
-  let seen = new Set(first.map((run) => run.id))
-  while (!signal.aborted) {
-    await wait(signal)
-    if (signal.aborted) return
-    const runs = await read()
-    if (!(await printRuns(desk, runs.filter((run) => !seen.has(run.id)).toReversed(), true))) return
-    seen = new Set(runs.map((run) => run.id))
+/** Each run with what its code printed; with `--follow` also every one that comes. */
+export const logs: Steps = createLogs(waitForNext)
+
+export function createLogs(wait: (signal: AbortSignal) => Promise<unknown>): Steps {
+  return {
+    run: async (task) => {
+      const { signal } = task.context
+      const read = async (number?: number) =>
+        (await task.ask(number === undefined ? { ...task.input } : { ...task.input, number })) as Run[]
+      const isFollowed = task.options.follow === true
+      const first = await read(isFollowed ? KEPT : undefined)
+      const shown = isFollowed ? first.slice(first.length - Number(task.input.number ?? SHOWN)) : first
+      await printRuns(task, shown)
+      let seen = new Set(first.map((run) => run.id))
+      while (isFollowed && !signal.aborted) {
+        await wait(signal)
+        if (signal.aborted) return
+        const runs = await read(KEPT)
+        if (
+          !(await printRuns(
+            task,
+            runs.filter((run) => !seen.has(run.id)),
+          ))
+        )
+          return
+        seen = new Set(runs.map((run) => run.id))
+      }
+    },
   }
 }
 
 /** Resolves to whether anybody still reads. */
-async function printRuns({ terminal, config }: Desk, runs: Run[], isStream: boolean): Promise<boolean> {
-  const format = chooseFormat(terminal, config.output)
-  if (format !== 'table') {
-    if (isStream && runs.length === 0) return true
-    const line = isStream && format === 'json' ? 'ndjson' : format
-    await printResult(terminal, runs, { format: line, columns: COLUMNS, fields: config.fields, known: RARE })
+async function printRuns({ context, options, format, print }: Task, runs: Run[]): Promise<boolean> {
+  const { terminal } = context
+  const isStream = options.follow === true
+  if (isStream && runs.length === 0) return true
+  if (format !== 'table' || runs.length === 0) {
+    await print(runs, isStream && format === 'json' ? 'ndjson' : format)
     return true
   }
-  if (runs.length === 0 && !isStream)
-    await printResult(terminal, runs, { format, columns: COLUMNS, hints: { empty: 'It has not run yet.' } })
   await terminal.letGo?.()
   for (const run of runs) if (!(await write(terminal.stdout, describeRun(run)))) return false
   return true
@@ -83,12 +75,4 @@ function describeRun({ console, detail, errors = {}, stack, ...run }: Run): stri
 
 function waitForNext(signal: AbortSignal): Promise<unknown> {
   return setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined)
-}
-
-/** @throws CofferError `usage` */
-function readCount(text: unknown): number {
-  if (text === undefined) return DEFAULT_COUNT
-  const count = /^\d{1,3}$/.test(String(text)) ? Number(text) : Number.NaN
-  if (count <= KEPT) return count
-  throw new CofferError('usage', `-n takes a number from 0 to ${KEPT}.`)
 }

@@ -1,5 +1,6 @@
 /** `coffer serve`: opens a vault, answers HTTP until it is told to stop, and closes it. */
 
+import { setFlagsFromString } from 'node:v8'
 import { authenticate } from '../../framework/authenticate.js'
 import type { Sandbox } from '../../framework/reactor-runtime.js'
 import { createAccessLog, type LogFormat } from '../../http/access-log.js'
@@ -8,7 +9,7 @@ import { type ServiceOptions, serveHttp } from '../../http/start.js'
 import type { App } from '../../vault/app.js'
 import { openEphemeral } from '../../vault/open.js'
 import { VERSION } from '../../version.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { CORE_DANGER, limitCore } from '../core-limit.js'
 import { printNotice } from '../output/output.js'
 import { write } from '../output/terminal.js'
@@ -17,25 +18,27 @@ import { sweepRegularly } from './expiry-sweeper.js'
 import { ensureStarters, findStarters, type Starters } from './sample-applications.js'
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
-import { keepRequestsYoung } from './young-requests.js'
 
 const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again stops at once.\n'
 
 /** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
-export async function serve(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
+export async function serve(
+  context: CommandContext,
+  flags: Readonly<Record<string, unknown>>,
+): Promise<void> {
   const options = readServeFlags(flags)
   keepRequestsYoung()
-  if (!(await limitCore(desk.pid))) await printNotice(desk.terminal, CORE_DANGER)
+  if (!(await limitCore(context.pid))) await printNotice(context.terminal, CORE_DANGER)
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const starters = options.wantsStarters ? await ensureStarters(app) : await findStarters(app)
-      await serveVault(desk, options, app, { starters, place: app.header?.vault ?? '' })
+      await serveVault(context, options, app, { starters, place: app.header?.vault ?? '' })
     }
-    return desk.withVault(work, 'server')
+    return context.withVault(work, 'server')
   }
-  const opened = options.vault === 'demo' ? await openDemo(desk) : await openInMemory(desk)
+  const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context)
   try {
-    await serveVault(desk, options, opened.app, opened)
+    await serveVault(context, options, opened.app, opened)
   } finally {
     await opened.app.close()
   }
@@ -47,23 +50,28 @@ interface Opened {
   place: string
 }
 
-async function openInMemory({ clock }: Desk): Promise<Opened & { app: App }> {
+async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
   const app = await openEphemeral({ tenantName: 'ephemeral', clock })
   return { app, starters: await ensureStarters(app), place: 'in memory, gone when this stops' }
 }
 
-async function openDemo(desk: Desk): Promise<Opened & { app: App }> {
+async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
   const { openDemoVault } = await import('./demo-vault.js')
   const notices: string[] = []
-  const { app, directory, starters } = await openDemoVault(desk, (text) => notices.push(text))
-  for (const text of notices) await printNotice(desk.terminal, text)
+  const { app, directory, starters } = await openDemoVault(context, (text) => notices.push(text))
+  for (const text of notices) await printNotice(context.terminal, text)
   return { app, starters, place: `${directory}, with sample tokens; remove it to start anew` }
 }
 
-async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: Opened): Promise<void> {
-  const { signal, terminal } = desk
+async function serveVault(
+  context: CommandContext,
+  options: ServeOptions,
+  app: App,
+  opened: Opened,
+): Promise<void> {
+  const { signal, terminal } = context
   const { tls, addresses, port } = options
-  const pem = tls === undefined ? {} : { tls: await readPem(desk, tls) }
+  const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
   const mail = prepareMail(app, {
     isRemote: options.isRemote,
     isSecure: tls !== undefined,
@@ -71,10 +79,10 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
   app.configureReactors({ prefix: options.prefix, spares: 1 })
-  const service = { ...createService(desk, options, app), pages: mail.pages }
-  const allowHosts = [options.hostName, ...(desk.config.allowHost ?? [])]
+  const service = { ...createService(context, options, app), pages: mail.pages }
+  const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
-  desk.stopsItself()
+  context.stopsItself()
   const sweeping = sweepRegularly(app, signal, (error) =>
     terminal.stderr.write(describeFault(error, 'sweep')),
   )
@@ -84,7 +92,7 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   })
   const scheme = tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${options.hostName}:${server.port}`
-  await announce(desk, options, app, { ...opened, ...(await mail.start(url)), url })
+  await announce(context, options, app, { ...opened, ...(await mail.start(url)), url })
   await stopped
   // Not waited for: whoever reads our messages may have stopped, and that must not keep us.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
@@ -92,13 +100,13 @@ async function serveVault(desk: Desk, options: ServeOptions, app: App, opened: O
   await sweeping
 }
 
-function createService(desk: Desk, options: ServeOptions, app: App): ServiceOptions {
-  const { registry, clock, terminal } = desk
+function createService(context: CommandContext, options: ServeOptions, app: App): ServiceOptions {
+  const { registry, clock, terminal } = context
   const { prefix, bodyLimitBytes, rate } = options
   const { stderr } = terminal
   // Nobody reads any more: no reason to stop answering.
   stderr.on('error', () => {})
-  const format = chooseLogFormat(desk, options)
+  const format = chooseLogFormat(context, options)
   return {
     host: app,
     registry,
@@ -112,7 +120,7 @@ function createService(desk: Desk, options: ServeOptions, app: App): ServiceOpti
   }
 }
 
-function chooseLogFormat({ config }: Desk, { log }: ServeOptions): LogFormat {
+function chooseLogFormat({ config }: CommandContext, { log }: ServeOptions): LogFormat {
   if (log !== undefined) return log
   if (config.quiet) return 'none'
   return config.output === 'json' ? 'json' : 'text'
@@ -126,7 +134,7 @@ function describeFault(error: unknown, traceId: string): string {
 }
 
 async function readPem(
-  { input }: Desk,
+  { input }: CommandContext,
   tls: { cert: string; key: string },
 ): Promise<{ cert: string; key: string }> {
   return {
@@ -136,7 +144,7 @@ async function readPem(
 }
 
 async function announce(
-  { terminal, config }: Desk,
+  { terminal, config }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
   { url, outboxUrl, starters, place }: Opened & { url: string; outboxUrl?: string },
@@ -193,4 +201,14 @@ Try:
 
 Ctrl-C stops it.
 `
+}
+
+/**
+ * Has everything that is made begin among the young, where what a request leaves behind costs nothing. V8 would learn
+ * otherwise while the server starts, when what is made stays, and then make parts of every request among the old: there
+ * the dead hold on to the young, and the heap is gone through twice. Measured in pairs: 5 to 18 % more requests a second.
+ * Contract: for a process of our own, since it changes all of it; V8 ignores, with a message, what it does not know.
+ */
+export function keepRequestsYoung(): void {
+  setFlagsFromString('--no-allocation-site-pretenuring')
 }

@@ -3,25 +3,25 @@
  * settings, so that it is nobody else's and survives a move of the vault.
  */
 import { identifyVault } from '../../vault/open.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { findVaultDirectory } from '../credentials.js'
 import { readUserSettings, writeUserSettings } from './user-settings.js'
 
 /** The tenant of this run: what a flag or the environment says, else what was chosen, else undefined (the first). */
-export async function findTenantChoice(desk: Desk): Promise<string | undefined> {
-  if (desk.config.tenant !== undefined) return desk.config.tenant
-  const { tenants } = await readUserSettings(desk.config.directory)
+export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
+  if (context.config.tenant !== undefined) return context.config.tenant
+  const { tenants } = await readUserSettings(context.config.directory)
   if (Object.keys(tenants).length === 0) return undefined
-  return tenants[await identifyVault(findVaultDirectory(desk))]
+  return tenants[await identifyVault(findVaultDirectory(context))]
 }
 
 /** Remembers `tenantId` for the vault of this run; undefined forgets. @throws CofferError `storage_failed` */
-export async function rememberTenant(desk: Desk, tenantId: string | undefined): Promise<void> {
-  const { directory } = desk.config
+export async function rememberTenant(context: CommandContext, tenantId: string | undefined): Promise<void> {
+  const { directory } = context.config
   const settings = await readUserSettings(directory)
-  const vault = await identifyVault(findVaultDirectory(desk))
+  const vault = await identifyVault(findVaultDirectory(context))
   const { [vault]: before, ...others } = settings.tenants
   if (before === tenantId) return
   const tenants = tenantId === undefined ? others : { ...others, [vault]: tenantId }
-  await writeUserSettings({ directory, pid: desk.pid }, { ...settings, tenants })
+  await writeUserSettings({ directory, pid: context.pid }, { ...settings, tenants })
 }

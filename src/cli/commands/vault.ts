@@ -1,156 +1,53 @@
-/** `coffer init` and `coffer vault …`: the vault itself rather than what it holds. */
-import { mkdir, open, rm } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
-import { about } from '../../domain/property-errors.js'
-import { checkTenantName } from '../../domain/tenant-name.js'
+/** `coffer vault status | verify | restore`: what the terminal adds to the answers. */
 import { CofferError } from '../../errors.js'
-import type { App } from '../../vault/app.js'
-import { createVault, type NewOpener } from '../../vault/open.js'
-import type { Desk } from '../context.js'
-import { findVaultDirectory, keyFilePath, newVaultDirectory, readGivenPassphrase } from '../credentials.js'
-import { chooseFormat, printNotice, printResult } from '../output/output.js'
-import { ensureStarters } from './sample-applications.js'
-import { findTenantChoice } from './tenant-choice.js'
+import type { SalvageReport, Verification } from '../../framework/vault-port.js'
+import { findVaultDirectory } from '../credentials.js'
+import { printNotice } from '../output/output.js'
+import type { Steps } from '../task.js'
 
-const DEFAULT_TENANT = 'default'
+const SALVAGING =
+  'Restore a backup, or bring what can be read into a new vault: coffer vault restore --salvage DIRECTORY --vault NEW'
 
-/**
- * Creates a vault, its first tenant, and what opens it.
- * @throws CofferError `conflict` over a vault that is there
- */
-export async function initVault(desk: Desk, flags: Readonly<Record<string, unknown>>): Promise<void> {
-  const { terminal, config } = desk
-  const directory = newVaultDirectory(desk)
-  const tenantName = readTenantName(flags.name)
-  let keyFile: string | undefined
-  const opener = await chooseNewOpener(desk, flags.passphrase === true, (path) => {
-    keyFile = path
-  })
-  const wantsStarters = flags.starterApps === true || (await wishesForStarters(desk))
-  let app: App
-  try {
-    app = await createVault(
-      { directory, pid: desk.pid, clock: desk.clock, notice: () => {} },
-      tenantName,
-      opener,
-    )
-  } catch (error) {
-    // A key to nothing would only confuse.
-    if (keyFile !== undefined) await rm(keyFile, { force: true })
-    throw error
-  }
-  const { id, name, owner_id } = await app.tenant()
-  const applications = wantsStarters ? await ensureStarters(app) : undefined
-  await app.close()
-  const result = {
-    vault: app.header?.vault,
-    directory,
-    ...(keyFile === undefined ? {} : { key_file: keyFile }),
-    tenant: { id, name, owner_id },
-    ...(applications === undefined ? {} : { applications }),
-  }
-  await printResult(terminal, result, {
-    format: chooseFormat(terminal, config.output),
-    fields: config.fields,
-  })
-  if (wantsStarters) await printNotice(terminal, 'The keys of the applications are shown this once.')
-  await printNotice(terminal, adviseAfterInit(flags, keyFile))
+export const status: Steps = {
+  run: async ({ context, ask, print }) =>
+    print({ directory: findVaultDirectory(context), ...((await ask()) as object) }),
 }
 
-async function wishesForStarters({ terminal, config }: Desk): Promise<boolean> {
-  if (!terminal.mayPrompt || config.yes) return false
-  const { confirm } = await import('../input/prompt.js')
-  return confirm(terminal, {
-    message: 'Create a management, a private and a public application to begin with?',
-    missing: '--starter-apps',
-  })
-}
-
-/** What was said on this line has to be said again on the next; what a variable said has not. */
-function adviseAfterInit(flags: Readonly<Record<string, unknown>>, keyFile: string | undefined): string {
-  const vault = typeof flags.vault === 'string' ? ` --vault ${flags.vault}` : ''
-  const key = typeof flags.keyFile === 'string' ? ` --key-file ${flags.keyFile}` : ''
-  const loss =
-    keyFile === undefined
-      ? 'Nothing but the passphrase opens this vault: if it is forgotten, everything in it is lost.'
-      : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
-  return `${loss}
-
-Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
-See it:           coffer token list${vault}${key}`
-}
-
-/** @throws CofferError `usage` */
-function readTenantName(name: unknown): string {
-  if (name === undefined) return DEFAULT_TENANT
-  about('--name', () => checkTenantName(String(name)))
-  return String(name)
-}
-
-async function chooseNewOpener(
-  desk: Desk,
-  wantsPassphrase: boolean,
-  saved: (path: string) => void,
-): Promise<NewOpener> {
-  const given = await readGivenPassphrase(desk)
-  if (given !== undefined) return { kind: 'passphrase', passphrase: given }
-  if (wantsPassphrase) return { kind: 'passphrase', passphrase: await askNewPassphrase(desk) }
-  return {
-    kind: 'key-file',
-    save: async (vault, text) => {
-      const { keyFile } = desk.config
-      const path = keyFile === undefined ? keyFilePath(desk, vault) : resolve(desk.cwd, keyFile)
-      await saveKeyFile(path, text)
-      saved(path)
-    },
-  }
-}
-
-export async function askNewPassphrase(
-  { terminal }: Desk,
-  missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
-): Promise<string> {
-  const { askTwice } = await import('../input/prompt.js')
-  return askTwice(terminal, {
-    message: 'New passphrase',
-    again: 'The same again',
-    missing,
-    validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
-  })
-}
-
-/** Never over a file that is there, which may be the only key of another vault. */
-export async function saveKeyFile(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  try {
-    const file = await open(path, 'wx', 0o600)
-    await file.writeFile(text)
-    await file.sync()
-    await file.close()
-  } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    if (isThere)
-      throw new CofferError(
-        'conflict',
-        `There is a file ${path} already; it may be the key of another vault. Name another file.`,
+/** Ends with `vault_damaged`, once the findings are printed. */
+export const verify: Steps = {
+  run: async ({ context, ask, print }) => {
+    const result = (await ask()) as Verification
+    await print(result)
+    if (result.dated_ahead !== undefined) {
+      const { records, logs, newest } = result.dated_ahead
+      const what = `${records} records and ${logs} log records are dated ahead of the clock, up to ${newest}.`
+      await printNotice(
+        context.terminal,
+        `${what} Set the clock if it is wrong; else it was wrong when they were written.`,
       )
+    }
+    if (result.findings.length === 0) return
+    const { records, logs } = result.readable
     throw new CofferError(
-      'storage_failed',
-      `The key file could not be written to ${path}. Check its directory, or name another file.`,
-      { cause: error },
+      'vault_damaged',
+      `The vault is damaged; ${records} records and ${logs} log records can still be read. ${SALVAGING}`,
     )
-  }
+  },
 }
 
-/** Where the vault is, what opens it, what it holds and how large it is. */
-export async function showStatus(desk: Desk): Promise<void> {
-  const { terminal, config } = desk
-  const tenant = await findTenantChoice(desk)
-  const input = tenant === undefined ? {} : { tenant }
-  const status = await desk.reachVault((vault) => vault.command('vault status', input))
-  const result = { directory: findVaultDirectory(desk), ...(status as object) }
-  await printResult(terminal, result, {
-    format: chooseFormat(terminal, config.output),
-    fields: config.fields,
-  })
+export const restore: Steps = {
+  run: async ({ context, input, ask, print }) => {
+    const result = await ask()
+    await print(result)
+    if (input.salvage !== true) return
+    const { missing, findings } = result as SalvageReport
+    const lost = Object.values(missing).reduce((sum, count) => sum + count, 0)
+    const isWhole = lost === 0 && findings.length === 0
+    const some = lost === 0 ? 'What is damaged' : `${lost} rows could not be read; what is damaged`
+    const what = isWhole ? 'Nothing is missing' : `${some} is listed above`
+    await printNotice(
+      context.terminal,
+      `${what}. The damaged vault is as it was: keep it until you are sure that you have what you need.`,
+    )
+  },
 }

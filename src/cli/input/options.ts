@@ -43,6 +43,19 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
     })
 }
 
+/** The words of the operation's command, as commander spells them, with what each is. */
+export function listWords({
+  positionals,
+  input,
+}: RegisteredOperation): [name: string, description: string][] {
+  const { properties = {}, required = [] } = input
+  return positionals.map((name) => {
+    const word = name.replaceAll('_', '-')
+    const { description = '' } = properties[name] as Schema
+    return [required.includes(name) ? `<${word}>` : `[${word}]`, phrase(description)]
+  })
+}
+
 /** Whether the operation takes a body, so that `--file` and standard input mean something. */
 export function takesBody({ endpoint }: RegisteredOperation): boolean {
   return endpoint?.takesBody === true
@@ -75,7 +88,8 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
       continue
     }
     const placeholder = schema.type === 'integer' ? '<number>' : PLACEHOLDERS[shape]
-    const option = new Option(`${name} ${placeholder}`, description)
+    const short = schema.short === undefined ? '' : `-${schema.short}, `
+    const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
     option.argParser((text: string, before: string[] | undefined) => {
       if (before !== undefined && !isRepeatable) throw new CofferError('usage', `${name} may be given once.`)

@@ -2,12 +2,13 @@
  * From a command line to an operation's input: flags, `--file`, JSON on standard input, and, where a person is there,
  * questions. It knows schemas and never what an operation does.
  */
+import { resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
-import type { ObjectSchema } from '../../framework/schema.js'
-import type { Desk } from '../context.js'
+import type { ObjectSchema, Schema } from '../../framework/schema.js'
+import type { CommandContext } from '../context.js'
 import { printNotice, printWarning } from '../output/output.js'
 import { isTerminal } from '../output/terminal.js'
 import { type Input, readAnswer } from './input.js'
@@ -19,26 +20,45 @@ import { type Flag, listFlags, readFlag, takesBody } from './options.js'
  * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
  */
 export async function gatherInput(
-  desk: Desk,
+  context: CommandContext,
   definition: RegisteredOperation,
-  words: readonly string[],
+  words: readonly (string | undefined)[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
-  const { input } = desk
+  const { input } = context
   const flags = listFlags(definition)
-  await noteWaiting(desk, flags, options)
-  await warnOfExposed(desk, flags, options)
+  await noteWaiting(context, flags, options)
+  await warnOfExposed(context, flags, options)
   const contents = await readContents(input, flags, options)
   const { wholeBody } = definition
-  const body = await readBody(desk, input, definition, contents, options)
+  const body = await readBody(context, input, definition, contents, options)
   const given = readValues(flags, contents, body)
   if (wholeBody !== undefined && given[wholeBody] === undefined) {
     const source = typeof options.file === 'string' ? options.file : '-'
-    given[wholeBody] = await readDocument(desk, source)
+    given[wholeBody] = await readDocument(context, source)
   }
-  const named = Object.fromEntries(definition.positionals.map((name, index) => [name, words[index]]))
-  const merged = { ...body, ...given, ...named }
-  return completeInput(desk, definition, flags, merged)
+  const named = definition.positionals.flatMap((name, at) =>
+    words[at] === undefined ? [] : [[name, words[at]]],
+  )
+  const merged = { ...body, ...given, ...Object.fromEntries(named) }
+  return completeInput(context, definition, flags, resolvePaths(context, definition, merged))
+}
+
+/** Paths are those of whoever typed them; a server that does the work is in another directory. */
+function resolvePaths(
+  { cwd }: CommandContext,
+  { input }: RegisteredOperation,
+  values: Record<string, unknown>,
+): Record<string, unknown> {
+  const isPath = ([name, value]: [string, unknown]) => {
+    const schema: Schema | undefined = input.properties?.[name]
+    return schema?.type === 'string' && schema.isPath === true && typeof value === 'string' && value !== ''
+  }
+  const paths = Object.entries(values).filter(isPath)
+  return {
+    ...values,
+    ...Object.fromEntries(paths.map(([name, path]) => [name, resolve(cwd, path as string)])),
+  }
 }
 
 /** What was given to each flag, by property: true or false, or texts, files read. */
@@ -101,7 +121,7 @@ function isTextOf({ property }: Flag, type: unknown): boolean {
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
 async function warnOfExposed(
-  { terminal }: Desk,
+  { terminal }: CommandContext,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -125,7 +145,7 @@ function isSource(text: string): boolean {
 
 /** Who gave `-` at a terminal should know that it is their turn. */
 async function noteWaiting(
-  { terminal }: Desk,
+  { terminal }: CommandContext,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -140,7 +160,7 @@ async function noteWaiting(
  * flags say all must not wait for an input that nobody will close.
  */
 async function readBody(
-  desk: Desk,
+  context: CommandContext,
   input: Input,
   definition: RegisteredOperation,
   given: Contents,
@@ -153,13 +173,13 @@ async function readBody(
     ({ isRequired, property }) => isRequired && given[property] === undefined,
   )
   const isWanted = isMissing || Object.keys(given).length === 0
-  if (!isWanted || isTerminal(desk.terminal.stdin) || input.isStdinTaken) return {}
+  if (!isWanted || isTerminal(context.terminal.stdin) || input.isStdinTaken) return {}
   const text = await input.readFile('-', 'standard input')
   return text.trim() === '' ? {} : parseBody(text, 'standard input')
 }
 
 /** A body that is any JSON at all. */
-async function readDocument({ input, terminal }: Desk, source: string): Promise<unknown> {
+async function readDocument({ input, terminal }: CommandContext, source: string): Promise<unknown> {
   if (source === '-' && isTerminal(terminal.stdin)) {
     throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
   }
@@ -176,25 +196,25 @@ function parseBody(text: string, name: string): Record<string, unknown> {
 }
 
 async function completeInput(
-  desk: Desk,
+  context: CommandContext,
   definition: RegisteredOperation,
   flags: readonly Flag[],
   merged: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
   const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
-  if (missing.length > 0 && !desk.terminal.mayPrompt) {
+  if (missing.length > 0 && !context.terminal.mayPrompt) {
     const names = missing.map(({ name }) => name).join(', ')
     throw new CofferError(
       'usage',
       `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
     )
   }
-  for (const flag of missing) merged[flag.property] = await askFor(desk, flag, merged.type)
+  for (const flag of missing) merged[flag.property] = await askFor(context, flag, merged.type)
   const { needsOneOf = [] } = definition.input as ObjectSchema
   const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
   const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
-  if (choice !== undefined && desk.terminal.mayPrompt)
-    merged[choice.property] = await askFor(desk, choice, merged.type)
+  if (choice !== undefined && context.terminal.mayPrompt)
+    merged[choice.property] = await askFor(context, choice, merged.type)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
@@ -204,7 +224,7 @@ async function completeInput(
   return merged
 }
 
-async function askFor({ terminal, input }: Desk, flag: Flag, type: unknown): Promise<unknown> {
+async function askFor({ terminal, input }: CommandContext, flag: Flag, type: unknown): Promise<unknown> {
   const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
   if (schema.type === 'string' && schema.enum !== undefined) {

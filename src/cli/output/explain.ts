@@ -2,7 +2,7 @@
 import type { ExplainedDecision, Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import { findTenantChoice } from '../commands/tenant-choice.js'
-import type { Desk } from '../context.js'
+import type { CommandContext } from '../context.js'
 import { display, indent, layOutJson } from './display.js'
 import { chooseFormat, printNotice, printResult } from './output.js'
 import { write } from './terminal.js'
@@ -21,22 +21,22 @@ export interface ExplainOptions {
 
 /** @throws CofferError `not_found` for an unknown application */
 export async function explainOperation(
-  desk: Desk,
+  context: CommandContext,
   { name }: AnyOperation,
   asked: Record<string, unknown>,
   { key, application, reveal }: ExplainOptions,
 ): Promise<void> {
-  const { terminal, config } = desk
-  const tenant = await findTenantChoice(desk)
-  const input = {
-    operation: name,
-    asked,
-    reveal,
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(application === undefined ? {} : { application }),
-    ...(application !== undefined || key === undefined ? {} : { key }),
-  }
-  const explanation = (await desk.reachVault((vault) => vault.command('explain', input))) as Explanation
+  const { terminal, config } = context
+  const tenant = await findTenantChoice(context)
+  const as =
+    application !== undefined || key === undefined
+      ? { reveal, ...(tenant === undefined ? {} : { tenant }) }
+      : { key }
+  const explain = { reveal, ...(application === undefined ? {} : { application }) }
+  const { result } = await context.reachVault((vault) =>
+    vault.ask({ operation: name, input: asked, as, explain }),
+  )
+  const explanation = result as Explanation
   const format = chooseFormat(terminal, config.output)
   if (format !== 'table' || config.fields !== undefined)
     await printResult(terminal, explanation, { format, fields: config.fields })

@@ -7,7 +7,7 @@ import { describeDate, LETTER_STYLE } from '../../domain/letter.js'
 import type { List } from '../../framework/page.js'
 import type { Host } from '../../framework/perform.js'
 import { readMailSettings } from '../../operations/invite/mail.js'
-import { listOutbox, type OutboxLetter } from '../../operations/invite/outbox.js'
+import { listLetters, type OutboxLetter } from '../../operations/invite/outbox.js'
 import type { Answer, Ask } from '../exchange.js'
 import { readHeader } from '../headers.js'
 import { answerHtml } from './html.js'
@@ -91,9 +91,10 @@ async function showOutbox({ store, publicUrl }: OutboxPageOptions, query: URLSea
   const place = wanted === null ? places[0] : places.find(({ id }) => id === wanted)
   if (place === undefined)
     return answerMessage(404, 'There is no such tenant', 'Go back, and choose another.')
-  const asked = query.get('page') ?? '1'
-  const page = /^[1-9]\d{0,8}$/.test(asked) ? Number(asked) : 1
-  const list = await listOutbox(store, place.number, { page, size: MAILS_PER_PAGE }, publicUrl())
+  const number = query.get('page') ?? '1'
+  const page = /^[1-9]\d{0,8}$/.test(number) ? Number(number) : 1
+  const asked = { page, size: MAILS_PER_PAGE }
+  const list = await store.read((reader) => listLetters(reader, place.number, asked, publicUrl()))
   const now = await store.read(async (reader) => reader.now)
   const mails = list.data.map((mail) => renderMail(mail, now))
   const empty =

@@ -1,14 +1,15 @@
 /**
- * Accepting an invitation. Who has the link is the person it was mailed to, so that nobody is asked for a key; and
- * because no application can do it, it is no operation of the API.
+ * Accepting an invitation. Whoever has the link is taken for the person it was mailed to, so no key is needed; no
+ * application can accept one.
  */
 import { formatDate } from '../../domain/dates.js'
-import { isExpired, isLinkSecret, type PersonNames, readNames } from '../../domain/invitation.js'
+import { isExpired, isLinkSecret, type PersonNames, readLink, readNames } from '../../domain/invitation.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
+import { operation } from '../../framework/operation.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
-import { type MemberView, viewMember } from '../member/member.js'
+import { type MemberView, memberOutput, viewMember } from '../member/member.js'
 import { isMember, joinTenant } from '../member/user.js'
 import { endLink, findLink, type LinkPowers } from './link.js'
 import { dropSecrets } from './mail.js'
@@ -45,29 +46,67 @@ export type Acceptance =
   | { isAccepted: true; member: MemberView; invited: Invited }
   | { isAccepted: false; reason: DeadLink }
 
-/**
- * Makes the person a member (`ADMIN`) and consumes the invitation, or says why not. Of two at once, one wins.
- * @throws CofferError `validation` for names that are none
- */
+/** Makes the person a member (`ADMIN`) and consumes the invitation, or says why not. Of two at once, one wins. */
 export async function acceptInvitation(
-  powers: AcceptPowers,
-  { secret, names: given, traceId }: { secret: string; names: PersonNames; traceId: string },
+  { store: vault, ...powers }: AcceptPowers,
+  { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
 ): Promise<Acceptance> {
-  if (!isLinkSecret(secret)) return { isAccepted: false, reason: 'unknown' }
+  const valid = checkNames(names)
+  return vault.write((store) => acceptLink({ ...powers, store }, { secret, names: valid, traceId }))
+}
+
+/** For a person who has the link but no browser. The log records name them, not the owner who runs the command. */
+export const acceptInvitationLink = operation({
+  name: 'invite accept',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Accept an invitation, as the person who was invited would.',
+  input: {
+    type: 'object',
+    properties: {
+      link: { type: 'string', description: 'The link in the mail, or its token; - is standard input.' },
+      first_name: { type: 'string', description: 'What they are called.' },
+      last_name: { type: 'string', description: 'What their family is called.' },
+    },
+    required: ['link'],
+    additionalProperties: false,
+  },
+  positionals: ['link'],
+  output: memberOutput,
+  columns: [],
+  examples: ['coffer invite accept http://localhost:4010/invitations/accept?token=…'],
+  check: ({ first_name = '', last_name = '' }) => checkNames({ first_name, last_name }),
+  runDetached: async ({ inUnit, traceId }, { link }, names) => {
+    const secret = readLink(link)
+    const outcome = await inUnit((context) => acceptLink(context, { secret, names, traceId }))
+    if (outcome.isAccepted) return outcome.member
+    throw refuseLink(outcome.reason)
+  },
+})
+
+/** @throws CofferError `validation` */
+function checkNames(given: PersonNames): PersonNames {
   const { names, errors } = readNames(given)
   refuseErrors(errors)
-  return powers.store.write(async (store) => {
-    const found = await openLink(powers, store, secret)
-    if ('reason' in found) return { isAccepted: false, reason: found.reason }
-    const { link, tenant, invitation } = found
-    const record = await createMember(store, found, names, powers.createUuid)
-    await store.remove('invitation', link.tenant, invitation.id)
-    await endLink(store, link.id, 'used')
-    await dropSecrets(store, link.tenant, invitation.id)
-    await logAcceptance(store, found, record, traceId)
-    const invited = { tenantName: tenant.name, email: invitation.email, expiresAt: invitation.expires_at }
-    return { isAccepted: true, member: await viewMember(store, record), invited }
-  })
+  return names
+}
+
+async function acceptLink(
+  powers: LinkPowers & { store: StoreWriter; createUuid(): string },
+  { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
+): Promise<Acceptance> {
+  if (!isLinkSecret(secret)) return { isAccepted: false, reason: 'unknown' }
+  const { store, createUuid } = powers
+  const found = await openLink(powers, store, secret)
+  if ('reason' in found) return { isAccepted: false, reason: found.reason }
+  const { link, tenant, invitation } = found
+  const record = await createMember(store, found, names, createUuid)
+  await store.remove('invitation', link.tenant, invitation.id)
+  await endLink(store, link.id, 'used')
+  await dropSecrets(store, link.tenant, invitation.id)
+  await logAcceptance(store, found, record, traceId)
+  const invited = { tenantName: tenant.name, email: invitation.email, expiresAt: invitation.expires_at }
+  return { isAccepted: true, member: await viewMember(store, record), invited }
 }
 
 /** What is said of a dead link, wherever it is said: what happened, and what to do. */
@@ -108,7 +147,7 @@ export const DEAD_LINKS: Readonly<
 }
 
 /** The same as a refusal. */
-export function refuseLink(reason: DeadLink): CofferError {
+function refuseLink(reason: DeadLink): CofferError {
   const { title, advice, status } = DEAD_LINKS[reason]
   return new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
 }
@@ -120,7 +159,7 @@ interface OpenLink {
 }
 
 async function openLink(
-  powers: AcceptPowers,
+  powers: LinkPowers,
   reader: StoreReader,
   secret: string,
 ): Promise<OpenLink | { reason: DeadLink }> {

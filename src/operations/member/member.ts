@@ -17,7 +17,7 @@ const userOutput = component('User', {
   'last_name?': text,
   'picture?': text,
 })
-const memberOutput = component('Member', {
+export const memberOutput = component('Member', {
   id: uuid,
   tenant_id: uuid,
   role: oneOf('OWNER', 'ADMIN'),

@@ -1,9 +1,9 @@
 /** What is kept of the last runs of a reactor, for the owner of the vault alone: it may hold what the code was given. */
 import { formatDate } from '../../domain/dates.js'
 import type { ReactorLogRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
+import type { CofferError } from '../../errors.js'
 import type { ReactorRun } from '../../framework/reactor-runtime.js'
-import type { Store, StoreWriter } from '../../storage/store.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 /** Runs of one reactor that are shown; older ones go many at a time, because removing is what costs most here. */
 export const KEPT_RUNS = 100
@@ -74,15 +74,12 @@ export async function removeRuns(store: StoreWriter, tenant: number, reactorId: 
   }
 }
 
-/**
- * The last runs of a reactor, newest first, at most {@link KEPT_RUNS}.
- * @throws CofferError `not_found`
- */
-export async function listRuns(store: Store, tenant: number, reactorId: string): Promise<ReactorLogRecord[]> {
-  return store.read(async (reader) => {
-    if ((await reader.get('reactor', tenant, reactorId)) === undefined)
-      throw new CofferError('not_found', 'There is no reactor with this id.')
-    const where = { field: 'reactor', value: reactorId }
-    return (await reader.find('reactor_log', tenant, { where, page: 1, size: KEPT_RUNS })).records
-  })
+/** The last runs of a reactor, newest first, at most {@link KEPT_RUNS}. */
+export async function listRuns(
+  store: StoreReader,
+  tenant: number,
+  reactorId: string,
+): Promise<ReactorLogRecord[]> {
+  const where = { field: 'reactor', value: reactorId }
+  return (await store.find('reactor_log', tenant, { where, page: 1, size: KEPT_RUNS })).records
 }

@@ -1,35 +1,72 @@
 /** The tenants of a vault, as its owner sees them all; an application never learns that there is another. */
 import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
-import type { Host } from '../../framework/perform.js'
-import type { Store } from '../../storage/store.js'
-import { type TenantView, viewTenant } from './tenant.js'
-import { createTenant, findTenant, type NewTenant } from './tenant-create.js'
+import { operation } from '../../framework/operation.js'
+import { arrayOf, boolean, object, text, uuid } from '../../framework/output.js'
+import { type TenantView, tenantAttributes, tenantOutput, viewTenant } from './tenant.js'
+import { createTenant as createRecords, findTenant } from './tenant-create.js'
 
 const TENANTS_PER_PAGE = 1000
 
-/** Every tenant, newest first. */
-export async function listTenants(store: Store): Promise<TenantView[]> {
-  return store.read(async (reader) => {
+export const createTenant = operation({
+  name: 'tenant create',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Create another tenant in the vault.',
+  input: {
+    type: 'object',
+    properties: { name: { type: 'string', description: 'What people call it.' } },
+    required: ['name'],
+    additionalProperties: false,
+  },
+  positionals: ['name'],
+  output: tenantOutput,
+  columns: ['name', 'id', 'created_at'],
+  examples: ['coffer tenant create staging'],
+  log: { operation: 'update', message: 'Another tenant created' },
+  check: ({ name }) => about('name', () => checkTenantName(String(name))),
+  run: async ({ store, createUuid, vault }, { name }) =>
+    viewTenant(await createRecords(store, { name, keys: vault().generateTenantKeys(), createUuid })),
+})
+
+export const listTenants = operation({
+  name: 'tenant list',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'List the tenants of the vault, newest first.',
+  input: { type: 'object', additionalProperties: false },
+  output: arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
+  columns: ['name', 'id', 'is_used', 'created_at'],
+  examples: ['coffer tenant list'],
+  run: async ({ store }): Promise<TenantView[]> => {
     const views: TenantView[] = []
     for (let page = 1; ; page++) {
-      const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
+      const { records, total } = await store.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
       views.push(...records.map(viewTenant))
       if (page * TENANTS_PER_PAGE >= total) return views
     }
-  })
-}
+  },
+})
 
-/** Another tenant, owned by the vault's owner. @throws CofferError `validation`, `conflict`, `unprocessable` */
-export async function addTenant(
-  { store, createUuid }: Pick<Host, 'store' | 'createUuid'>,
-  { name, keys }: Pick<NewTenant, 'name' | 'keys'>,
-): Promise<TenantView> {
-  about('name', () => checkTenantName(name))
-  return viewTenant(await store.write((writer) => createTenant(writer, { name, keys, createUuid })))
-}
-
-/** @throws CofferError `not_found`, `usage` for a name that several have */
-export async function showTenant(store: Store, nameOrId: string): Promise<TenantView> {
-  return viewTenant(await store.read((reader) => findTenant(reader, nameOrId)))
-}
+export const useTenant = operation({
+  name: 'tenant use',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Choose the tenant that commands act in from now on.',
+  details:
+    'The choice is kept for this vault, in your own configuration. --tenant and COFFER_TENANT go before it.',
+  input: {
+    type: 'object',
+    properties: { name: { type: 'string', description: 'Its name or id.' } },
+    required: ['name'],
+    additionalProperties: false,
+  },
+  positionals: ['name'],
+  output: object({ id: uuid, name: text, is_used: boolean }),
+  columns: ['name', 'id', 'is_used'],
+  examples: ['coffer tenant use default'],
+  run: async ({ store }, { name: nameOrId }) => {
+    const { id, name } = await findTenant(store, nameOrId)
+    return { id, name, is_used: true }
+  },
+})

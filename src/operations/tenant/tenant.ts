@@ -13,13 +13,14 @@ import { monthOf } from '../token/token-access.js'
 const COLUMNS = ['id', 'name', 'owner_id', 'settings', 'created_at']
 const KEYS_PER_PAGE = 1000
 
-const tenantOutput = component('Tenant', {
+export const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
   settings: object({ 'deduplicate_tokens?': oneOf('true', 'false') }),
   ...maybeMade,
-})
+} as const
+export const tenantOutput = component('Tenant', tenantAttributes)
 
 export type TenantView = Infer<typeof tenantOutput>
 

@@ -1,0 +1,112 @@
+/** `coffer init`: makes a vault, its first tenant, and what opens it. */
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { about } from '../../domain/property-errors.js'
+import { checkTenantName } from '../../domain/tenant-name.js'
+import type { App } from '../../vault/app.js'
+import { createVault, type NewOpener } from '../../vault/open.js'
+import type { CommandContext } from '../context.js'
+import {
+  askNewPassphrase,
+  keyFilePath,
+  newVaultDirectory,
+  readGivenPassphrase,
+  saveKeyFile,
+} from '../credentials.js'
+import { chooseFormat, printNotice, printResult } from '../output/output.js'
+import type { Options } from '../task.js'
+import { ensureStarters } from './sample-applications.js'
+
+const DEFAULT_TENANT = 'default'
+
+/**
+ * Creates a vault, its first tenant, and what opens it.
+ * @throws CofferError `conflict` over a vault that is there
+ */
+export async function initVault(context: CommandContext, flags: Options): Promise<void> {
+  const { terminal, config } = context
+  const directory = newVaultDirectory(context)
+  const tenantName = readTenantName(flags.name)
+  let keyFile: string | undefined
+  const opener = await chooseNewOpener(context, flags.passphrase === true, (path) => {
+    keyFile = path
+  })
+  const wantsStarters = flags.starterApps === true || (await wishesForStarters(context))
+  let app: App
+  try {
+    app = await createVault(
+      { directory, pid: context.pid, clock: context.clock, notice: () => {} },
+      tenantName,
+      opener,
+    )
+  } catch (error) {
+    // A key to nothing would only confuse.
+    if (keyFile !== undefined) await rm(keyFile, { force: true })
+    throw error
+  }
+  const { id, name, owner_id } = await app.tenant()
+  const applications = wantsStarters ? await ensureStarters(app) : undefined
+  await app.close()
+  const result = {
+    vault: app.header?.vault,
+    directory,
+    ...(keyFile === undefined ? {} : { key_file: keyFile }),
+    tenant: { id, name, owner_id },
+    ...(applications === undefined ? {} : { applications }),
+  }
+  await printResult(terminal, result, {
+    format: chooseFormat(terminal, config.output),
+    fields: config.fields,
+  })
+  if (wantsStarters) await printNotice(terminal, 'The keys of the applications are shown this once.')
+  await printNotice(terminal, adviseAfterInit(flags, keyFile))
+}
+
+async function wishesForStarters({ terminal, config }: CommandContext): Promise<boolean> {
+  if (!terminal.mayPrompt || config.yes) return false
+  const { confirm } = await import('../input/prompt.js')
+  return confirm(terminal, {
+    message: 'Create a management, a private and a public application to begin with?',
+    missing: '--starter-apps',
+  })
+}
+
+/** What was said on this line has to be said again on the next; what a variable said has not. */
+function adviseAfterInit(flags: Options, keyFile: string | undefined): string {
+  const vault = typeof flags.vault === 'string' ? ` --vault ${flags.vault}` : ''
+  const key = typeof flags.keyFile === 'string' ? ` --key-file ${flags.keyFile}` : ''
+  const loss =
+    keyFile === undefined
+      ? 'Nothing but the passphrase opens this vault: if it is forgotten, everything in it is lost.'
+      : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
+  return `${loss}
+
+Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
+See it:           coffer token list${vault}${key}`
+}
+
+/** @throws CofferError `usage` */
+function readTenantName(name: unknown): string {
+  if (name === undefined) return DEFAULT_TENANT
+  about('--name', () => checkTenantName(String(name)))
+  return String(name)
+}
+
+async function chooseNewOpener(
+  context: CommandContext,
+  wantsPassphrase: boolean,
+  saved: (path: string) => void,
+): Promise<NewOpener> {
+  const given = await readGivenPassphrase(context)
+  if (given !== undefined) return { kind: 'passphrase', passphrase: given }
+  if (wantsPassphrase) return { kind: 'passphrase', passphrase: await askNewPassphrase(context) }
+  return {
+    kind: 'key-file',
+    save: async (vault, text) => {
+      const { keyFile } = context.config
+      const path = keyFile === undefined ? keyFilePath(context, vault) : resolve(context.cwd, keyFile)
+      await saveKeyFile(path, text)
+      saved(path)
+    },
+  }
+}

@@ -1,0 +1,118 @@
+/** What the commands of some operations add to their declarations, by operation; what each does loads when it is run. */
+import type { AnyOperation } from '../../framework/operation.js'
+import { setSetting } from '../../operations/config/settings.js'
+import { createFormula, updateFormula } from '../../operations/formula/formula.js'
+import { checkFormulaCode, installFormulas } from '../../operations/formula/owner-formulas.js'
+import { acceptInvitationLink } from '../../operations/invite/accept-invitation.js'
+import { createInvitation, resendInvitation } from '../../operations/invite/invite.js'
+import { readOutbox } from '../../operations/invite/outbox.js'
+import { tailLog, verifyLog } from '../../operations/log/log.js'
+import { developReactor, listReactorRuns } from '../../operations/reactor/owner-reactors.js'
+import { createTenant, listTenants, useTenant } from '../../operations/tenant/owner-tenants.js'
+import { deleteTenant } from '../../operations/tenant/tenant.js'
+import { updateToken } from '../../operations/token/token.js'
+import { restoreVault } from '../../operations/vault/offline.js'
+import { describeVault, verifyVault } from '../../operations/vault/vault.js'
+import type { Presentation } from '../task.js'
+
+const FOLLOW = ['-f, --follow', 'go on with all that comes, until Ctrl-C'] as const
+const loadTenant = async () => import('./tenant.js')
+
+const PRESENTATIONS = new Map<AnyOperation, Presentation>([
+  [updateToken, { load: async () => (await import('./token.js')).update }],
+  [createFormula, { load: async () => (await import('./formula.js')).store }],
+  [updateFormula, { load: async () => (await import('./formula.js')).store }],
+  [
+    checkFormulaCode,
+    {
+      arguments: [['<file>', 'formula.js, or formula.json']],
+      options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],
+      load: async () => (await import('./formula.js')).check,
+    },
+  ],
+  [
+    installFormulas,
+    {
+      arguments: [
+        ['[name]', 'card-alias, matching-hmac, json-webhook, or the path of a formula as JSON; else all'],
+      ],
+      load: async () => (await import('./formula.js')).install,
+    },
+  ],
+  [
+    developReactor,
+    {
+      arguments: [['<file>', 'formula.js']],
+      options: [
+        ['--args <json>', 'what the code is given, as JSON or key=value: @args.json (repeatable)', true],
+        ['--configuration <json>', 'its configuration, as JSON or key=value (repeatable)', true],
+        ['--verbose', 'say what holds the code on this machine'],
+        ['--watch', 'run again whenever the file is saved, until Ctrl-C'],
+      ],
+      load: async () => (await import('./reactor-dev.js')).develop,
+    },
+  ],
+  [
+    listReactorRuns,
+    {
+      options: [FOLLOW],
+      empty: 'It has not run yet.',
+      load: async () => (await import('./reactor.js')).logs,
+    },
+  ],
+  [
+    tailLog,
+    { options: [FOLLOW], empty: 'The log is empty.', load: async () => (await import('./log.js')).tail },
+  ],
+  [verifyLog, { load: async () => (await import('./log.js')).verify }],
+  [createTenant, { load: async () => (await loadTenant()).create }],
+  [
+    listTenants,
+    {
+      empty: 'This vault has no tenant. Create one: coffer tenant create NAME',
+      load: async () => (await loadTenant()).list,
+    },
+  ],
+  [useTenant, { load: async () => (await loadTenant()).use }],
+  [deleteTenant, { load: async () => (await loadTenant()).remove }],
+  [createInvitation, { load: async () => (await import('./invite.js')).mail }],
+  [resendInvitation, { load: async () => (await import('./invite.js')).mail }],
+  [
+    readOutbox,
+    {
+      empty: 'No mail yet. Invite somebody: coffer invite create --help',
+      load: async () => (await import('./invite.js')).outbox,
+    },
+  ],
+  [
+    acceptInvitationLink,
+    {
+      arguments: [['[link]', 'the link in the mail, or its token; - is standard input']],
+      options: [
+        ['--first-name <text>', 'what they are called'],
+        ['--last-name <text>', 'what their family is called'],
+      ],
+      load: async () => (await import('./invite.js')).accept,
+    },
+  ],
+  [
+    setSetting,
+    {
+      arguments: [
+        ['<name>', 'see coffer config list'],
+        ['[value]', 'left out, it is asked for; @FILE is what the file holds, - is standard input'],
+      ],
+      load: async () => (await import('./config.js')).set,
+    },
+  ],
+  [describeVault, { load: async () => (await import('./vault.js')).status }],
+  [verifyVault, { load: async () => (await import('./vault.js')).verify }],
+  [restoreVault, { load: async () => (await import('./vault.js')).restore }],
+])
+
+const BY_NAME = new Map([...PRESENTATIONS].map(([{ name }, presentation]) => [name, presentation]))
+
+/** What the command of `operation` adds; nothing for most. */
+export function findPresentation({ name }: AnyOperation): Presentation {
+  return BY_NAME.get(name) ?? {}
+}

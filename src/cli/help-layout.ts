@@ -1,0 +1,95 @@
+/** How the help of a command is laid out, and how commander's messages are worded. */
+import type { Command, Help, Option } from 'commander'
+import type { RegisteredOperation } from '../framework/registry.js'
+import type { TerminalCommand } from './task.js'
+
+export const TOPICS = `Start here:
+  $ coffer demo                    see it work on a throw-away vault
+  $ coffer init                    create a vault in this directory
+  $ coffer token create --help     store something
+
+Topics: coffer help exit-codes | environment | expressions`
+
+/** Details, examples, who may, and the HTTP call of one operation. */
+export function describeOperation(definition: RegisteredOperation): string {
+  const { permissions, endpoint, audience } = definition
+  const needed = permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')
+  return [
+    ...describeExamples(definition),
+    '',
+    ...(audience === 'owner' ? ['For the owner of the vault.'] : [`Permissions: ${needed}`]),
+    ...(endpoint === undefined ? [] : [`HTTP:        ${endpoint.method} ${endpoint.path}`]),
+  ].join('\n')
+}
+
+/** Details and examples of a command that is no operation. */
+export function describeTerminalCommand(command: TerminalCommand): string {
+  return describeExamples(command).join('\n')
+}
+
+function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string[] {
+  const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`)]
+  return details === undefined ? lines : [details, '', ...lines]
+}
+
+/** Commands before options, because they are what is looked for; the options of the program stand in its own help. */
+export function layOutHelp(command: Command, help: Help): string {
+  const commands = help.visibleCommands(command)
+  const width = help.padWidth(command, help)
+  const row = (term: string, text: string) => help.formatItem(term, width, text, help)
+  const isGroup = commands.length > 0 && command.parent !== null
+  const rows = {
+    'Commands:': commands.map((child) => row(termOf(child), child.description())),
+    'Arguments:': help
+      .visibleArguments(command)
+      .map(({ description }, at) => row(command.registeredArguments[at]!.name(), description)),
+    'Options:': isGroup
+      ? []
+      : help
+          .visibleOptions(command)
+          .filter((option) => !isTwin(command, option, '--no-', '--'))
+          .map((option) => {
+            const mark = isTwin(command, option, '--', '--no-') ? '--[no-]' : '--'
+            return row(help.optionTerm(option).replace('--', mark), help.optionDescription(option))
+          }),
+  }
+  const sections = Object.entries(rows).flatMap(([heading, items]) =>
+    help.formatItemList(heading, items, help),
+  )
+  const besides = command.parent === null ? [] : [`Options of every command: coffer --help`, '']
+  return [
+    `Usage: ${help.commandUsage(command)}`,
+    '',
+    command.description(),
+    '',
+    ...sections,
+    ...besides,
+  ].join('\n')
+}
+
+/** Whether there is an option like this one that begins with `other` instead of `own`. */
+function isTwin({ options }: Command, { long }: Option, own: string, other: string): boolean {
+  return long?.startsWith(own) === true && options.some((each) => each.long === long.replace(own, other))
+}
+
+/** A command and what follows it. */
+function termOf(command: Command): string {
+  const words = command.registeredArguments.map((argument) => {
+    const name = argument.variadic ? `${argument.name()}...` : argument.name()
+    return argument.required ? `<${name}>` : `[${name}]`
+  })
+  return [command.name(), ...words].join(' ')
+}
+
+/** Commander's message in our manner: no prefix, one line, its suggestion kept. */
+export function cleanMessage(text: string): string {
+  const line = text
+    .trim()
+    .replace(/^error: /, '')
+    .replaceAll(/\s*\n\s*/g, ' ')
+    // What was given to the option may be secret.
+    .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
+  const isAtALoss = /^unknown (command|option)/.test(line) && !line.endsWith(')')
+  const end = isAtALoss ? '. See: coffer --help' : /[.?)]$/.test(line) ? '' : '.'
+  return `${line.charAt(0).toUpperCase()}${line.slice(1)}${end}`
+}

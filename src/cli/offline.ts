@@ -1,0 +1,98 @@
+/** Operations that need no open vault, or exclusive access to one: performed here, with the effects of this run. */
+import { resolve } from 'node:path'
+import type { AnyOperation, OfflineSession } from '../framework/operation.js'
+import { performOffline } from '../framework/perform.js'
+import type { ReactorRuntime } from '../framework/reactor-runtime.js'
+import { validateInput } from '../framework/validate.js'
+import type { NewSlot } from '../framework/vault-port.js'
+import { openReactors } from '../vault/app.js'
+import { createOfflineVault } from '../vault/offline.js'
+import type { NewOpener } from '../vault/open.js'
+import { findTenantChoice } from './commands/tenant-choice.js'
+import type { CommandContext } from './context.js'
+import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, saveKeyFile } from './credentials.js'
+import { printNotice } from './output/output.js'
+import { createProgress } from './output/progress.js'
+import type { Input } from './task.js'
+
+/** @throws CofferError whatever the operation refuses. */
+export async function askOffline(
+  context: CommandContext,
+  definition: AnyOperation,
+  input: Input,
+): Promise<unknown> {
+  let reactors: Promise<ReactorRuntime> | undefined
+  const progress = createSealingProgress(context)
+  const session: OfflineSession = {
+    vault: createOfflineVault({
+      find: () => placeOf(context),
+      findNew: () => placeOf(context, newVaultDirectory(context)),
+      tenant: () => findTenantChoice(context),
+      choose: (vault) => chooseOpener(context, vault),
+      createOpener: (slot) => createOpener(context, slot),
+      progress: progress.tick,
+    }),
+    reactors: () => {
+      const { allowNet, modules } = context.config
+      reactors ??= openReactors({
+        ...(allowNet === undefined ? {} : { allowNet }),
+        ...(modules === undefined ? {} : { modulesDirectory: resolve(context.cwd, modules) }),
+      })
+      return reactors
+    },
+    notice: async (text) => {
+      await progress.finish()
+      await printNotice(context.terminal, text)
+    },
+    ask: async ({ name }) => {
+      const tenant = await findTenantChoice(context)
+      const as = { reveal: false, ...(tenant === undefined ? {} : { tenant }) }
+      return context.reachVault(async (vault) => (await vault.ask({ operation: name, input: {}, as })).result)
+    },
+  }
+  try {
+    return await performOffline(session, definition, input, validate)
+  } finally {
+    await progress.finish()
+    await (await reactors?.catch(() => undefined))?.close()
+  }
+}
+
+function validate({ name }: AnyOperation, input: Input): void {
+  validateInput(name, input)
+}
+
+/** A bar that appears with the first step. */
+function createSealingProgress({ terminal, clock }: CommandContext) {
+  let bar: ReturnType<typeof createProgress> | undefined
+  let shown = 0
+  return {
+    tick: (done: number, total: number) => {
+      bar ??= createProgress(terminal, { label: 'Sealing anew', total }, clock)
+      void bar.tick(done - shown)
+      shown = done
+    },
+    finish: async () => {
+      await bar?.finish()
+      bar = undefined
+    },
+  }
+}
+
+/** What shall open a new slot: a passphrase from a file or a question, or a new key file. */
+async function createOpener(context: CommandContext, { kind, file }: NewSlot): Promise<NewOpener> {
+  if (kind === 'passphrase') {
+    const passphrase =
+      file === undefined
+        ? await askNewPassphrase(context, '--new-passphrase-file')
+        : await context.input.readSecretFile(file, '--new-passphrase-file')
+    return { kind, passphrase }
+  }
+  return {
+    kind,
+    save: async (_, text) => {
+      await saveKeyFile(file!, text)
+      await printNotice(context.terminal, `The new key file is ${file}.`)
+    },
+  }
+}

@@ -1,0 +1,170 @@
+/** The vault itself: what it holds, whether it is whole, and what keeps it small and safe. For its owner alone. */
+import { operation } from '../../framework/operation.js'
+import {
+  anything,
+  arrayOf,
+  boolean,
+  count,
+  date,
+  object,
+  oneOf,
+  text,
+  texts,
+  uuid,
+} from '../../framework/output.js'
+import type { VaultHeader } from '../../framework/vault-port.js'
+
+export const slotOutput = object({ id: text, kind: oneOf('key-file', 'passphrase'), created: date })
+export const findings = arrayOf(object({ place: text, problem: text }))
+
+const nothing = { type: 'object', additionalProperties: false } as const
+
+export const describeVault = operation({
+  name: 'vault status',
+  audience: 'owner',
+  summary: 'Show where the vault is, what opens it, and what it holds.',
+  input: nothing,
+  output: object({
+    'directory?': text,
+    vault: text,
+    format: count,
+    created: date,
+    key_slots: arrayOf(slotOutput),
+    storage: object({
+      records: count,
+      logs: count,
+      dead: count,
+      segments: count,
+      journal_bytes: count,
+      segment_bytes: count,
+    }),
+    tenant: object({ id: uuid, name: text, owner_id: uuid }),
+    tokens: count,
+    logs: count,
+    reactor_sandbox: anything('Each part of the confinement of reactor code, and whether it is in force.'),
+  }),
+  columns: [],
+  examples: ['coffer vault status'],
+  runDetached: async (session) => {
+    const vault = session.vault()
+    const holds = await session.inUnit(async ({ store, caller, tenant }) => {
+      const count = async (kind: 'token' | 'log') =>
+        (await store.find(kind, caller.tenant, { page: 1, size: 1 })).total
+      const { id, name, owner_id } = await tenant()
+      return { tenant: { id, name, owner_id }, tokens: await count('token'), logs: await count('log') }
+    })
+    return { ...(await vault.maintenance().describe()), ...holds, reactor_sandbox: await vault.sandbox() }
+  },
+})
+
+export const verifyVault = operation({
+  name: 'vault verify',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Look at every byte of the vault and say what is damaged.',
+  details: 'Says what can still be read. Exit code 7 when anything is damaged.',
+  input: nothing,
+  output: object({
+    ok: boolean,
+    findings,
+    readable: object({ records: count, logs: count }),
+    segments: count,
+    'dated_ahead?': object({ records: count, logs: count, newest: date }),
+    'set_aside?': texts,
+  }),
+  columns: [],
+  examples: ['coffer vault verify'],
+  runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
+  // A vault that is too damaged to be opened can still say what is readable.
+  runOffline: async ({ vault }) => verdict(await vault.verify()),
+})
+
+function verdict<V extends { findings: readonly unknown[] }>(verification: V): { ok: boolean } & V {
+  return { ok: verification.findings.length === 0, ...verification }
+}
+
+export const compactVault = operation({
+  name: 'vault compact',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Flush the write-ahead log and compact until nothing is due.',
+  details: 'Confirms the clock: tokens that have expired by it are purged now.',
+  input: nothing,
+  columns: [],
+  examples: ['coffer vault compact'],
+  runDetached: async (session) => {
+    await session.inUnit(async ({ store }) => store.noteTime({ isTrusted: true }))
+    const vault = session.vault()
+    while ((await vault.sweep()) > 0);
+    await vault.maintenance().compact()
+    return undefined
+  },
+})
+
+export const backUpVault = operation({
+  name: 'vault backup',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Write the whole vault into one sealed file.',
+  details:
+    'A server may go on meanwhile. The backup opens with what opens the vault now, whatever is changed later;\n' +
+    'what is deleted from the vault later stays in it.',
+  input: {
+    type: 'object',
+    properties: {
+      file: { type: 'string', minLength: 1, isPath: true, description: 'A file that does not exist yet.' },
+    },
+    required: ['file'],
+    additionalProperties: false,
+  },
+  positionals: ['file'],
+  output: object({ file: text, bytes: count }),
+  columns: [],
+  examples: ['coffer vault backup /safe/place/vault.backup'],
+  runDetached: async (session, { file }) => ({
+    file,
+    bytes: await session.vault().maintenance().backup(file),
+  }),
+})
+
+/** For the process that changes the key slots: it alone has what opens them. */
+export const readHeader = operation({
+  name: 'vault header',
+  audience: 'owner',
+  scope: 'vault',
+  isInternal: true,
+  summary: 'Read the header of the vault.',
+  input: nothing,
+  output: anything('The header as the file of the vault has it.'),
+  columns: [],
+  examples: [],
+  runDetached: async (session) => session.vault().maintenance().readHeader(),
+})
+
+/** `replaces` is the `mac` of the header that the new one was made from. */
+export const replaceHeader = operation({
+  name: 'vault replace-header',
+  audience: 'owner',
+  scope: 'vault',
+  isInternal: true,
+  summary: 'Put another header in place of the present one.',
+  input: {
+    type: 'object',
+    properties: {
+      header: { type: 'object', additionalProperties: true },
+      replaces: { type: 'string' },
+    },
+    required: ['header', 'replaces'],
+    additionalProperties: false,
+  },
+  columns: [],
+  examples: [],
+  log: { operation: 'update', message: 'Vault key slots changed' },
+  runDetached: async (session, { header, replaces }) => {
+    await session
+      .vault()
+      .maintenance()
+      .replaceHeader(header as VaultHeader, replaces)
+    return undefined
+  },
+})
