@@ -58,10 +58,10 @@ export function createKeyring(primitives: Primitives, random: Random, root: Uint
   })
   return {
     engine: {
-      journal: cipher('journal'),
+      wal: cipher('journal'),
       head: cipher('head'),
       state: cipher('state'),
-      segment: cipher('segment'),
+      sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     },
     handover: createMac(primitives, derive('handover')),

@@ -45,7 +45,7 @@ export interface StateCounters {
 }
 
 /** One segment; `dead` and `due` are row numbers as `packRows` spells them. */
-export interface StateSegment {
+export interface StateSSTable {
   id: string
   family: 'records' | 'logs'
   /** The footer's tag, base64 of 16 bytes. */
@@ -70,7 +70,7 @@ export interface State {
   counters: StateCounters
   /** Oldest first; `previous` is the tag the first frame chains to, base64 of 16 bytes. */
   journals: { id: string; previous: string }[]
-  segments: StateSegment[]
+  segments: StateSSTable[]
 }
 
 const EXPOSED = 0o077

@@ -69,7 +69,7 @@ export async function verifyAtRest(place: Place, choose: Choose): Promise<Verifi
   return owningMeanwhile(effects, async () => {
     const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
     const { learn, check } = createRowCheck(keyring)
-    const options = ledgerOptions(effects, header, keyring)
+    const options = lsmOptions(effects, header, keyring)
     await finish(verifyVault(options, learn))
     return finish(verifyVault(options, check))
   })
@@ -115,8 +115,8 @@ export async function salvageVault(place: Place, source: string, choose: Choose)
     const powers = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
     let reseal: ReturnType<typeof createReseal> | undefined
     const { missingLogs, ...report } = await salvageRows({
-      present: ledgerOptions(effects, header, keyring),
-      target: ledgerOptions(target, header, keyring),
+      present: lsmOptions(effects, header, keyring),
+      target: lsmOptions(target, header, keyring),
       learn: (row) => {
         const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
         tenants.set(number, { present: keys, next: keys })
@@ -164,7 +164,7 @@ export async function rekey(
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
-    const present = ledgerOptions(effects, header, keyring)
+    const present = lsmOptions(effects, header, keyring)
     const unfinished = await readRekey(present)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
     const root = deriveKey(primitives, seed, 'rekey/root')
@@ -215,7 +215,7 @@ async function lockedVault({ files, directory }: Effects): Promise<LockedVault> 
   return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
 }
 
-function ledgerOptions(effects: Effects, header: Header, keyring: Keyring) {
+function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {
   return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
 }
 

@@ -207,7 +207,7 @@ t.test(
     })().catch((error) => error)
     t.match(failure, { code: 'storage_failed', message: /no space is left on the disk. Free some/ })
     t.ok(stored > 0 && stored < 200, `${stored} rows before the disk was full`)
-    await t.rejects(engine.fold(), { code: 'storage_failed' })
+    await t.rejects(engine.flush(), { code: 'storage_failed' })
     t.equal(await has(engine, 'first'), true, 'reading goes on')
     rmSync(join(disk, 'filler'))
     await put(engine, 'after')

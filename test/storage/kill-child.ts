@@ -48,7 +48,7 @@ async function work(engine: FileEngine, name: string): Promise<void> {
     )
   }
   if (chance === 2) await act('remove', () => engine.write((writer) => writer.remove(3, 1, idOf(name))))
-  if (chance === 3) await engine.fold()
+  if (chance === 3) await engine.flush()
   if (chance === 4) await engine.compact()
 }
 

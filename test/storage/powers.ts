@@ -56,10 +56,10 @@ const keyOf = (name: string) => sodium.crypto_generichash(32, `key/${name}`, nul
 /** Keys of one vault; equal for equal `vault`. */
 export function engineKeys(random: Random = repeatableRandom(), vault = 'vault'): EngineKeys {
   return {
-    journal: createCipher(random, keyOf(`${vault}/journal`)),
+    wal: createCipher(random, keyOf(`${vault}/journal`)),
     head: createCipher(random, keyOf(`${vault}/head`)),
     state: createCipher(random, keyOf(`${vault}/state`)),
-    segment: createCipher(random, keyOf(`${vault}/segment`)),
+    sstable: createCipher(random, keyOf(`${vault}/segment`)),
     chain: createMac(keyOf(`${vault}/chain`)),
   }
 }

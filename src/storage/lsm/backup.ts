@@ -120,10 +120,7 @@ export class BackupWriter {
     const plain = Buffer.allocUnsafe(1 + bytes.length)
     plain[0] = kind
     plain.set(bytes, 1)
-    const sealed = this.#place.keys.journal.seal(
-      plain,
-      associateFrame(this.#id, this.#frames++, this.#previous),
-    )
+    const sealed = this.#place.keys.wal.seal(plain, associateFrame(this.#id, this.#frames++, this.#previous))
     const words = Buffer.alloc(8)
     words.writeUInt32LE(sealed.length, 0)
     words.writeUInt32LE(~sealed.length >>> 0, 4)

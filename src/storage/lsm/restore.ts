@@ -76,7 +76,7 @@ function* readFrames(files: Files, file: number, path: string, keys: EngineKeys)
     if (~length >>> 0 !== words.readUInt32LE(4) || length > FRAME_LIMIT || length <= 40) throw broken(path)
     const sealed = Buffer.allocUnsafe(length)
     if (files.read(file, sealed, position + 8) < length) throw broken(path)
-    const plain = keys.journal.open(sealed, associateFrame(id, number, previous))
+    const plain = keys.wal.open(sealed, associateFrame(id, number, previous))
     if (plain === undefined) throw broken(path)
     yield asBuffer(plain)
     position += 8 + length

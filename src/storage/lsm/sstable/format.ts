@@ -90,7 +90,7 @@ export interface RecordPlace {
 export type RowEntry = RowFacts & RecordPlace
 
 /** Path of a segment under the vault's directory. */
-export function segmentPath(directory: string, family: Family, id: Uint8Array): string {
+export function sstablePath(directory: string, family: Family, id: Uint8Array): string {
   return `${directory}/segments/${family === 'records' ? 'r' : 'l'}-${encodeId(id)}`
 }
 

@@ -29,12 +29,12 @@ import {
   type RowEntry,
   readRowEntry,
   type Section,
-  segmentPath,
+  sstablePath,
   TAIL_LENGTH,
 } from './format.js'
 
 /** What a segment is read with. */
-export interface SegmentPlace {
+export interface SSTableContext {
   files: Files
   directory: string
   cipher: Cipher
@@ -42,7 +42,7 @@ export interface SegmentPlace {
 }
 
 /** How `state` knows a segment. */
-export interface SegmentName {
+export interface SSTableMeta {
   id: Uint8Array
   family: Family
   /** The sealed footer's tag, 16 bytes. */
@@ -67,17 +67,17 @@ const NOTHING = new Uint8Array(0)
 /** Records up to this many bytes are kept as they are sealed; they are asked for again and again. */
 const KEPT_RECORD = 4096
 
-export class Segment {
-  readonly name: SegmentName
+export class SSTable {
+  readonly meta: SSTableMeta
   readonly path: string
-  readonly #place: SegmentPlace
+  readonly #place: SSTableContext
   readonly #serial: number
   #file: number | undefined
   #footer: Footer | undefined
 
-  constructor(place: SegmentPlace, name: SegmentName) {
-    this.name = name
-    this.path = segmentPath(place.directory, name.family, name.id)
+  constructor(place: SSTableContext, meta: SSTableMeta) {
+    this.meta = meta
+    this.path = sstablePath(place.directory, meta.family, meta.id)
     this.#place = place
     this.#serial = place.cache.register()
   }
@@ -100,7 +100,7 @@ export class Segment {
   }
 
   #openFooter(): Footer {
-    const { bytes, tag, id, family } = this.name
+    const { bytes, tag, id, family } = this.meta
     if (this.#place.files.size(this.file) !== bytes) throw this.#damaged('has another length than it should')
     const piece = this.#readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
     const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
@@ -140,7 +140,7 @@ export class Segment {
     if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
     const sealed = this.#readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
     this.#place.cache.opened++
-    const plain = this.#place.cipher.open(sealed, associateBlock(this.name.id, section, number))
+    const plain = this.#place.cipher.open(sealed, associateBlock(this.meta.id, section, number))
     if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
   }
@@ -177,7 +177,7 @@ export class Segment {
       return { ...known, sealed: NOTHING, chain: undefined, unread: length }
     const read = () => this.#readExactly(offset, length)
     const bytes = length > KEPT_RECORD ? read() : this.#place.cache.record(this.#serial, number, read)
-    const isLog = this.name.family === 'logs'
+    const isLog = this.meta.family === 'logs'
     const sealed = isLog ? bytes.subarray(CHAIN) : bytes
     const chain = isLog ? bytes.subarray(0, CHAIN) : undefined
     return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed, chain }

@@ -6,10 +6,10 @@
 import { removeQuietly } from '../../files.js'
 import { orderIds, orderKeys } from '../radix-sort.js'
 import type { StoredRow } from '../row-change.js'
-import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, segmentPath } from './format.js'
-import { Segment, type SegmentName, type SegmentPlace } from './reader.js'
-import { LiveSegment } from './search.js'
-import { SegmentWriter, type WriterPlace } from './writer.js'
+import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
+import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
+import { LiveSSTable } from './search.js'
+import { SSTableWriter, type WriterContext } from './writer.js'
 
 const NO_ROWS = new Uint32Array(0)
 const NO_TENANTS: ReadonlySet<number> = new Set()
@@ -26,23 +26,23 @@ export function finish<T>(steps: Generator<undefined, T>): T {
  * early or failing, it removes what it wrote.
  * @throws CofferError `storage_failed`.
  */
-export function* writeRowsAsSegments(
-  writer: WriterPlace,
-  reader: SegmentPlace,
+export function* writeRowsAsSSTables(
+  writer: WriterContext,
+  reader: SSTableContext,
   family: Family,
   rows: readonly StoredRow[],
-): Generator<undefined, LiveSegment[]> {
-  const written: SegmentName[] = []
+): Generator<undefined, LiveSSTable[]> {
+  const written: SSTableMeta[] = []
   let isDone = false
   try {
-    for (const piece of pieces(rows)) written.push(yield* writeSegment(writer, family, piece))
+    for (const piece of pieces(rows)) written.push(yield* writeSSTable(writer, family, piece))
     if (written.length > 0) writer.files.syncDirectory(`${writer.directory}/segments`)
     isDone = true
   } finally {
     if (!isDone)
-      for (const { id } of written) removeQuietly(writer.files, segmentPath(writer.directory, family, id))
+      for (const { id } of written) removeQuietly(writer.files, sstablePath(writer.directory, family, id))
   }
-  return written.map((name) => new LiveSegment(new Segment(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
+  return written.map((name) => new LiveSSTable(new SSTable(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
 }
 
 /** Rows and bytes that are held in memory before they are written. */
@@ -79,13 +79,13 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 }
 
 /** One segment of rows, ascending by `seq`. */
-export function* writeSegment(
-  place: WriterPlace,
+export function* writeSSTable(
+  place: WriterContext,
   family: Family,
   rows: readonly StoredRow[],
-): Generator<undefined, SegmentName> {
-  const writer = new SegmentWriter(place, family)
-  let name: SegmentName | undefined
+): Generator<undefined, SSTableMeta> {
+  const writer = new SSTableWriter(place, family)
+  let name: SSTableMeta | undefined
   try {
     yield* writeRows(writer, rows)
     if (family === 'records') yield* writeIds(writer, rows)
@@ -99,7 +99,7 @@ export function* writeSegment(
   }
 }
 
-function* writeRows(writer: SegmentWriter, rows: readonly StoredRow[]) {
+function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
   const places: { offset: number; length: number }[] = []
   for (const row of rows) {
     places.push(writer.addRecord(row))
@@ -112,7 +112,7 @@ function* writeRows(writer: SegmentWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function* writeIds(writer: SegmentWriter, rows: readonly StoredRow[]) {
+function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
   writer.begin(IDS)
   const order = orderIds(rows)
   for (let place = 0; place < order.count; place++) {
@@ -121,7 +121,7 @@ function* writeIds(writer: SegmentWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function* writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]) {
+function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
   const order = orderKeys(rows)
   yield
   writer.begin(POST)
@@ -144,7 +144,7 @@ function* writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function writeExpiry(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+function writeExpiry(writer: SSTableWriter, rows: readonly StoredRow[]): void {
   writer.begin(EXPIRY)
   const expiring = rows
     .map(({ expires }, number) => ({ expires, number }))

@@ -27,12 +27,12 @@ import {
   ROWS,
   type RowFacts,
   type Section,
-  segmentPath,
+  sstablePath,
   writeRowEntry,
 } from './format.js'
-import type { SegmentName } from './reader.js'
+import type { SSTableMeta } from './reader.js'
 
-export interface WriterPlace {
+export interface WriterContext {
   files: Files
   directory: string
   cipher: Cipher
@@ -85,10 +85,10 @@ class Output {
   }
 }
 
-export class SegmentWriter {
+export class SSTableWriter {
   readonly id: Uint8Array
   readonly path: string
-  readonly #place: WriterPlace
+  readonly #place: WriterContext
   readonly #family: Family
   readonly #file: number
   readonly #output: Output
@@ -107,9 +107,9 @@ export class SegmentWriter {
   #entries = 0
 
   /** @throws CofferError `storage_failed`; the file that was begun is then the caller's to remove. */
-  constructor(place: WriterPlace, family: Family) {
+  constructor(place: WriterContext, family: Family) {
     this.id = place.random.bytes(16)
-    this.path = segmentPath(place.directory, family, this.id)
+    this.path = sstablePath(place.directory, family, this.id)
     this.#place = place
     this.#family = family
     const file = place.files.open(this.path, 'create')
@@ -199,7 +199,7 @@ export class SegmentWriter {
   }
 
   /** Writes footer and tail; the file is safe when it returns, its name only after a sync of the directory. */
-  finish(): SegmentName {
+  finish(): SSTableMeta {
     this.#end()
     const footer: Footer = {
       family: this.#family,
