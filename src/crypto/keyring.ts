@@ -32,7 +32,7 @@ export interface Keyring {
   engine: EngineKeys
   vault: TenantKeys
   /** Proves to another process that this one holds the vault's key. */
-  handover: Mac
+  socketProof: Mac
   generateTenant(): RawTenantKeys
   openTenant(raw: RawTenantKeys): TenantKeys
   /** Zeroes the vault's raw keys, as far as the language allows. */
@@ -64,7 +64,7 @@ export function createKeyring(primitives: Primitives, random: Random, root: Uint
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     },
-    handover: createMac(primitives, derive('handover')),
+    socketProof: createMac(primitives, derive('handover')),
     vault: openTenant({
       data: derive('vault/data'),
       index: derive('vault/index'),

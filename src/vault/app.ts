@@ -22,7 +22,7 @@ import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { FileEngine } from '../storage/file-engine.js'
-import type { Ownership } from '../storage/lock.js'
+import type { Lock } from '../storage/lock.js'
 import type { Engine, Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createUpkeep, type Upkeep } from './maintenance.js'
@@ -62,9 +62,9 @@ export function createApp(parts: {
   header: Header | undefined
   primitives: Primitives
   /** Absent where nobody else could open the vault. */
-  ownership?: Ownership
+  lock?: Lock
 }): App {
-  const { engine, keyring, random, header, primitives, ownership } = parts
+  const { engine, keyring, random, header, primitives, lock } = parts
   const store = createSealedStore(engine, keyring)
   const upkeep =
     engine instanceof FileEngine && header !== undefined ? createUpkeep(engine, keyring, header) : undefined
@@ -128,7 +128,7 @@ export function createApp(parts: {
         .then(() => post.close())
         .then(() => store.close())
         .finally(() => {
-          ownership?.release()
+          lock?.release()
           keyring.wipe()
         })
       return closing

@@ -17,13 +17,13 @@ import { createReseal, createRowCheck } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/file-engine.js'
-import { readOwner } from '../storage/lock.js'
+import { readLockHolder } from '../storage/lock.js'
 import { type Mended, mendRecords } from '../storage/lsm/mend.js'
 import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
 import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
 import { type Verification, verifyVault } from '../storage/lsm/verify.js'
-import { readProcessFacts } from '../storage/process-identity.js'
+import { readProcessIdentity } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
 import {
   choosePrimitives,
@@ -53,9 +53,9 @@ export interface Holder {
 /** undefined when nobody has it. Reads nothing but the lock. */
 export function readHolder(place: Place): Holder | undefined {
   const { files, directory, pid } = completeEffects(place)
-  const held = readOwner(files, directory, readProcessFacts(pid))
+  const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
-  const { owner, life } = held
+  const { holder: owner, life } = held
   return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
 }
 
@@ -203,9 +203,9 @@ export async function rekey(
 
 /** Keeps the vault to itself for as long as `work` lasts. */
 async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
-  return owning(effects, async (ownership) => {
+  return owning(effects, async (lock) => {
     const result = await work()
-    ownership.release()
+    lock.release()
     return result
   })
 }

@@ -5,7 +5,7 @@
 import type { StoredRow } from './row-change.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
-export class KeyOrder {
+export class RadixSortedKeys {
   #high: Uint32Array
   #low: Uint32Array
   #rows: Uint32Array
@@ -101,23 +101,23 @@ function scatter(words: Uint32Array, shift: number, from: Uint32Array, to: Uint3
 }
 
 /** All keys of the rows; a row that has a key twice counts once. */
-export function orderKeys(rows: readonly StoredRow[]): KeyOrder {
-  const order = new KeyOrder(rows.reduce((sum, { keys }) => sum + keys.length / 8, 0))
+export function sortKeys(rows: readonly StoredRow[]): RadixSortedKeys {
+  const sorted = new RadixSortedKeys(rows.reduce((sum, { keys }) => sum + keys.length / 8, 0))
   rows.forEach(({ keys }, row) => {
-    for (let at = 0; at < keys.length; at += 8) if (!isRepeated(keys, at)) order.add(keys, at, row)
+    for (let at = 0; at < keys.length; at += 8) if (!isRepeated(keys, at)) sorted.add(keys, at, row)
   })
-  order.sort()
-  return order
+  sorted.sort()
+  return sorted
 }
 
 /** The first halves of all ids. */
-export function orderIds(rows: readonly StoredRow[]): KeyOrder {
-  const order = new KeyOrder(rows.length)
+export function sortIds(rows: readonly StoredRow[]): RadixSortedKeys {
+  const sorted = new RadixSortedKeys(rows.length)
   rows.forEach(({ id }, row) => {
-    order.add(id, 0, row)
+    sorted.add(id, 0, row)
   })
-  order.sort()
-  return order
+  sorted.sort()
+  return sorted
 }
 
 function isRepeated(keys: Uint8Array, at: number): boolean {

@@ -4,7 +4,7 @@
  */
 
 import { removeQuietly } from '../../files.js'
-import { orderIds, orderKeys } from '../radix-sort.js'
+import { sortIds, sortKeys } from '../radix-sort.js'
 import type { StoredRow } from '../row-change.js'
 import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
 import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
@@ -114,30 +114,30 @@ function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
 
 function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
   writer.begin(IDS)
-  const order = orderIds(rows)
-  for (let place = 0; place < order.count; place++) {
-    writer.addId(order.high(place), order.low(place), order.row(place))
+  const sorted = sortIds(rows)
+  for (let place = 0; place < sorted.count; place++) {
+    writer.addId(sorted.high(place), sorted.low(place), sorted.row(place))
     if (place % STRIDE === 0) yield
   }
 }
 
 function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
-  const order = orderKeys(rows)
+  const sorted = sortKeys(rows)
   yield
   writer.begin(POST)
   let written = 0
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
+  for (let place = 0; place < sorted.count; ) {
+    const end = sorted.endOf(place)
     if (end - place === 1) place = end
-    else while (place < end) writer.addPosted(order.row(place++))
+    else while (place < end) writer.addPosted(sorted.row(place++))
     if (++written % STRIDE === 0) yield
   }
   writer.begin(DICT)
   let start = 0
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
+  for (let place = 0; place < sorted.count; ) {
+    const end = sorted.endOf(place)
     const count = end - place
-    writer.addKey(order.high(place), order.low(place), count === 1 ? order.row(place) : start, count)
+    writer.addKey(sorted.high(place), sorted.low(place), count === 1 ? sorted.row(place) : start, count)
     if (count > 1) start += count
     place = end
     if (++written % STRIDE === 0) yield

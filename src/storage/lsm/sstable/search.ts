@@ -6,11 +6,11 @@
 import { toText } from '../../bytes.js'
 import type { Query, RangeField, RowId, Where } from '../../store.js'
 import {
-  type Bits,
+  type Bitset,
   clearBit,
   countBits,
-  emptyBits,
-  fullBits,
+  emptyBitset,
+  fullBitset,
   hasBit,
   intersect,
   keepBetween,
@@ -36,7 +36,7 @@ export const NO_MATCHES: Matches = { count: 0, row: () => -1 }
 /** A posting this many times longer than what is left is probed rather than read. */
 const PROBE_FACTOR = 64
 /** Bit sets of long postings kept per segment. */
-const KEPT_BITS = 8
+const KEPT_BITSETS = 8
 
 /** A segment, and what of it is no longer true. Replaced as a whole when `state` is. */
 export class LiveSSTable {
@@ -47,7 +47,7 @@ export class LiveSSTable {
   readonly due: Uint32Array
   readonly dropped: ReadonlySet<number>
   readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
-  readonly #bits = new Map<string, Bits>()
+  readonly #bitsets = new Map<string, Bitset>()
 
   constructor(sstable: SSTable, dead: Uint32Array, due: Uint32Array, dropped: ReadonlySet<number>) {
     this.sstable = sstable
@@ -83,16 +83,16 @@ export class LiveSSTable {
   }
 
   /** All rows of a posting. Not to be changed. */
-  bitsOf(key: Uint8Array, posting: Posting): Bits {
+  bitsetOf(key: Uint8Array, posting: Posting): Bitset {
     const text = toText(key)
-    const kept = this.#bits.get(text)
+    const kept = this.#bitsets.get(text)
     if (kept !== undefined) return kept
     const { rows } = this.sstable.footer
-    const bits = posting.count === rows ? fullBits(rows) : emptyBits(rows)
+    const bits = posting.count === rows ? fullBitset(rows) : emptyBitset(rows)
     if (posting.count < rows) {
       for (let index = 0; index < posting.count; index++) setBit(bits, this.sstable.postedRow(posting, index))
     }
-    if (posting.count * 32 > rows && this.#bits.size < KEPT_BITS) this.#bits.set(text, bits)
+    if (posting.count * 32 > rows && this.#bitsets.size < KEPT_BITSETS) this.#bitsets.set(text, bits)
     return bits
   }
 }
@@ -168,30 +168,30 @@ export function searchExpired(
 }
 
 /** Rows of `universe` (all, when undefined) that match; the caller's to change. */
-function evaluate(live: LiveSSTable, where: Where, universe: Bits | undefined): Bits {
+function evaluate(live: LiveSSTable, where: Where, universe: Bitset | undefined): Bitset {
   if ('key' in where) return evaluateKey(live, where.key, universe)
   if ('ids' in where) return evaluateIds(live, where.ids, universe)
   if ('and' in where) return evaluateAll(live, where.and, universe)
   if ('range' in where) return evaluateRange(live.sstable, where, universe)
   const { rows } = live.sstable.footer
   if ('not' in where) {
-    const bits = universe?.slice() ?? fullBits(rows)
+    const bits = universe?.slice() ?? fullBitset(rows)
     subtract(bits, evaluate(live, where.not, universe))
     return bits
   }
-  const bits = emptyBits(rows)
+  const bits = emptyBitset(rows)
   for (const part of where.or) unite(bits, evaluate(live, part, universe))
   return bits
 }
 
-function evaluateKey(live: LiveSSTable, key: Uint8Array, universe: Bits | undefined): Bits {
+function evaluateKey(live: LiveSSTable, key: Uint8Array, universe: Bitset | undefined): Bitset {
   const { sstable } = live
   const posting = sstable.posting(key)
-  if (posting === undefined) return emptyBits(sstable.footer.rows)
-  if (universe === undefined) return live.bitsOf(key, posting).slice()
+  if (posting === undefined) return emptyBitset(sstable.footer.rows)
+  if (universe === undefined) return live.bitsetOf(key, posting).slice()
   const bits = universe.slice()
   if (countBits(universe) * PROBE_FACTOR >= posting.count) {
-    intersect(bits, live.bitsOf(key, posting))
+    intersect(bits, live.bitsetOf(key, posting))
     return bits
   }
   for (const row of rowsOf(universe)) if (!isPosted(sstable, posting, row)) clearBit(bits, row)
@@ -203,12 +203,12 @@ function isPosted(sstable: SSTable, posting: Posting, row: number): boolean {
   return at < posting.count && sstable.postedRow(posting, at) === row
 }
 
-function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: Bits | undefined): Bits {
-  const bits = emptyBits(sstable.footer.rows)
+function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: Bitset | undefined): Bitset {
+  const bits = emptyBitset(sstable.footer.rows)
   if (sstable.meta.family === 'logs') {
     // Log segments have no ids section: nothing asks for a log row by its id but a test of this promise.
     const wanted = new Set(ids.map((id) => toText(id)))
-    for (const row of rowsOf(universe ?? fullBits(sstable.footer.rows))) {
+    for (const row of rowsOf(universe ?? fullBitset(sstable.footer.rows))) {
       if (wanted.has(toText(sstable.entry(row).id))) setBit(bits, row)
     }
     return bits
@@ -221,12 +221,12 @@ function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: 
 }
 
 /** Narrows step by step, rarest first, so that the costly conditions look at few rows. */
-function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bits | undefined): Bits {
+function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitset | undefined): Bitset {
   const ordered = parts.map((part) => ({ part, rows: estimate(live.sstable, part) }))
   ordered.sort((left, right) => left.rows - right.rows)
-  let bits: Bits | undefined = universe?.slice()
+  let bits: Bitset | undefined = universe?.slice()
   for (const { part } of ordered) bits = evaluate(live, part, bits)
-  return bits ?? fullBits(live.sstable.footer.rows)
+  return bits ?? fullBitset(live.sstable.footer.rows)
 }
 
 /** About how many rows a condition leaves; Infinity for what has to read rows. */
@@ -243,21 +243,22 @@ function estimate(sstable: SSTable, where: Where): number {
 function evaluateRange(
   sstable: SSTable,
   range: { range: RangeField; from?: number; below?: number },
-  universe: Bits | undefined,
-): Bits {
+  universe: Bitset | undefined,
+): Bitset {
   const { rows } = sstable.footer
   // 0 means never, and never is in no range.
   const from = Math.max(1, range.from ?? 1)
   const below = range.below ?? Number.POSITIVE_INFINITY
-  if (range.range === 'created') return cutCreated(sstable, universe?.slice() ?? fullBits(rows), from, below)
+  if (range.range === 'created')
+    return cutCreated(sstable, universe?.slice() ?? fullBitset(rows), from, below)
   if (range.range === 'expires') return expiringBetween(sstable, universe, from, below)
-  const bits = universe?.slice() ?? fullBits(rows)
+  const bits = universe?.slice() ?? fullBitset(rows)
   for (const row of rowsOf(bits)) if (!isWithin(sstable.modifiedOf(row), range)) clearBit(bits, row)
   return bits
 }
 
 /** Where rows ascend by `created`, a range of it is a range of row numbers. */
-function cutCreated(sstable: SSTable, bits: Bits, from: number, below: number): Bits {
+function cutCreated(sstable: SSTable, bits: Bitset, from: number, below: number): Bitset {
   const { created, rows, isOrdered } = sstable.footer
   const isCut = created.low < below && created.high >= from && (created.low < from || created.high >= below)
   if (!isOrdered && isCut) {
@@ -273,8 +274,13 @@ function cutCreated(sstable: SSTable, bits: Bits, from: number, below: number): 
   return bits
 }
 
-function expiringBetween(sstable: SSTable, universe: Bits | undefined, from: number, below: number): Bits {
-  const bits = emptyBits(sstable.footer.rows)
+function expiringBetween(
+  sstable: SSTable,
+  universe: Bitset | undefined,
+  from: number,
+  below: number,
+): Bitset {
+  const bits = emptyBitset(sstable.footer.rows)
   const { low, high } = sstable.footer.expires
   if (low === 0 || high < from || low >= below) return bits
   const count = sstable.count(EXPIRY)
