@@ -4,7 +4,7 @@
  */
 
 import { createMac, createTextMac, deriveKey } from './mac.js'
-import type { Cipher, EngineKeys, Mac, Random, TextMac } from './ports.js'
+import type { Cipher, EngineKeys, Mac, RandomSource, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 
@@ -40,7 +40,7 @@ export interface Keyring {
 }
 
 /** Derives the keys of the vault from `root`, which the caller may wipe afterwards. */
-export function createKeyring(primitives: Primitives, random: Random, root: Uint8Array): Keyring {
+export function createKeyring(primitives: Primitives, random: RandomSource, root: Uint8Array): Keyring {
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
     const key = deriveKey(primitives, root, purpose)

@@ -43,7 +43,7 @@ export interface VaultKeys {
   openTenant(raw: { data: Uint8Array; index: Uint8Array; fingerprint: Uint8Array }): RecordKeys
 }
 
-export interface Random {
+export interface RandomSource {
   bytes(count: number): Uint8Array
 }
 

@@ -3,7 +3,7 @@
  * command, a request or a reactor asked.
  */
 
-import type { Random } from '../crypto/ports.js'
+import type { RandomSource } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
@@ -21,7 +21,7 @@ import { completeValue, keepFitting } from './schema.js'
 /** The effects that operations are given. */
 export interface Host {
   readonly store: Store
-  readonly random: Random
+  readonly random: RandomSource
   readonly post: Post
   createUuid(): string
   expressions(): Promise<Expressions>

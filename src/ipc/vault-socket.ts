@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { dirname } from 'node:path'
-import type { Mac, Random } from '../crypto/ports.js'
+import type { Mac, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import { type Files, readWhole } from '../storage/files.js'
@@ -26,7 +26,7 @@ const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
 export interface VaultSocketOptions {
   files: Files
   directory: string
-  random: Random
+  random: RandomSource
   /** Keyed with the vault's own secret: whoever can make it holds the vault's key. */
   proof: Mac
   /** Makes a directory that is the owner's alone, for a socket whose own path would be too long. */
@@ -84,7 +84,7 @@ export function hasVaultSocket({
   files,
   directory,
 }: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
-  return files.facts(`${directory}/${SOCKET}`) !== undefined
+  return files.stat(`${directory}/${SOCKET}`) !== undefined
 }
 
 /** The owner that listens for this vault; undefined when nobody does, or when it does not hold the vault's key. */
@@ -100,9 +100,9 @@ export async function connectToVault(options: VaultSocketOptions): Promise<Vault
 
 function findAddress({ files, directory }: VaultSocketOptions): string | undefined {
   const path = `${directory}/${SOCKET}`
-  const facts = files.facts(path)
-  if (facts === undefined) return undefined
-  if (facts.kind !== 'file') return path
+  const stat = files.stat(path)
+  if (stat === undefined) return undefined
+  if (stat.kind !== 'file') return path
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
   // Empty where an owner died while it wrote it.
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)

@@ -3,14 +3,14 @@
  * owner may ask of the vault as a whole; commits, upkeep and files have their own modules.
  */
 
-import type { Clock, EngineKeys, Random } from '../crypto/ports.js'
+import type { Clock, EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { Files } from './files.js'
 import { BackgroundJobs, type Size } from './lsm/background.js'
 import { GroupCommit } from './lsm/group-commit.js'
 import { checkChain } from './lsm/log-chain.js'
 import { attempt, settle } from './lsm/outcome.js'
-import { Pace } from './lsm/pace.js'
+import { TimeSlice } from './lsm/pace.js'
 import { walkMatches } from './lsm/query.js'
 import { createLsmTree, openLsmTree } from './lsm/recovery.js'
 import { ANYTHING, ROLES, type RoleName } from './lsm/roles.js'
@@ -29,7 +29,7 @@ export interface FileEngineOptions {
   header: Header
   keys: EngineKeys
   clock: Clock
-  random: Random
+  random: RandomSource
   /** Told what a person should know and no program needs, such as a torn frame that was cut off. */
   notice(text: string): void
   /** A command folds when it is done and keeps little in memory; a server folds beside its works. */
@@ -51,7 +51,7 @@ export class FileEngine implements Engine {
   readonly #background: BackgroundJobs
   readonly #flushAt: Size
   readonly #tasks: (() => Promise<void>)[] = []
-  readonly #pace = new Pace()
+  readonly #timeSlice = new TimeSlice()
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -75,9 +75,9 @@ export class FileEngine implements Engine {
       this.#enqueue(async () => {
         const now = Math.floor(this.#options.clock())
         const reader = createReader(() => this.#tree.view(), this.#groupCommit.counters, now)
-        const outcome = await settle(() => work(reader))
-        if (outcome.ok) resolve(outcome.value)
-        else reject(outcome.error)
+        const settled = await settle(() => work(reader))
+        if (settled.ok) resolve(settled.value)
+        else reject(settled.error)
       }, reject)
     })
   }
@@ -88,11 +88,11 @@ export class FileEngine implements Engine {
         const { counters } = this.#groupCommit
         const now = Math.floor(this.#options.clock())
         const transaction = new Transaction(this.#groupCommit.view(), counters, this.#options.keys.chain, now)
-        const outcome = await settle(() => work(transaction))
+        const settled = await settle(() => work(transaction))
         transaction.end()
-        const done = outcome.ok ? () => resolve(outcome.value) : () => reject(outcome.error)
+        const done = settled.ok ? () => resolve(settled.value) : () => reject(settled.error)
         const waiting = { done, fail: reject }
-        const isTaken = outcome.ok && (transaction.changes.length > 0 || transaction.isNoted)
+        const isTaken = settled.ok && (transaction.changes.length > 0 || transaction.isNoted)
         if (isTaken) await this.#groupCommit.take(transaction, durability, waiting)
         else this.#groupCommit.answer(waiting)
       }, reject)
@@ -186,10 +186,10 @@ export class FileEngine implements Engine {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         await this.#groupCommit.commitAll()
-        const outcome = await settle(work)
+        const settled = await settle(work)
         this.#groupCommit.reset()
-        if (outcome.ok) resolve(outcome.value)
-        else reject(outcome.error)
+        if (settled.ok) resolve(settled.value)
+        else reject(settled.error)
       }, reject)
     })
   }
@@ -206,22 +206,22 @@ export class FileEngine implements Engine {
   /** Runs what waits, then commits the group; a server first lets everything join that comes in the same turn. */
   async #run(): Promise<void> {
     await Promise.resolve()
-    this.#pace.begin()
+    this.#timeSlice.begin()
     while (this.#tasks.length > 0) {
       await this.#runWaiting()
       if (!this.#groupCommit.isAwaited) {
-        if (this.#pace.isOver) await this.#pace.rest()
+        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
         continue
       }
       if (this.#options.role === 'server') {
-        await this.#pace.rest()
+        await this.#timeSlice.yieldToOthers()
         await this.#runWaiting()
       }
       await this.#groupCommit.commit()
       await this.#background.flushIfLarger(this.#flushAt)
       this.#syncSoon()
       this.#eraseLater()
-      this.#pace.begin()
+      this.#timeSlice.begin()
     }
     this.#running = undefined
   }
@@ -233,7 +233,7 @@ export class FileEngine implements Engine {
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       await this.#tasks.shift()!()
-      if (this.#pace.isOver) return
+      if (this.#timeSlice.isOver) return
     }
   }
 

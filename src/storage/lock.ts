@@ -3,7 +3,7 @@
  * waiters cannot both break. Knows the lock's files and whether an owner lives, nothing of what is owned.
  */
 
-import type { Clock, Random } from '../crypto/ports.js'
+import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { encodeId } from './bytes.js'
 import { type Files, readWhole } from './files.js'
@@ -33,7 +33,7 @@ export interface LockOptions {
   files: Files
   directory: string
   identity: ProcessIdentity
-  random: Random
+  random: RandomSource
   clock: Clock
   wait(ms: number): Promise<void>
   /** How long to wait for another owner in all. */
@@ -58,7 +58,7 @@ const YIELDS = 20
 /** The nonce of a lock that cannot be read. A lock is linked whole, so only a power cut leaves such a one. */
 const UNREADABLE = 'unreadable'
 
-type Life = 'alive' | 'dead' | 'unknown'
+type HolderState = 'alive' | 'dead' | 'unknown'
 
 /**
  * Takes the vault, waiting for another owner up to `patienceMs`, and over from one that died.
@@ -67,7 +67,7 @@ type Life = 'alive' | 'dead' | 'unknown'
  */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { files, directory, patienceMs } = options
-  if (files.facts(directory) === undefined) {
+  if (files.stat(directory) === undefined) {
     throw new CofferError(
       'vault_missing',
       `There is no vault in ${directory}. Create one with \`coffer init\`.`,
@@ -108,11 +108,12 @@ function describeSelf({ identity, random, clock }: LockOptions): LockHolder {
 
 /** True when the lock is free and a living process has been waiting for it longer than this one. */
 function isAnotherFirst({ files, directory, identity }: LockOptions, self: LockHolder): boolean {
-  if (files.facts(`${directory}/${LOCK}`) !== undefined) return false
+  if (files.stat(`${directory}/${LOCK}`) !== undefined) return false
   const waiting = files.list(directory).filter((name) => name.startsWith(PRIVATE))
   return waiting.some((name) => {
     const other = readLock(files, `${directory}/${name}`)
-    if (other === undefined || other.nonce === UNREADABLE || judge(other, identity) !== 'alive') return false
+    if (other === undefined || other.nonce === UNREADABLE || stateOf(other, identity) !== 'alive')
+      return false
     return other.since < self.since || (other.since === self.since && other.nonce < self.nonce)
   })
 }
@@ -124,7 +125,7 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
   if (files.link(own, path)) return true
   const holder = readLock(files, path)
   if (holder === undefined) return files.link(own, path)
-  if (judge(holder, identity) !== 'dead') return false
+  if (stateOf(holder, identity) !== 'dead') return false
   return breakLock(options, own, path, holder.nonce) && files.link(own, path)
 }
 
@@ -138,7 +139,7 @@ function breakLock(options: LockOptions, own: string, path: string, nonce: strin
   const claim = `${directory}/${CLAIM}${nonce}`
   if (!files.link(own, claim)) {
     const claimer = readLock(files, claim)
-    if (claimer === undefined || judge(claimer, identity) !== 'dead') return false
+    if (claimer === undefined || stateOf(claimer, identity) !== 'dead') return false
     return breakLock(options, own, claim, claimer.nonce) && breakLock(options, own, path, nonce)
   }
   const isStill = readLock(files, path)?.nonce === nonce
@@ -147,7 +148,7 @@ function breakLock(options: LockOptions, own: string, path: string, nonce: strin
   return isStill
 }
 
-function judge(holder: LockHolder, identity: ProcessIdentity): Life {
+function stateOf(holder: LockHolder, identity: ProcessIdentity): HolderState {
   if (holder.nonce === UNREADABLE) return 'dead'
   if (holder.host !== identity.host) return 'unknown'
   if (holder.boot !== identity.boot) return 'dead'
@@ -193,7 +194,7 @@ function sweep({ files, directory, identity }: LockOptions): void {
     // One that cannot be read may be under way: then the number in its name lives.
     const writer = Number(name.slice(PRIVATE.length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
-    if (!isUnderWay && judge(holder, identity) === 'dead') files.remove(path)
+    if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
   }
 }
 
@@ -202,15 +203,15 @@ export function readLockHolder(
   files: Files,
   directory: string,
   identity: ProcessIdentity,
-): { holder: LockHolder; life: Life } | undefined {
+): { holder: LockHolder; state: HolderState } | undefined {
   const holder = readLock(files, `${directory}/${LOCK}`)
-  return holder === undefined ? undefined : { holder, life: judge(holder, identity) }
+  return holder === undefined ? undefined : { holder, state: stateOf(holder, identity) }
 }
 
 function lockUnavailable({ files, directory, identity }: LockOptions, waitedMs: number): CofferError {
   const held = readLockHolder(files, directory, identity)
   const waited = `Waited ${Math.round(waitedMs / 1000)} s.`
-  if (held?.life === 'unknown') {
+  if (held?.state === 'unknown') {
     const { pid, host } = held.holder
     return new CofferError(
       'unavailable',

@@ -7,7 +7,7 @@ import { CofferError } from '../errors.js'
 import { ChangeCounters } from './lsm/change-counters.js'
 import { checkChain } from './lsm/log-chain.js'
 import { Memtable } from './lsm/memtable.js'
-import { Pace } from './lsm/pace.js'
+import { TimeSlice } from './lsm/pace.js'
 import { type View, walkMatches } from './lsm/query.js'
 import { createCounters, createReader, Transaction } from './lsm/transaction.js'
 import type { Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
@@ -19,7 +19,7 @@ class MemoryEngine implements Engine {
   readonly #changeCounters = new ChangeCounters()
   readonly #counters = createCounters()
   #last: Promise<unknown> = Promise.resolve()
-  readonly #pace = new Pace()
+  readonly #pace = new TimeSlice()
   #waiting = 0
   #isClosed = false
 
@@ -80,7 +80,7 @@ class MemoryEngine implements Engine {
 
   async #rest(): Promise<void> {
     this.#waiting--
-    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.rest()
+    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.yieldToOthers()
   }
 
   /** Works run one after another, in the order they came. */

@@ -3,7 +3,7 @@
  */
 import type { Keyring } from '../crypto/keyring.js'
 import { createMac, isEqualDigest } from '../crypto/mac.js'
-import type { Mac, Random } from '../crypto/ports.js'
+import type { Mac, RandomSource } from '../crypto/ports.js'
 import type { Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
@@ -58,7 +58,7 @@ export interface App extends Host, Vault {
 export function createApp(parts: {
   engine: Engine
   keyring: Keyring
-  random: Random
+  random: RandomSource
   header: Header | undefined
   primitives: Primitives
   /** Absent where nobody else could open the vault. */

@@ -18,7 +18,7 @@ import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/file-engine.js'
 import { readLockHolder } from '../storage/lock.js'
-import { type Mended, mendRecords } from '../storage/lsm/mend.js'
+import { type Repairs, repairRecords } from '../storage/lsm/mend.js'
 import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
 import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
@@ -55,7 +55,7 @@ export function readHolder(place: Place): Holder | undefined {
   const { files, directory, pid } = completeEffects(place)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
-  const { holder: owner, life } = held
+  const { holder: owner, state: life } = held
   return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
 }
 
@@ -95,7 +95,7 @@ export async function restoreVault(place: Place, file: string, choose: Choose): 
 }
 
 /** What became of a salvage; no record of it holds data. */
-export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Mended
+export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Repairs
 
 /**
  * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
@@ -133,11 +133,11 @@ export async function salvageVault(place: Place, source: string, choose: Choose)
     )
     try {
       const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
-      const mended = await mendRecords(store, missingLogs, {
+      const repairs = await repairRecords(store, missingLogs, {
         secretsKey,
         createUuid: () => createUuid(random),
       })
-      return { ...report, ...mended }
+      return { ...report, ...repairs }
     } finally {
       await store.close()
     }

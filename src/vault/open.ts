@@ -15,12 +15,12 @@ import {
   type SealedHeader,
   type Secret,
   type Slot,
-  type SlotPowers,
+  type SlotContext,
   sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
-import type { Clock, Random } from '../crypto/ports.js'
+import type { Clock, RandomSource } from '../crypto/ports.js'
 import type { Primitives } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
@@ -60,7 +60,7 @@ export interface Place {
   role?: 'command' | 'server'
   files?: Files
   clock?: Clock
-  random?: Random
+  random?: RandomSource
 }
 
 /** What opens a vault: the text of a key file, or a passphrase. */
@@ -122,7 +122,7 @@ async function createOwned(
 }
 
 async function createFirstSlot(
-  powers: SlotPowers,
+  powers: SlotContext,
   { root, vault, created }: { root: Uint8Array; vault: string; created: string },
   opener: NewOpener,
 ): Promise<Slot> {
@@ -132,7 +132,7 @@ async function createFirstSlot(
 }
 
 /** What a new opener opens slots with; a new key file is saved before anything relies on it. */
-export async function toNewSecret(opener: NewOpener, vault: string, random: Random): Promise<Secret> {
+export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
     return { kind: 'passphrase', passphrase: opener.passphrase }

@@ -53,7 +53,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
   const length = await engine.backup('/backup', (bytes) => {
     told = bytes
   })
-  t.equal(files.facts('/backup')?.size, length)
+  t.equal(files.stat('/backup')?.size, length)
   t.ok(told > 0 && told < length)
   await put(engine, 'later')
   await engine.close()
@@ -72,7 +72,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
     { code: 'conflict', message: /is a file .* already/ },
     'never over a file',
   )
-  t.equal(files.facts('/backup')?.size, length, 'which stays as it is')
+  t.equal(files.stat('/backup')?.size, length, 'which stays as it is')
 })
 
 t.test(
@@ -172,7 +172,7 @@ t.test('a backup that fails is removed, and the vault goes on', async (t) => {
   await engine.flush()
   files.fault = { at: files.steps + 5, code: 'ENOSPC' }
   await t.rejects(engine.backup('/backup'), { code: 'storage_failed', message: /no space/ })
-  t.equal(files.facts('/backup'), undefined)
+  t.equal(files.stat('/backup'), undefined)
   await put(engine, 'b')
   t.strictSame(await list(engine), ['a', 'b'])
   await engine.close()

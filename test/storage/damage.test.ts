@@ -46,7 +46,7 @@ async function optionsFor(files: FakeFiles, notices: string[] = []) {
   const random = repeatableRandom(`damage ${seeds++}`)
   const notice = (text: string) => void notices.push(text)
   const shape = { files, directory: '/vault', random, notice, clock: createClock(), role: 'command' as const }
-  const header = files.facts('/vault') === undefined ? testHeader() : await readHeader(files, '/vault')
+  const header = files.stat('/vault') === undefined ? testHeader() : await readHeader(files, '/vault')
   return { ...shape, header, keys: engineKeys(random) }
 }
 

@@ -76,8 +76,8 @@ t.test('a journal, its header and the chain of its frames', (t) => {
   files.makeDirectory('/vault')
   const keys = engineKeys()
   const vault = decodeId('aaaqeayeaudaocajbifqydiob4')!
-  const place = { files, directory: '/vault', vault, wal: keys.wal, head: keys.head }
-  const wal = createWal(place, { bytes: (count) => fill(0x77, count) }, fill(0x99, 16))
+  const context = { files, directory: '/vault', vault, wal: keys.wal, head: keys.head }
+  const wal = createWal(context, { bytes: (count) => fill(0x77, count) }, fill(0x99, 16))
   wal.append(fill(1, 3))
   const tag = wal.position.tag
   wal.append(fill(2, 3))
@@ -113,8 +113,8 @@ t.test('a segment, its sections, footer and tail', (t) => {
     expires: 0,
     keys: Buffer.concat([fill(0xbb, 8), fill(0x01, 8)]),
   }
-  const place = { files, directory: '/vault', cipher: keys.sstable, random }
-  const name = finish(writeSSTable(place, 'records', [row, other]))
+  const context = { files, directory: '/vault', cipher: keys.sstable, random }
+  const name = finish(writeSSTable(context, 'records', [row, other]))
   t.match(name, { family: 'records', rows: 2, from: 5, to: 6 })
   const bytes = files.contents().get(`/vault/segments/r-${encodeId(fill(0x55, 16))}`)!
   t.equal(bytes.length, name.bytes)

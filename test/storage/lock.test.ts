@@ -42,7 +42,7 @@ t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
   const lock = await acquireLock(optionsFor(files, identity))
   t.match(readLockHolder(files, '/vault', identity), {
     holder: { pid: 10, started: 'a', since: 7 },
-    life: 'alive',
+    state: 'alive',
   })
   t.strictSame(locks(files), ['lock'])
   lock.release()
@@ -202,7 +202,7 @@ t.test('of two who found the same owner dead, the slower takes nothing from the 
   }
   await t.rejects(acquireLock(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
   await fast
-  t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, life: 'alive' })
+  t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
 })
 
 t.test('a vault that is not there cannot be owned', async (t) => {

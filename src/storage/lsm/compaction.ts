@@ -3,11 +3,11 @@
  * block by block, dead rows are left out. Works in small steps, so that others may go on between them.
  */
 import { asBuffer } from '../bytes.js'
-import { DICT, EXPIRY, IDS, POST, ROWS, readRecordPlace } from './sstable/format.js'
+import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
 import { type Posting, SSTable, type SSTableContext, type SSTableMeta } from './sstable/reader.js'
 import { Cursor, least, walkRows } from './sstable/scan.js'
 import { LiveSSTable } from './sstable/search.js'
-import { SSTableWriter, type WriterContext } from './sstable/writer.js'
+import { SSTableWriter, type SSTableWriterContext } from './sstable/writer.js'
 
 /** Entries handled between two yields: well under a millisecond. */
 const STRIDE = 128
@@ -56,12 +56,12 @@ class RecordCopier {
  * @throws CofferError `vault_damaged`, `storage_failed`.
  */
 export function* compactSSTables(
-  place: WriterContext,
+  context: SSTableWriterContext,
   inputs: readonly LiveSSTable[],
 ): Generator<undefined, CompactionResult> {
   const family = inputs[0]?.sstable.meta.family ?? 'records'
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.meta.rows).fill(GONE))
-  const writer = new SSTableWriter(place, family)
+  const writer = new SSTableWriter(context, family)
   let meta: SSTableMeta | undefined
   try {
     const rows = yield* copyRecords(writer, inputs, maps)
@@ -82,7 +82,7 @@ function* copyRecords(writer: SSTableWriter, inputs: readonly LiveSSTable[], map
   const copier = new RecordCopier(writer)
   let number = 0
   for (const cursor of walkRows(inputs, maps)) {
-    const { offset, length } = readRecordPlace(cursor.block, cursor.at)
+    const { offset, length } = readRecordLocation(cursor.block, cursor.at)
     copier.add(cursor.sstable, offset, length)
     cursor.map[cursor.index] = number++
     if (number % STRIDE === 0) yield
@@ -97,7 +97,7 @@ function* mergeRows(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   let count = 0
   for (const cursor of walkRows(inputs, maps)) {
     writer.copyRow(cursor.block, cursor.at, offset)
-    offset += readRecordPlace(cursor.block, cursor.at).length
+    offset += readRecordLocation(cursor.block, cursor.at).length
     if (++count % STRIDE === 0) yield
   }
 }
@@ -231,8 +231,8 @@ export function adoptCompacted(
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) {
-      const place = maps[index]![row]!
-      if (place !== GONE) dead.push(place)
+      const newRow = maps[index]![row]!
+      if (newRow !== GONE) dead.push(newRow)
     }
     // What was dropped before was left out; a tenant may have come back since, in a younger input.
     const isNew = (tenant: number) =>

@@ -39,10 +39,10 @@ export function encodeContents(contents: Contents): State {
 
 /** `last`, `since` and `until` are spelled only where the clock has jumped, as they were unknown once. */
 function encodeCounters({ chains, last, since, until, ...numbers }: Counters): StateCounters {
-  const spelled: StateCounters['chains'] = {}
-  for (const [tenant, { value, count }] of chains) spelled[tenant] = { value: toBase64(value), count }
+  const encoded: StateCounters['chains'] = {}
+  for (const [tenant, { value, count }] of chains) encoded[tenant] = { value: toBase64(value), count }
   const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since, until }) }
-  return { ...numbers, ...jump, chains: spelled }
+  return { ...numbers, ...jump, chains: encoded }
 }
 
 /** A segment as `state` spells it. */
@@ -63,14 +63,14 @@ export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): Sta
 }
 
 /** Contract: the state is authentic, so that its shape needs no check. */
-export function decodeContents(state: State, place: SSTableContext): Contents {
+export function decodeContents(state: State, context: SSTableContext): Contents {
   const { generation, headers, journals: wals, segments: sstables } = state
   return {
     generation,
     headers,
     counters: decodeCounters(state.counters),
     wals: wals.map(({ id, previous }) => ({ id: decodeId(id)!, previous: fromBase64(previous) })),
-    sstables: sstables.map((entry) => decodeSSTable(entry, place)),
+    sstables: sstables.map((entry) => decodeSSTable(entry, context)),
   }
 }
 
@@ -83,11 +83,11 @@ function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
 }
 
 /** The segment that {@link encodeSSTable} spelled. */
-export function decodeSSTable(entry: StateSSTable, place: SSTableContext): LiveSSTable {
+export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
   const { family, bytes, rows, from, to } = entry
   const name = { id: decodeId(entry.id)!, family, tag: fromBase64(entry.tag), bytes, rows, from, to }
   return new LiveSSTable(
-    new SSTable(place, name),
+    new SSTable(context, name),
     unpackRows(entry.dead),
     unpackRows(entry.due),
     new Set(entry.dropped),

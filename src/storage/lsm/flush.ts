@@ -7,11 +7,11 @@ import type { Memtable } from './memtable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { writeRowsAsSSTables } from './sstable/row-writer.js'
 import { LiveSSTable } from './sstable/search.js'
-import type { WriterContext } from './sstable/writer.js'
+import type { SSTableWriterContext } from './sstable/writer.js'
 
 /** Writes the overlay's live rows as segments, in steps; ended early or failing, it removes what it wrote. */
 export function* writeMemtable(
-  writer: WriterContext,
+  writer: SSTableWriterContext,
   reader: SSTableContext,
   memtable: Memtable,
 ): Generator<undefined, LiveSSTable[]> {

@@ -81,22 +81,27 @@ export function findFrame(
 }
 
 /** What can be read of a journal, and where it cannot. */
-export interface Readable {
+export interface ReadableFrames {
   frames: Frame[]
   /** Bytes that are in no frame which opens, and how many such frames there are before them. */
   gaps: { at: number; bytes: number; before: number }[]
 }
 
 /** Every frame that opens; `mark` says what the first one should be chained to. */
-export function readFrames(cipher: Cipher, bytes: Buffer, id: Uint8Array, position: WalPosition): Readable {
-  const found: Readable = { frames: [], gaps: [] }
-  for (let place: WalPosition | undefined = position; place !== undefined && place.end < bytes.length; ) {
-    const next = openFrame(cipher, bytes, id, place)
+export function readFrames(
+  cipher: Cipher,
+  bytes: Buffer,
+  id: Uint8Array,
+  position: WalPosition,
+): ReadableFrames {
+  const found: ReadableFrames = { frames: [], gaps: [] }
+  for (let at: WalPosition | undefined = position; at !== undefined && at.end < bytes.length; ) {
+    const next = openFrame(cipher, bytes, id, at)
     if (next !== undefined) found.frames.push(next.frame)
-    const from: number = place.end
-    place = next?.position ?? findFrame(cipher, bytes, id, place)
+    const from: number = at.end
+    at = next?.position ?? findFrame(cipher, bytes, id, at)
     if (next === undefined)
-      found.gaps.push({ at: from, bytes: (place?.end ?? bytes.length) - from, before: found.frames.length })
+      found.gaps.push({ at: from, bytes: (at?.end ?? bytes.length) - from, before: found.frames.length })
   }
   return found
 }

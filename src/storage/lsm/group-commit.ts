@@ -97,10 +97,10 @@ export class GroupCommit {
   async #store(transaction: Transaction, waiting: Waiter): Promise<void> {
     const counters = copyCounters(this.counters)
     transaction.advance(counters)
-    const outcome = await settle(() => this.#tree.store(transaction.memtable, counters))
+    const settled = await settle(() => this.#tree.store(transaction.memtable, counters))
     this.reset()
-    if (outcome.ok) waiting.done()
-    else waiting.fail(outcome.error)
+    if (settled.ok) waiting.done()
+    else waiting.fail(settled.error)
   }
 
   /** Commits everything up to here, synced. @throws CofferError what the works of the group were answered with. */

@@ -17,7 +17,7 @@ import type { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { LiveSSTable } from './sstable/search.js'
-import type { WriterContext } from './sstable/writer.js'
+import type { SSTableWriterContext } from './sstable/writer.js'
 import { type Counters, copyCounters } from './transaction.js'
 import type { LsmOptions } from './tree.js'
 import { walPath } from './wal.js'
@@ -55,7 +55,7 @@ export class Manifest {
   }
 
   /** What new segments are written with. */
-  get writer(): WriterContext {
+  get writer(): SSTableWriterContext {
     const { files, directory, random, keys } = this.#options
     return { files, directory, random, cipher: keys.sstable }
   }

@@ -11,7 +11,7 @@ import type { Store } from '../store.js'
 const PAGE = 1000
 
 /** What mending did, for those who ask what they have to do themselves. */
-export interface Mended {
+export interface Repairs {
   /** Links that led to a lost token. */
   links_left_out: number
   /** Applications whose key works no more; it can be regenerated. */
@@ -21,24 +21,24 @@ export interface Mended {
 }
 
 /** @param missingLogs log records known to be missing, by tenant. */
-export async function mendRecords(
+export async function repairRecords(
   store: Store,
   missingLogs: ReadonlyMap<number, number>,
-  powers: { secretsKey: string; createUuid(): string },
-): Promise<Mended> {
-  const mended: Mended = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
+  context: { secretsKey: string; createUuid(): string },
+): Promise<Repairs> {
+  const repairs: Repairs = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
   const tenants = await collect(store, 'tenant', 0)
-  mended.settings_lost = await mendSettings(store, tenants, powers)
+  repairs.settings_lost = await repairSettings(store, tenants, context)
   for (const tenant of tenants) {
-    mended.links_left_out += await removeLooseLinks(store, tenant.number)
-    mended.applications_without_key += await countKeyless(store, tenant.number)
-    await mendContainers(store, tenant.number)
-    await noteSalvage(store, tenant, missingLogs.get(tenant.number) ?? 0, powers.createUuid())
+    repairs.links_left_out += await removeLooseLinks(store, tenant.number)
+    repairs.applications_without_key += await countKeyless(store, tenant.number)
+    await repairContainers(store, tenant.number)
+    await noteSalvage(store, tenant, missingLogs.get(tenant.number) ?? 0, context.createUuid())
   }
-  return mended
+  return repairs
 }
 
-async function mendSettings(
+async function repairSettings(
   store: Store,
   tenants: readonly TenantRecord[],
   { secretsKey, createUuid }: { secretsKey: string; createUuid(): string },
@@ -83,7 +83,7 @@ async function countKeyless(store: Store, tenant: number): Promise<number> {
 }
 
 /** By these sets tokens are found for those who may read only some. */
-async function mendContainers(store: Store, tenant: number): Promise<void> {
+async function repairContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of each(store, 'token', tenant))
     sets.set(containerSetId(containers), containerSet(containers))

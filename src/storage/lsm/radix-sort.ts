@@ -52,27 +52,27 @@ export class RadixSortedKeys {
   }
 
   /** Row at a place of the order. */
-  row(place: number): number {
-    return this.#rows[place]!
+  row(position: number): number {
+    return this.#rows[position]!
   }
 
   /** The first word of the key at a place of the order, big-endian. */
-  high(place: number): number {
-    return this.#high[place]!
+  high(position: number): number {
+    return this.#high[position]!
   }
 
   /** The second word. */
-  low(place: number): number {
-    return this.#low[place]!
+  low(position: number): number {
+    return this.#low[position]!
   }
 
   /** The place after the last one that has the same key as `place`. */
-  endOf(place: number): number {
-    let end = place + 1
+  endOf(position: number): number {
+    let end = position + 1
     while (
       end < this.#count &&
-      this.#low[end] === this.#low[place] &&
-      this.#high[end] === this.#high[place]
+      this.#low[end] === this.#low[position] &&
+      this.#high[end] === this.#high[position]
     ) {
       end++
     }
@@ -82,7 +82,7 @@ export class RadixSortedKeys {
 
 function gather(words: Uint32Array, order: Uint32Array): Uint32Array {
   const gathered = new Uint32Array(order.length)
-  for (let place = 0; place < order.length; place++) gathered[place] = words[order[place]!]!
+  for (let position = 0; position < order.length; position++) gathered[position] = words[order[position]!]!
   return gathered
 }
 

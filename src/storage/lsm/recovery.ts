@@ -7,7 +7,7 @@ import { decodeId, encodeId, isEqual } from '../bytes.js'
 import { type Files, readWhole, removeQuietly, replaceWhole } from '../files.js'
 import {
   adoptNextState,
-  type DocumentPowers,
+  type DocumentContext,
   rekeyDocument,
   type StateDocument,
   stateDocument,
@@ -39,11 +39,11 @@ export const ASIDE = 'aside-'
 /** What opening takes: where segments and journals are, and the `state` document, not read yet. */
 export function prepare(options: LsmOptions) {
   const { files, directory, keys, cacheBytes } = options
-  const powers = documentPowers(options)
+  const context = documentContext(options)
   return {
     reader: { files, directory, cipher: keys.sstable, cache: new BlockCache(cacheBytes) },
-    wals: { files, directory, vault: powers.vault, wal: keys.wal, head: keys.head },
-    state: stateDocument(files, directory, powers),
+    wals: { files, directory, vault: context.vault, wal: keys.wal, head: keys.head },
+    state: stateDocument(files, directory, context),
   }
 }
 
@@ -109,7 +109,7 @@ async function readState(options: LsmOptions, state: StateDocument): Promise<voi
   try {
     await state.read()
   } catch (error) {
-    if (!adoptNextState(files, directory, documentPowers(options))) throw error
+    if (!adoptNextState(files, directory, documentContext(options))) throw error
     await state.read()
   }
 }
@@ -118,14 +118,14 @@ async function readState(options: LsmOptions, state: StateDocument): Promise<voi
 async function sweepRekey(options: LsmOptions): Promise<void> {
   const { files, directory } = options
   try {
-    await rekeyDocument(files, directory, documentPowers(options)).read()
+    await rekeyDocument(files, directory, documentContext(options)).read()
   } catch {
     removeQuietly(files, `${directory}/rekey`)
   }
 }
 
 /** What the sealed documents of this vault are read and written with. @throws CofferError `vault_damaged`. */
-export function documentPowers({ header, keys, random }: LsmOptions): DocumentPowers {
+export function documentContext({ header, keys, random }: LsmOptions): DocumentContext {
   const vault = decodeId(header.vault)
   if (vault === undefined)
     throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
@@ -141,12 +141,12 @@ function checkPresence(files: Files, directory: string, { sstables }: Contents):
 }
 
 /** All journals that `state` names: the older ones were complete when the next began. */
-function openWals(options: LsmOptions, place: WalContext, contents: Contents) {
-  const head = readHead(place)
+function openWals(options: LsmOptions, context: WalContext, contents: Contents) {
+  const head = readHead(context)
   const frames: Frame[] = []
   for (const [index, { id, previous }] of contents.wals.entries()) {
     const acknowledged = head !== undefined && isEqual(head.wal, id) ? head : undefined
-    const opened = openWal(place, id, previous, acknowledged)
+    const opened = openWal(context, id, previous, acknowledged)
     for (const frame of opened.frames) frames.push(frame)
     const next = contents.wals[index + 1]
     if (next === undefined) {
@@ -225,7 +225,7 @@ function replay(tree: LsmTree, { rev, time, changes }: Frame): void {
 /** Removes what a crash left behind: files that no state names, unless a change of the root key still needs them. */
 function sweep(files: Files, directory: string, { sstables }: Contents): void {
   const named = new Set(sstables.map(({ sstable }) => sstable.path))
-  const isRekeying = files.facts(`${directory}/rekey`) !== undefined
+  const isRekeying = files.stat(`${directory}/rekey`) !== undefined
   for (const name of isRekeying ? [] : files.list(`${directory}/segments`)) {
     const path = `${directory}/segments/${name}`
     if (!named.has(path)) removeQuietly(files, path)

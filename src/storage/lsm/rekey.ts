@@ -8,9 +8,9 @@ import { CofferError } from '../../errors.js'
 import { decodeId, fromBase64, toBase64 } from '../bytes.js'
 import { type Header, rekeyDocument, type StateSSTable, stateDocument, writeHeader } from '../vault-file.js'
 import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from './contents.js'
-import { rechain } from './log-chain.js'
+import { chainRow } from './log-chain.js'
 import { digestHeader } from './manifest.js'
-import { documentPowers, openLsmTree, prepare } from './recovery.js'
+import { documentContext, openLsmTree, prepare } from './recovery.js'
 import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
 import { finish, inBatches, writeRowsAsSSTables } from './sstable/row-writer.js'
@@ -59,7 +59,7 @@ interface Note {
 export async function readRekey(
   present: LsmOptions,
 ): Promise<{ secret: Uint8Array; header: Header } | undefined> {
-  const document = rekeyDocument<Note>(present.files, present.directory, documentPowers(present))
+  const document = rekeyDocument<Note>(present.files, present.directory, documentContext(present))
   await document.read()
   return document.data
     ? { secret: fromBase64(document.data.secret), header: document.data.header }
@@ -98,7 +98,7 @@ class Rekeying {
     const { files, directory } = options.present
     this.#options = options
     this.#tree = tree
-    this.#document = rekeyDocument<Note>(files, directory, documentPowers(options.present))
+    this.#document = rekeyDocument<Note>(files, directory, documentContext(options.present))
   }
 
   async run(): Promise<void> {
@@ -149,7 +149,7 @@ class Rekeying {
       sstables.push(
         ...this.#write(
           'logs',
-          rows.map((row) => rechain(row, chains, this.#options.keys.chain)),
+          rows.map((row) => chainRow(row, chains, this.#options.keys.chain)),
         ),
       )
       this.#done += rows.length
@@ -166,8 +166,8 @@ class Rekeying {
     const { present, keys } = this.#options
     const { files, directory, random } = present
     const { reader } = prepare({ ...present, keys })
-    const place = { files, directory, random, cipher: keys.sstable }
-    return finish(writeRowsAsSSTables(place, reader, family, rows)).map(encodeSSTable)
+    const context = { files, directory, random, cipher: keys.sstable }
+    return finish(writeRowsAsSSTables(context, reader, family, rows)).map(encodeSSTable)
   }
 
   /** The new state beside the present one; then the new header, which decides; then the new state in place. */
@@ -179,14 +179,14 @@ class Rekeying {
     const { contents } = this.#tree
     const wal = createWal(wals, random, new Uint8Array(16))
     wal.close()
-    const spelled = [...this.#pieces.flatMap(({ segments: sstables }) => sstables), ...logs.sstables]
-    const state = stateDocument(files, directory, documentPowers(next), 'next')
+    const encoded = [...this.#pieces.flatMap(({ segments: sstables }) => sstables), ...logs.sstables]
+    const state = stateDocument(files, directory, documentContext(next), 'next')
     state.data = encodeContents({
       generation: contents.generation + 1,
       headers: [digestHeader(keys, header)],
       counters: { ...this.#tree.counters, chains: logs.chains },
       wals: [{ id: wal.id, previous: wal.previous }],
-      sstables: sortSSTables(spelled.map((entry) => decodeSSTable(entry, reader))),
+      sstables: sortSSTables(encoded.map((entry) => decodeSSTable(entry, reader))),
     })
     await state.write()
     await writeHeader(files, directory, random, header)

@@ -7,7 +7,7 @@ import { CofferError } from '../../errors.js'
 import { kindOf } from '../barrier/sealing.js'
 import { toText } from '../bytes.js'
 import { sortSSTables } from './contents.js'
-import { rechain } from './log-chain.js'
+import { chainRow } from './log-chain.js'
 import { Memtable } from './memtable.js'
 import { createLsmTree, prepare } from './recovery.js'
 import type { Resealed } from './rekey.js'
@@ -20,13 +20,13 @@ import { type Counters, createCounters } from './transaction.js'
 import type { LsmOptions } from './tree.js'
 
 /** Numbers of rows by kind; `unknown` counts those of which not even the kind can be read. */
-export type Tally = Record<string, number>
+export type RowCounts = Record<string, number>
 
 export interface Salvage {
   findings: Finding[]
-  salvaged: Tally
+  salvaged: RowCounts
   /** What was there and cannot be read; `changes` are rows written, replaced or removed by frames in between. */
-  missing: Tally
+  missing: RowCounts
   /** Log records that are known to be missing, by tenant. */
   missingLogs: Map<number, number>
 }
@@ -47,14 +47,14 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
   const result: Salvage = { findings: [], salvaged: {}, missing: {}, missingLogs: new Map() }
   const found = await survey(options.present, result.findings)
   try {
-    const wreck = new Wreck(found)
-    for (const row of wreck.rows('records'))
+    const damaged = new DamagedRows(found)
+    for (const row of damaged.rows('records'))
       if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read(), 'records'))
     const counters: Counters = { ...createCounters(), ...found.contents?.counters, chains: new Map() }
-    if (wreck.lostChanges > 0) result.missing.changes = wreck.lostChanges
+    if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
     const sstables: LiveSSTable[] = []
     for (const family of ['records', 'logs'] as const) {
-      const rows = sealAnew(wreck.rows(family), family, options, result)
+      const rows = sealAnew(damaged.rows(family), family, options, result)
       for await (const batch of inBatches(rows))
         sstables.push(...write(options.target, family, batch, counters))
     }
@@ -69,7 +69,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
 const NO_ID = new Uint8Array(16)
 
 /** A row that is known to be there, or to have been. */
-interface Sighting {
+interface FoundRow {
   kind: number
   tenant: number
   /** @throws CofferError `vault_damaged` */
@@ -100,7 +100,7 @@ function isOver(
 }
 
 /** What is there of a damaged vault: in segments, and above them in the journal. */
-class Wreck {
+class DamagedRows {
   readonly #sstables: readonly LiveSSTable[]
   readonly #memtable = new Memtable()
   /** Where `state` does not tell which rows are dead: the newest version of each. */
@@ -124,7 +124,7 @@ class Wreck {
     }
   }
 
-  *rows(family: Family): Generator<Sighting | undefined> {
+  *rows(family: Family): Generator<FoundRow | undefined> {
     // A merge that was under way has copied rows of segments that are still there.
     const taken = new Set<string>()
     for (const seen of walk(this.#sstables, family, this.#memtable)) {
@@ -151,7 +151,7 @@ function tryTo<T>(work: () => T): T | undefined {
 }
 
 async function* sealAnew(
-  rows: Iterable<Sighting | undefined>,
+  rows: Iterable<FoundRow | undefined>,
   family: Family,
   { reseal }: SalvageOptions,
   { salvaged, missing, missingLogs }: Salvage,
@@ -194,7 +194,7 @@ function write(
     counters.time = Math.max(counters.time, created, modified)
   }
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
-  const chained = isLog ? sorted.map((row) => rechain(row, counters.chains, keys.chain)) : sorted
-  const place = { files, directory, random, cipher: keys.sstable }
-  return finish(writeRowsAsSSTables(place, prepare(target).reader, family, chained))
+  const chained = isLog ? sorted.map((row) => chainRow(row, counters.chains, keys.chain)) : sorted
+  const context = { files, directory, random, cipher: keys.sstable }
+  return finish(writeRowsAsSSTables(context, prepare(target).reader, family, chained))
 }

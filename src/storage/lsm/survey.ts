@@ -37,7 +37,7 @@ export async function survey(options: LsmOptions, findings: Finding[]): Promise<
 }
 
 /** Notes what is wrong at `place`. @throws what is no CofferError */
-export function report(findings: Finding[], place: string, error: unknown): void {
+export function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
   // The advice at the end of a message is what led here.
   const problem = error.message.replace(AFTER_DAMAGE, '').trim()
@@ -50,7 +50,7 @@ async function readContents(options: LsmOptions, findings: Finding[]): Promise<C
   try {
     await state.read()
   } catch (error) {
-    report(findings, 'state', error)
+    addFinding(findings, 'state', error)
     return undefined
   }
   const contents = decodeContents(state.data, reader)
@@ -81,23 +81,23 @@ function readChanges(options: LsmOptions, contents: Contents | undefined, findin
         findings.push({ place: 'the journal', problem: `It ends with ${torn} unconfirmed bytes.` })
       for (const frame of frames) changes.push(...frame.changes)
     } catch (error) {
-      report(findings, 'the journal', error)
+      addFinding(findings, 'the journal', error)
       for (const frame of readDamaged(wals, { id, previous }, findings)) changes.push(...frame.changes)
     }
   }
   return changes
 }
 
-function readDamaged(place: WalContext, { id, previous }: WalRef, findings: Finding[]): Frame[] {
+function readDamaged(context: WalContext, { id, previous }: WalRef, findings: Finding[]): Frame[] {
   try {
-    const { frames, gaps } = readDamagedWal(place, id, previous)
+    const { frames, gaps } = readDamagedWal(context, id, previous)
     for (const { at, bytes, before } of gaps) {
       const problem = `${bytes} bytes from byte ${at} on do not open; ${before} frames before them and ${frames.length - before} after them do.`
       findings.push({ place: 'the journal', problem })
     }
     return frames
   } catch (error) {
-    report(findings, 'the journal', error)
+    addFinding(findings, 'the journal', error)
     return []
   }
 }
@@ -120,7 +120,7 @@ function findSSTables(options: LsmOptions, findings: Finding[]): LiveSSTable[] {
       if (sstable !== undefined)
         found.push(new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()))
     } catch (error) {
-      report(findings, `segments/${name}`, error)
+      addFinding(findings, `segments/${name}`, error)
     }
   }
   return found
@@ -132,7 +132,7 @@ function openUnnamed(reader: SSTableContext, name: string): SSTable | undefined 
   if (id === undefined || id.length !== 16 || !/^[rl]-/.test(name)) return undefined
   const family = name.startsWith('r') ? 'records' : 'logs'
   const path = `${reader.directory}/segments/${name}`
-  const bytes = reader.files.facts(path)?.size ?? 0
+  const bytes = reader.files.stat(path)?.size ?? 0
   const file = reader.files.open(path, 'read')
   if (file === undefined || bytes < TAIL_LENGTH + 16) return undefined
   const tag = new Uint8Array(16)

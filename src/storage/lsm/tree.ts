@@ -3,7 +3,7 @@
  * how changes become safe; not who asked for them or who may see them.
  */
 
-import type { Clock, EngineKeys, Random } from '../../crypto/ports.js'
+import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
 import { type Files, removeQuietly } from '../files.js'
 import type { Header, StateDocument } from '../vault-file.js'
@@ -31,7 +31,7 @@ export interface LsmOptions {
   /** Its mac was verified. */
   header: Header
   keys: EngineKeys
-  random: Random
+  random: RandomSource
   clock: Clock
   /** Told what a person should know and no program needs. */
   notice(text: string): void

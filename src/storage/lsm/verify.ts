@@ -13,7 +13,7 @@ import { DICT, EXPIRY, type Family, IDS, POST, ROWS } from './sstable/format.js'
 import type { SSTable } from './sstable/reader.js'
 import { walkRows } from './sstable/scan.js'
 import type { LiveSSTable } from './sstable/search.js'
-import { type Finding, report, survey } from './survey.js'
+import { addFinding, type Finding, survey } from './survey.js'
 import { isAhead } from './time.js'
 import { chainNext, chainStart } from './transaction.js'
 import type { LsmOptions } from './tree.js'
@@ -83,7 +83,7 @@ function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, 
   try {
     verifyIndex(live)
   } catch (error) {
-    report(result.findings, place, error)
+    addFinding(result.findings, place, error)
   }
   for (let number = 0; number < sstable.meta.rows; number++) {
     if (number % STRIDE === 0) yield count(result)
@@ -93,7 +93,7 @@ function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, 
       if (sstable.meta.family === 'records' && memtable.entry(toText(id)) !== undefined) continue
       note(result, place, sstable.meta.family, sstable.row(number), check)
     } catch (error) {
-      report(result.findings, place, error)
+      addFinding(result.findings, place, error)
     }
   }
 }
@@ -151,8 +151,8 @@ function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
     if (key <= before && index > 0) fail('dictionary')
     before = key
     if (posting.count > 1) posted += posting.count
-    for (let place = 0, last = -1; place < posting.count; place++) {
-      const row = sstable.postedRow(posting, place)
+    for (let nth = 0, last = -1; nth < posting.count; nth++) {
+      const row = sstable.postedRow(posting, nth)
       if (row <= last || row >= sstable.footer.rows) fail('postings')
       last = row
     }

@@ -3,7 +3,7 @@
  * acknowledged. Knows what a torn tail is; not what the rows inside a frame are for.
  */
 
-import type { Cipher, Random } from '../../crypto/ports.js'
+import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, encodeId, isEqual } from '../bytes.js'
 import { type Files, removeQuietly } from '../files.js'
@@ -12,7 +12,7 @@ import {
   findFrame,
   LENGTH_WORDS,
   openFrame,
-  type Readable,
+  type ReadableFrames,
   readFrames,
   SEAL_BYTES,
   WAL_HEADER,
@@ -56,15 +56,21 @@ export class Wal {
   readonly id: Uint8Array
   /** The tag that its first frame chains to. */
   readonly previous: Uint8Array
-  readonly #place: WalContext
+  readonly #context: WalContext
   readonly #file: number
   #position: WalPosition
   #head: number | undefined
 
-  constructor(place: WalContext, id: Uint8Array, previous: Uint8Array, file: number, position: WalPosition) {
+  constructor(
+    context: WalContext,
+    id: Uint8Array,
+    previous: Uint8Array,
+    file: number,
+    position: WalPosition,
+  ) {
     this.id = id
     this.previous = previous
-    this.#place = place
+    this.#context = context
     this.#file = file
     this.#position = position
   }
@@ -79,29 +85,29 @@ export class Wal {
    */
   append(plain: Uint8Array): void {
     const { frames, end, tag } = this.#position
-    const sealed = this.#place.wal.seal(plain, associateFrame(this.id, frames, tag))
+    const sealed = this.#context.wal.seal(plain, associateFrame(this.id, frames, tag))
     const bytes = Buffer.allocUnsafe(LENGTH_WORDS + sealed.length)
     bytes.writeUInt32LE(sealed.length, 0)
     bytes.writeUInt32LE(~sealed.length >>> 0, 4)
     bytes.set(sealed, LENGTH_WORDS)
-    this.#place.files.write(this.#file, bytes, end)
+    this.#context.files.write(this.#file, bytes, end)
     this.#position = { frames: frames + 1, end: end + bytes.length, tag: sealed.slice(sealed.length - 16) }
   }
 
   /** Everything appended so far is safe when it returns. */
   sync(): void {
-    this.#place.files.syncData(this.#file)
+    this.#context.files.syncData(this.#file)
   }
 
   /** Forgets what was appended after `mark`. */
   truncate(position: WalPosition): void {
-    this.#place.files.truncate(this.#file, position.end)
+    this.#context.files.truncate(this.#file, position.end)
     this.#position = position
   }
 
   /** Notes in `head`, unsynced, that all frames so far were acknowledged. */
   acknowledge(): void {
-    const { files, directory, head, vault } = this.#place
+    const { files, directory, head, vault } = this.#context
     this.#head ??=
       files.open(`${directory}/${HEAD_FILE}`, 'write') ?? files.open(`${directory}/${HEAD_FILE}`, 'create')
     if (this.#head === undefined) throw new CofferError('vault_missing', `${directory} is gone.`)
@@ -114,14 +120,14 @@ export class Wal {
   }
 
   close(): void {
-    this.#place.files.close(this.#file)
-    if (this.#head !== undefined) this.#place.files.close(this.#head)
+    this.#context.files.close(this.#file)
+    if (this.#head !== undefined) this.#context.files.close(this.#head)
   }
 }
 
 /** A new, empty journal; file and name are safe when it returns. */
-export function createWal(place: WalContext, random: Random, previous: Uint8Array): Wal {
-  const { files, directory, vault } = place
+export function createWal(context: WalContext, random: RandomSource, previous: Uint8Array): Wal {
+  const { files, directory, vault } = context
   const id = random.bytes(16)
   const path = walPath(directory, id)
   const file = files.open(path, 'create')
@@ -135,7 +141,7 @@ export function createWal(place: WalContext, random: Random, previous: Uint8Arra
     removeQuietly(files, path)
     throw error
   }
-  return new Wal(place, id, previous, file, { frames: 0, end: WAL_HEADER, tag: previous })
+  return new Wal(context, id, previous, file, { frames: 0, end: WAL_HEADER, tag: previous })
 }
 
 export interface OpenedWal {
@@ -151,12 +157,12 @@ export interface OpenedWal {
  * @throws CofferError `vault_damaged`.
  */
 export function openWal(
-  place: WalContext,
+  context: WalContext,
   id: Uint8Array,
   previous: Uint8Array,
   acknowledged: WalPosition | undefined,
 ): OpenedWal {
-  const { files, directory, vault } = place
+  const { files, directory, vault } = context
   const path = walPath(directory, id)
   const file = files.open(path, 'write')
   if (file === undefined) throw damaged(path, 'is missing')
@@ -165,9 +171,9 @@ export function openWal(
     if (!isEqual(bytes.subarray(0, WAL_HEADER), encodeWalHeader(id, vault))) {
       throw damaged(path, 'does not begin as it should')
     }
-    const { frames, position } = replay(place.wal, path, bytes, { id, previous, acknowledged })
+    const { frames, position } = replay(context.wal, path, bytes, { id, previous, acknowledged })
     const torn = bytes.subarray(position.end).length
-    return { wal: new Wal(place, id, previous, file, position), frames, torn }
+    return { wal: new Wal(context, id, previous, file, position), frames, torn }
   } catch (error) {
     files.close(file)
     throw error
@@ -190,7 +196,7 @@ export function readDamagedWal(
   { files, directory, wal }: WalContext,
   id: Uint8Array,
   previous: Uint8Array,
-): Readable {
+): ReadableFrames {
   const path = walPath(directory, id)
   const file = files.open(path, 'read')
   if (file === undefined) throw damaged(path, 'is missing')
@@ -235,15 +241,15 @@ function replay(cipher: Cipher, path: string, bytes: Buffer, { id, previous, ack
 }
 
 /** What `head` says, or undefined when it is missing or unreadable. */
-export function readHead(place: WalContext): (WalPosition & { wal: Uint8Array }) | undefined {
-  const { files, directory, vault } = place
+export function readHead(context: WalContext): (WalPosition & { wal: Uint8Array }) | undefined {
+  const { files, directory, vault } = context
   const file = files.open(`${directory}/${HEAD_FILE}`, 'read')
   if (file === undefined) return undefined
   const sealed = new Uint8Array(HEAD_PLAIN + SEAL_BYTES)
   const count = files.read(file, sealed, 0)
   const size = files.size(file)
   files.close(file)
-  const opened = count === sealed.length && size === count ? place.head.open(sealed, vault) : undefined
+  const opened = count === sealed.length && size === count ? context.head.open(sealed, vault) : undefined
   if (opened === undefined || opened.length !== HEAD_PLAIN) return undefined
   const plain = asBuffer(opened)
   return {

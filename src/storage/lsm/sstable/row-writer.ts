@@ -9,7 +9,7 @@ import type { StoredRow } from '../row-change.js'
 import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
 import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
 import { LiveSSTable } from './search.js'
-import { SSTableWriter, type WriterContext } from './writer.js'
+import { SSTableWriter, type SSTableWriterContext } from './writer.js'
 
 const NO_ROWS = new Uint32Array(0)
 const NO_TENANTS: ReadonlySet<number> = new Set()
@@ -27,7 +27,7 @@ export function finish<T>(steps: Generator<undefined, T>): T {
  * @throws CofferError `storage_failed`.
  */
 export function* writeRowsAsSSTables(
-  writer: WriterContext,
+  writer: SSTableWriterContext,
   reader: SSTableContext,
   family: Family,
   rows: readonly StoredRow[],
@@ -80,11 +80,11 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 
 /** One segment of rows, ascending by `seq`. */
 export function* writeSSTable(
-  place: WriterContext,
+  context: SSTableWriterContext,
   family: Family,
   rows: readonly StoredRow[],
 ): Generator<undefined, SSTableMeta> {
-  const writer = new SSTableWriter(place, family)
+  const writer = new SSTableWriter(context, family)
   let name: SSTableMeta | undefined
   try {
     yield* writeRows(writer, rows)
@@ -100,14 +100,14 @@ export function* writeSSTable(
 }
 
 function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
-  const places: { offset: number; length: number }[] = []
+  const locations: { offset: number; length: number }[] = []
   for (const row of rows) {
-    places.push(writer.addRecord(row))
-    if (places.length % STRIDE === 0) yield
+    locations.push(writer.addRecord(row))
+    if (locations.length % STRIDE === 0) yield
   }
   writer.begin(ROWS)
   for (let number = 0; number < rows.length; number++) {
-    writer.addRow(rows[number]!, places[number]!)
+    writer.addRow(rows[number]!, locations[number]!)
     if (number % STRIDE === 0) yield
   }
 }
@@ -115,9 +115,9 @@ function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
 function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
   writer.begin(IDS)
   const sorted = sortIds(rows)
-  for (let place = 0; place < sorted.count; place++) {
-    writer.addId(sorted.high(place), sorted.low(place), sorted.row(place))
-    if (place % STRIDE === 0) yield
+  for (let index = 0; index < sorted.count; index++) {
+    writer.addId(sorted.high(index), sorted.low(index), sorted.row(index))
+    if (index % STRIDE === 0) yield
   }
 }
 
@@ -126,20 +126,20 @@ function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
   yield
   writer.begin(POST)
   let written = 0
-  for (let place = 0; place < sorted.count; ) {
-    const end = sorted.endOf(place)
-    if (end - place === 1) place = end
-    else while (place < end) writer.addPosted(sorted.row(place++))
+  for (let index = 0; index < sorted.count; ) {
+    const end = sorted.endOf(index)
+    if (end - index === 1) index = end
+    else while (index < end) writer.addPosted(sorted.row(index++))
     if (++written % STRIDE === 0) yield
   }
   writer.begin(DICT)
   let start = 0
-  for (let place = 0; place < sorted.count; ) {
-    const end = sorted.endOf(place)
-    const count = end - place
-    writer.addKey(sorted.high(place), sorted.low(place), count === 1 ? sorted.row(place) : start, count)
+  for (let index = 0; index < sorted.count; ) {
+    const end = sorted.endOf(index)
+    const count = end - index
+    writer.addKey(sorted.high(index), sorted.low(index), count === 1 ? sorted.row(index) : start, count)
     if (count > 1) start += count
-    place = end
+    index = end
     if (++written % STRIDE === 0) yield
   }
 }
