@@ -5,7 +5,7 @@
 
 import type { Header } from '../vault-file.js'
 import type { BackupWriter } from './backup.js'
-import { attempt } from './outcome.js'
+import { attempt } from './settle.js'
 import type { LsmTree } from './tree.js'
 
 export interface Size {

@@ -6,9 +6,9 @@
 import type { Durability } from '../store.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
 import { Memtable } from './memtable.js'
-import { attempt, settle } from './outcome.js'
 import type { View } from './query.js'
 import { type Change, FRAME_HEAD, MAX_CHANGES } from './row-change.js'
+import { attempt, settle } from './settle.js'
 import { type Counters, copyCounters, type Transaction } from './transaction.js'
 import { isRemoval, type LsmTree } from './tree.js'
 

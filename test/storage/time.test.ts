@@ -6,9 +6,9 @@ import t from 'tap'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { describeAhead, judgeClock, passTime, type Times } from '../../src/storage/lsm/time.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

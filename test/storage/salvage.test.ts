@@ -10,9 +10,9 @@ import type { LsmOptions } from '../../src/storage/lsm/tree.js'
 import type { CheckRow } from '../../src/storage/lsm/verify.js'
 import type { Row } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 /** Stands for a seal: a text that cannot be changed unnoticed. */
 const seal = (text: string) => `${text}|${Buffer.from(digest(text, 8)).toString('hex')}`

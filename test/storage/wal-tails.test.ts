@@ -5,9 +5,9 @@
  */
 import t from 'tap'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const FRAMES = 5
 const HEAD = '/vault/head'
