@@ -23,6 +23,7 @@ import { type Repairs, repairRecords } from '../storage/lsm/repair.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
 import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
 import { type Verification, verifyVault } from '../storage/lsm/verify.js'
+import { eachRecord } from '../storage/pages.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
 import {
@@ -37,7 +38,6 @@ import {
   toSecret,
 } from './open.js'
 
-const TENANTS_PER_PAGE = 1000
 const CACHE_BYTES = 4 * 1024 * 1024
 
 type Choose = (vault: LockedVault) => Promise<Opener>
@@ -241,13 +241,9 @@ async function readTenantKeys(
   const store = createSealedStore(engine, keyring)
   try {
     const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
-    for (let page = 1; ; page++) {
-      const { records, total } = await store.read((reader) =>
-        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
-      )
-      for (const { number, keys } of records) tenants.set(number, { present: keys, next: next(number, keys) })
-      if (page * TENANTS_PER_PAGE >= total) return tenants
-    }
+    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
+      tenants.set(number, { present: keys, next: next(number, keys) })
+    return tenants
   } finally {
     await store.close()
   }

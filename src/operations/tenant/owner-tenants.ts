@@ -2,22 +2,14 @@
 import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import type { Host } from '../../framework/perform.js'
+import { readAll } from '../../storage/pages.js'
 import type { Store } from '../../storage/store.js'
 import { type TenantView, viewTenant } from './tenant.js'
 import { createTenant, findTenant, type NewTenant } from './tenant-create.js'
 
-const TENANTS_PER_PAGE = 1000
-
 /** Every tenant, newest first. */
 export async function listTenants(store: Store): Promise<TenantView[]> {
-  return store.read(async (reader) => {
-    const views: TenantView[] = []
-    for (let page = 1; ; page++) {
-      const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
-      views.push(...records.map(viewTenant))
-      if (page * TENANTS_PER_PAGE >= total) return views
-    }
-  })
+  return (await store.read((reader) => readAll(reader, 'tenant', 0))).map(viewTenant)
 }
 
 /** Another tenant, owned by the vault's owner. @throws CofferError `validation`, `conflict`, `unprocessable` */

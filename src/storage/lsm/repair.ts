@@ -4,11 +4,10 @@
  */
 
 import { formatDate } from '../../domain/dates.js'
-import type { Kind, RecordOf, TenantRecord } from '../../domain/records.js'
+import type { TenantRecord } from '../../domain/records.js'
 import { containerSet, containerSetId } from '../../domain/token/container.js'
+import { eachRecord, readAll } from '../pages.js'
 import type { Store } from '../store.js'
-
-const PAGE = 1000
 
 /** What mending did, for those who ask what they have to do themselves. */
 export interface Repairs {
@@ -27,7 +26,7 @@ export async function repairRecords(
   context: { secretsKey: string; createUuid(): string },
 ): Promise<Repairs> {
   const repairs: Repairs = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
-  const tenants = await collect(store, 'tenant', 0)
+  const tenants = await readAll(store, 'tenant', 0)
   repairs.settings_lost = await repairSettings(store, tenants, context)
   for (const tenant of tenants) {
     repairs.links_left_out += await removeLooseLinks(store, tenant.number)
@@ -59,7 +58,7 @@ async function repairSettings(
 }
 
 async function removeLooseLinks(store: Store, tenant: number): Promise<number> {
-  const links = await collect(store, 'association', tenant)
+  const links = await readAll(store, 'association', tenant)
   return store.write(async (writer) => {
     let removed = 0
     for (const { id, parent_id, child_id } of links) {
@@ -73,7 +72,7 @@ async function removeLooseLinks(store: Store, tenant: number): Promise<number> {
 }
 
 async function countKeyless(store: Store, tenant: number): Promise<number> {
-  const applications = await collect(store, 'application', tenant)
+  const applications = await readAll(store, 'application', tenant)
   return store.read(async (reader) => {
     let count = 0
     for (const { key_hash } of applications)
@@ -85,7 +84,7 @@ async function countKeyless(store: Store, tenant: number): Promise<number> {
 /** By these sets tokens are found for those who may read only some. */
 async function repairContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
-  for await (const { containers } of each(store, 'token', tenant))
+  for await (const { containers } of eachRecord(store, 'token', tenant))
     sets.set(containerSetId(containers), containerSet(containers))
   await store.write(async (writer) => {
     for (const [id, containers] of sets) {
@@ -113,18 +112,4 @@ async function noteSalvage(
       trace_id: traceId,
     }),
   )
-}
-
-async function* each<K extends Kind>(store: Store, kind: K, tenant: number): AsyncGenerator<RecordOf[K]> {
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.read((reader) => reader.find(kind, tenant, { page, size: PAGE }))
-    yield* records
-    if (page * PAGE >= total) return
-  }
-}
-
-async function collect<K extends Kind>(store: Store, kind: K, tenant: number): Promise<RecordOf[K][]> {
-  const records: RecordOf[K][] = []
-  for await (const record of each(store, kind, tenant)) records.push(record)
-  return records
 }
