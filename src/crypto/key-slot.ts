@@ -6,7 +6,7 @@ import { scrypt } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
-import type { Random } from './ports.js'
+import type { RandomSource } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher } from './seal.js'
 
@@ -54,9 +54,9 @@ const utf8 = new TextEncoder()
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
 
-export interface SlotPowers {
+export interface SlotContext {
   primitives: Primitives
-  random: Random
+  random: RandomSource
 }
 
 /** @throws CofferError `usage` for a passphrase that is too short or too long to be taken. */
@@ -71,7 +71,7 @@ export function checkNewPassphrase(passphrase: string): void {
 
 /** A new slot that opens to `root`. */
 export async function createSlot(
-  { primitives, random }: SlotPowers,
+  { primitives, random }: SlotContext,
   {
     root,
     secret,
@@ -100,16 +100,16 @@ export async function createSlot(
  * @throws CofferError `vault_locked` for a secret of another vault or a wrong passphrase, `vault_damaged` otherwise.
  */
 export async function openRoot(
-  powers: SlotPowers,
+  context: SlotContext,
   header: SealedHeader,
   secret: Secret,
 ): Promise<Uint8Array> {
-  return (await openSlot(powers, header, secret)).root
+  return (await openSlot(context, header, secret)).root
 }
 
 /** The same, and the slot that it was. */
 export async function openSlot(
-  { primitives, random }: SlotPowers,
+  { primitives, random }: SlotContext,
   header: SealedHeader,
   secret: Secret,
 ): Promise<{ root: Uint8Array; slot: Slot }> {

@@ -4,7 +4,7 @@
  */
 
 import { createMac, createTextMac, deriveKey } from './mac.js'
-import type { Cipher, EngineKeys, Mac, Random, TextMac } from './ports.js'
+import type { Cipher, EngineKeys, Mac, RandomSource, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 
@@ -32,7 +32,7 @@ export interface Keyring {
   engine: EngineKeys
   vault: TenantKeys
   /** Proves to another process that this one holds the vault's key. */
-  handover: Mac
+  socketProof: Mac
   generateTenant(): RawTenantKeys
   openTenant(raw: RawTenantKeys): TenantKeys
   /** Zeroes the vault's raw keys, as far as the language allows. */
@@ -40,7 +40,7 @@ export interface Keyring {
 }
 
 /** Derives the keys of the vault from `root`, which the caller may wipe afterwards. */
-export function createKeyring(primitives: Primitives, random: Random, root: Uint8Array): Keyring {
+export function createKeyring(primitives: Primitives, random: RandomSource, root: Uint8Array): Keyring {
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
     const key = deriveKey(primitives, root, purpose)
@@ -58,13 +58,13 @@ export function createKeyring(primitives: Primitives, random: Random, root: Uint
   })
   return {
     engine: {
-      journal: cipher('journal'),
+      wal: cipher('journal'),
       head: cipher('head'),
       state: cipher('state'),
-      segment: cipher('segment'),
+      sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     },
-    handover: createMac(primitives, derive('handover')),
+    socketProof: createMac(primitives, derive('handover')),
     vault: openTenant({
       data: derive('vault/data'),
       index: derive('vault/index'),

@@ -12,10 +12,10 @@ export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
 /** What an engine seals its own files with; derived from the vault's root key. */
 export interface EngineKeys {
-  journal: Cipher
+  wal: Cipher
   head: Cipher
   state: Cipher
-  segment: Cipher
+  sstable: Cipher
   /** Chains log rows: 16 bytes over previous value and sealed row. */
   chain: Mac
 }
@@ -43,7 +43,7 @@ export interface VaultKeys {
   openTenant(raw: { data: Uint8Array; index: Uint8Array; fingerprint: Uint8Array }): RecordKeys
 }
 
-export interface Random {
+export interface RandomSource {
   bytes(count: number): Uint8Array
 }
 

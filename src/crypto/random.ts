@@ -3,7 +3,7 @@
  * a call and would make sealing fifteen times slower.
  */
 import { randomFillSync } from 'node:crypto'
-import type { Random } from './ports.js'
+import type { RandomSource } from './ports.js'
 
 const POOL_BYTES = 4096
 const LARGEST_POOLED = 64
@@ -12,7 +12,7 @@ const LARGEST_POOLED = 64
 export type Fill = (target: Uint8Array) => void
 
 /** `bytes(count)` gives fresh bytes that no longer stand in the pool once they are handed out. */
-export function createRandom(fill: Fill = randomFillSync): Random {
+export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES
   return {
@@ -35,7 +35,7 @@ export function createRandom(fill: Fill = randomFillSync): Random {
 }
 
 /** A version 4 UUID (RFC 9562, 5.4), lower case. */
-export function createUuid(random: Random): string {
+export function createUuid(random: RandomSource): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40
   bytes[8] = (bytes[8]! & 0x3f) | 0x80

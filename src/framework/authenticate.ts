@@ -1,5 +1,6 @@
 /** From an API key to a caller. What is remembered between requests dies with the key, and with all that it stands on. */
 
+import { BoundedMap } from '../bounded-map.js'
 import type { Mac } from '../crypto/ports.js'
 import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
 import { isApiKey } from '../domain/application.js'
@@ -20,7 +21,7 @@ const NAME_BYTES = 32
  */
 export class KnownCallers {
   readonly #mac: Mac
-  readonly #callers = new Map<string, Caller>()
+  readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
   #stamp: number | undefined
 
   constructor(mac: Mac) {
@@ -34,7 +35,7 @@ export class KnownCallers {
 
   /** Contract: `key` was found to be that of `caller`, for ever, under this stamp. */
   keep(key: string, stamp: number, caller: Caller): void {
-    if (this.#stamp !== stamp || this.#callers.size >= MOST_CALLERS) this.#callers.clear()
+    if (this.#stamp !== stamp) this.#callers.clear()
     this.#stamp = stamp
     this.#callers.set(this.#nameOf(key), caller)
   }

@@ -3,7 +3,7 @@
  * the help and the log record are derived. Nothing here runs one; that is `perform`.
  */
 
-import type { Random } from '../crypto/ports.js'
+import type { RandomSource } from '../crypto/ports.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
@@ -25,7 +25,7 @@ export interface Context {
   readonly now: number
   /** The same as the interface writes it. */
   readonly date: string
-  readonly random: Random
+  readonly random: RandomSource
   createUuid(): string
   /** The expression language; loaded when first asked for. */
   expressions(): Promise<Expressions>

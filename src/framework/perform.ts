@@ -3,7 +3,7 @@
  * command, a request or a reactor asked.
  */
 
-import type { Random } from '../crypto/ports.js'
+import type { RandomSource } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -31,7 +31,7 @@ import type { VaultPowers } from './vault-port.js'
 /** The effects that operations are given. */
 export interface Host extends VaultPowers {
   readonly store: Store
-  readonly random: Random
+  readonly random: RandomSource
   readonly post: Post
   createUuid(): string
   expressions(): Promise<Expressions>

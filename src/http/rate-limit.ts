@@ -1,4 +1,5 @@
 /** The emulation of a rate limit: one bucket for each application. It knows no request, only who asks and when. */
+import { BoundedMap } from '../bounded-map.js'
 import { CofferError } from '../errors.js'
 
 /** So many requests in so many milliseconds. */
@@ -26,7 +27,7 @@ export function parseRate(text: string): Rate {
 
 /** A token bucket (as large as `rate.count`, filled evenly) for each caller. `clock` is in ms. */
 export function createRateLimit({ count, periodMs }: Rate, clock: () => number): RateLimit {
-  const buckets = new Map<string, { left: number; at: number }>()
+  const buckets = new BoundedMap<string, { left: number; at: number }>(MOST_BUCKETS)
   return {
     take(who) {
       const now = clock()
@@ -34,10 +35,7 @@ export function createRateLimit({ count, periodMs }: Rate, clock: () => number):
       const left =
         known === undefined ? count : Math.min(count, known.left + ((now - known.at) * count) / periodMs)
       const isAllowed = left >= 1
-      // Deleted first, so that the map stays in the order of asking.
-      buckets.delete(who)
       buckets.set(who, { left: isAllowed ? left - 1 : left, at: now })
-      if (buckets.size > MOST_BUCKETS) buckets.delete(buckets.keys().next().value!)
       return isAllowed ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
     },
   }

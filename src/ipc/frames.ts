@@ -1,4 +1,4 @@
-/** Messages between host and guest as length-prefixed frames: a little-endian u32, then UTF-8 JSON. Both sides use it. */
+/** Messages between processes as length-prefixed frames: a big-endian u32, then that many bytes of UTF-8 JSON. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
@@ -6,41 +6,32 @@ const PREFIX_BYTES = 4
 export function encodeFrame(message: unknown): Buffer {
   const text = JSON.stringify(message)
   const frame = Buffer.allocUnsafe(PREFIX_BYTES + Buffer.byteLength(text))
-  frame.writeUInt32LE(frame.length - PREFIX_BYTES)
+  frame.writeUInt32BE(frame.length - PREFIX_BYTES)
   frame.write(text, PREFIX_BYTES)
   return frame
 }
 
-/** Puts frames together from chunks; holds at most one frame of `mostBytes`. */
+/** Puts frames together from the chunks of a stream. */
 export class FrameReader {
-  readonly #mostBytes: number
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes
-  }
-
-  /** The texts of all frames that `chunk` completes, or undefined once a frame claims to be too long. */
-  push(chunk: Buffer): string[] | undefined {
+  add(chunk: Buffer): void {
     this.#chunks.push(chunk)
     this.#bytes += chunk.length
-    const texts: string[] = []
-    for (;;) {
-      if (this.#bytes < PREFIX_BYTES) return texts
-      const length = this.#peekLength()
-      if (length > this.#mostBytes) return undefined
-      if (this.#bytes < PREFIX_BYTES + length) return texts
-      const buffer = this.#join()
-      texts.push(buffer.toString('utf8', PREFIX_BYTES, PREFIX_BYTES + length))
-      this.#chunks = [buffer.subarray(PREFIX_BYTES + length)]
-      this.#bytes -= PREFIX_BYTES + length
-    }
   }
 
-  #peekLength(): number {
+  /** The text of the next frame; undefined while it is incomplete, and empty, hence no JSON, when it is too long. */
+  next(mostBytes: number): string | undefined {
+    if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()
-    return this.#chunks[0]!.readUInt32LE()
+    const end = PREFIX_BYTES + this.#chunks[0]!.readUInt32BE()
+    if (end > PREFIX_BYTES + mostBytes) return ''
+    if (this.#bytes < end) return undefined
+    const bytes = this.#join()
+    this.#chunks = [bytes.subarray(end)]
+    this.#bytes -= end
+    return bytes.toString('utf8', PREFIX_BYTES, end)
   }
 
   #join(): Buffer {

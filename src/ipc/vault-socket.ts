@@ -6,7 +6,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { dirname } from 'node:path'
-import type { Mac, Random } from '../crypto/ports.js'
+import type { Mac, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import { type Files, readWhole } from '../storage/files.js'
@@ -23,33 +23,33 @@ const HELLO_LIMIT_MS = 5000
 /** A list of a hundred tokens of 1 MiB, with their masks. */
 const MESSAGE_LIMIT_BYTES = 256 * 1024 * 1024
 
-export interface HandoverOptions {
+export interface VaultSocketOptions {
   files: Files
   directory: string
-  random: Random
+  random: RandomSource
   /** Keyed with the vault's own secret: whoever can make it holds the vault's key. */
   proof: Mac
   /** Makes a directory that is the owner's alone, for a socket whose own path would be too long. */
   makePrivateDirectory(): string
 }
 
-export interface Listener {
+export interface VaultSocketServer {
   /** Takes nothing new, resolves when what arrived is answered. */
   close(): Promise<void>
 }
 
 /** The owner of the vault, as a command sees it. */
-export interface Peer {
+export interface VaultSocketClient {
   /** @throws CofferError `unavailable` when the owner went away before it answered. */
   ask(message: unknown): Promise<unknown>
   close(): void
 }
 
 /** Listens for commands. `answer` puts failures into its answer; it never throws. */
-export async function listenForCommands(
-  options: HandoverOptions,
+export async function serveVaultSocket(
+  options: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
-): Promise<Listener> {
+): Promise<VaultSocketServer> {
   const { files, directory } = options
   const path = `${directory}/${SOCKET}`
   const isShort = Buffer.byteLength(path) <= LONGEST_PATH_BYTES
@@ -80,26 +80,29 @@ export async function listenForCommands(
 }
 
 /** Whether somebody may be listening: worth asking before the keys for it are made. */
-export function isListenedTo({ files, directory }: Pick<HandoverOptions, 'files' | 'directory'>): boolean {
-  return files.facts(`${directory}/${SOCKET}`) !== undefined
+export function hasVaultSocket({
+  files,
+  directory,
+}: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
+  return files.stat(`${directory}/${SOCKET}`) !== undefined
 }
 
 /** The owner that listens for this vault; undefined when nobody does, or when it does not hold the vault's key. */
-export async function findOwner(options: HandoverOptions): Promise<Peer | undefined> {
+export async function connectToVault(options: VaultSocketOptions): Promise<VaultSocketClient | undefined> {
   const address = findAddress(options)
   const socket = address === undefined ? undefined : await open(address)
   if (socket === undefined) return undefined
   const messages = readMessages(socket)
-  if (await introduce(socket, messages, options)) return createPeer(socket, messages)
+  if (await introduce(socket, messages, options)) return createClient(socket, messages)
   socket.destroy()
   return undefined
 }
 
-function findAddress({ files, directory }: HandoverOptions): string | undefined {
+function findAddress({ files, directory }: VaultSocketOptions): string | undefined {
   const path = `${directory}/${SOCKET}`
-  const facts = files.facts(path)
-  if (facts === undefined) return undefined
-  if (facts.kind !== 'file') return path
+  const stat = files.stat(path)
+  if (stat === undefined) return undefined
+  if (stat.kind !== 'file') return path
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
   // Empty where an owner died while it wrote it.
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
@@ -133,7 +136,7 @@ async function open(address: string): Promise<Socket | undefined> {
 
 async function serve(
   socket: Socket,
-  options: HandoverOptions,
+  options: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
   answering: Set<Promise<void>>,
 ): Promise<void> {
@@ -153,7 +156,7 @@ async function serve(
 }
 
 /** The owner's part: asks for a proof and gives its own only to who gave one. */
-async function challenge(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
+async function challenge(socket: Socket, messages: Messages, options: VaultSocketOptions): Promise<boolean> {
   const mine = options.random.bytes(NONCE_BYTES)
   await writeMessage(socket, { nonce: toBase64(mine) })
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
@@ -166,7 +169,7 @@ async function challenge(socket: Socket, messages: Messages, options: HandoverOp
 }
 
 /** The command's part. */
-async function introduce(socket: Socket, messages: Messages, options: HandoverOptions): Promise<boolean> {
+async function introduce(socket: Socket, messages: Messages, options: VaultSocketOptions): Promise<boolean> {
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
   if (theirs === undefined) return false
@@ -185,7 +188,7 @@ async function introduce(socket: Socket, messages: Messages, options: HandoverOp
  * the same key, and may have a pointer to the original's socket.
  */
 function prove(
-  { proof, directory }: HandoverOptions,
+  { proof, directory }: VaultSocketOptions,
   role: 'owner' | 'command',
   owner: Uint8Array,
   command: Uint8Array,
@@ -201,7 +204,7 @@ function readBytes(message: unknown, field: string, length: number): Uint8Array 
   return bytes.length === length ? bytes : undefined
 }
 
-function createPeer(socket: Socket, messages: Messages): Peer {
+function createClient(socket: Socket, messages: Messages): VaultSocketClient {
   return {
     async ask(message) {
       await writeMessage(socket, message)

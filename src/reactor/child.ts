@@ -85,8 +85,11 @@ class GuestProcess implements Guest {
     })
     // A child that died is told of by its end.
     child.stdin?.on('error', () => undefined)
-    const reader = new FrameReader(mostBytes)
-    child.stdout?.on('data', (chunk: Buffer) => this.#take(reader.push(chunk)))
+    const reader = new FrameReader()
+    child.stdout?.on('data', (chunk: Buffer) => {
+      reader.add(chunk)
+      this.#take(() => reader.next(mostBytes))
+    })
   }
 
   get pid(): number | undefined {
@@ -113,8 +116,8 @@ class GuestProcess implements Guest {
     this.#child.kill('SIGKILL')
   }
 
-  #take(texts: string[] | undefined): void {
-    for (const text of texts ?? ['']) {
+  #take(next: () => string | undefined): void {
+    for (let text = next(); text !== undefined; text = next()) {
       if (this.#ending !== undefined) return
       const message = readGuestMessage(text)
       if (message === undefined) {

@@ -3,21 +3,21 @@
  * owner may ask of the vault as a whole; commits, upkeep and files have their own modules.
  */
 
-import type { Clock, EngineKeys, Random } from '../crypto/ports.js'
+import type { Clock, EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { Files } from './files.js'
-import { type Size, Upkeep } from './lsm/background.js'
-import { Commits } from './lsm/group-commit.js'
+import { BackgroundJobs, type Size } from './lsm/background.js'
+import { GroupCommit } from './lsm/group-commit.js'
 import { checkChain } from './lsm/log-chain.js'
-import { attempt, settle } from './lsm/outcome.js'
-import { Pace } from './lsm/pace.js'
 import { walkMatches } from './lsm/query.js'
-import { createLedger, openLedger } from './lsm/recovery.js'
+import { createLsmTree, openLsmTree } from './lsm/recovery.js'
 import { ANYTHING, ROLES, type RoleName } from './lsm/roles.js'
-import type { LedgerStatus } from './lsm/status.js'
+import { attempt, settle } from './lsm/settle.js'
+import type { LsmStatus } from './lsm/status.js'
 import { describeAhead } from './lsm/time.js'
-import { createReader, Stage } from './lsm/transaction.js'
-import type { Ledger } from './lsm/tree.js'
+import { TimeSlice } from './lsm/time-slice.js'
+import { createReader, Transaction } from './lsm/transaction.js'
+import type { LsmTree } from './lsm/tree.js'
 import type { CheckRow, Verification } from './lsm/verify.js'
 import type { Durability, Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
 import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
@@ -29,13 +29,13 @@ export interface FileEngineOptions {
   header: Header
   keys: EngineKeys
   clock: Clock
-  random: Random
+  random: RandomSource
   /** Told what a person should know and no program needs, such as a torn frame that was cut off. */
   notice(text: string): void
   /** A command folds when it is done and keeps little in memory; a server folds beside its works. */
   role: RoleName
   /** The journal is folded when it has more than this; by default what suits the role. */
-  foldAt?: Size
+  flushAt?: Size
   /** In a server, what was replaced is overwritten after at most this, whatever the size of the journal. */
   eraseAfterMs?: number
 }
@@ -46,34 +46,38 @@ const ERASE_AFTER_MS = 60_000
 
 export class FileEngine implements Engine {
   readonly #options: FileEngineOptions
-  readonly #ledger: Ledger
-  readonly #commits: Commits
-  readonly #upkeep: Upkeep
-  readonly #foldAt: Size
+  readonly #tree: LsmTree
+  readonly #groupCommit: GroupCommit
+  readonly #background: BackgroundJobs
+  readonly #flushAt: Size
   readonly #tasks: (() => Promise<void>)[] = []
-  readonly #pace = new Pace()
+  readonly #timeSlice = new TimeSlice()
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #eraser: NodeJS.Timeout | undefined
 
-  constructor(options: FileEngineOptions, ledger: Ledger) {
+  constructor(options: FileEngineOptions, tree: LsmTree) {
     this.#options = options
-    this.#ledger = ledger
-    this.#commits = new Commits(ledger)
-    this.#foldAt = options.foldAt ?? ROLES[options.role].foldAt
-    const isBeside = options.role === 'server'
-    this.#upkeep = new Upkeep({ ledger, isBeside, inTurn: (work) => this.#inTurn(work) })
+    this.#tree = tree
+    this.#groupCommit = new GroupCommit(tree)
+    this.#flushAt = options.flushAt ?? ROLES[options.role].flushAt
+    const isConcurrent = options.role === 'server'
+    this.#background = new BackgroundJobs({
+      tree,
+      isConcurrent,
+      runExclusive: (work) => this.#runExclusive(work),
+    })
   }
 
   read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const now = Math.floor(this.#options.clock())
-        const reader = createReader(() => this.#ledger.view(), this.#commits.counters, now)
-        const outcome = await settle(() => work(reader))
-        if (outcome.ok) resolve(outcome.value)
-        else reject(outcome.error)
+        const reader = createReader(() => this.#tree.view(), this.#groupCommit.counters, now)
+        const settled = await settle(() => work(reader))
+        if (settled.ok) resolve(settled.value)
+        else reject(settled.error)
       }, reject)
     })
   }
@@ -81,16 +85,16 @@ export class FileEngine implements Engine {
   write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
-        const { counters } = this.#commits
+        const { counters } = this.#groupCommit
         const now = Math.floor(this.#options.clock())
-        const stage = new Stage(this.#commits.view(), counters, this.#options.keys.chain, now)
-        const outcome = await settle(() => work(stage))
-        stage.end()
-        const done = outcome.ok ? () => resolve(outcome.value) : () => reject(outcome.error)
+        const transaction = new Transaction(this.#groupCommit.view(), counters, this.#options.keys.chain, now)
+        const settled = await settle(() => work(transaction))
+        transaction.end()
+        const done = settled.ok ? () => resolve(settled.value) : () => reject(settled.error)
         const waiting = { done, fail: reject }
-        const isTaken = outcome.ok && (stage.changes.length > 0 || stage.isNoted)
-        if (isTaken) await this.#commits.take(stage, durability, waiting)
-        else this.#commits.answer(waiting)
+        const isTaken = settled.ok && (transaction.changes.length > 0 || transaction.isNoted)
+        if (isTaken) await this.#groupCommit.take(transaction, durability, waiting)
+        else this.#groupCommit.answer(waiting)
       }, reject)
     })
   }
@@ -103,59 +107,59 @@ export class FileEngine implements Engine {
 
   async #close(): Promise<void> {
     await this.#running
-    await this.#upkeep.close()
+    await this.#background.close()
     clearTimeout(this.#timer)
     clearTimeout(this.#eraser)
-    const { closing, closingMerge } = ROLES[this.#options.role]
+    const { closing, closingCompaction } = ROLES[this.#options.role]
     try {
-      this.#ledger.sync()
-      await this.#upkeep.foldWhere(closing)
-      await this.#upkeep.mergeOnce(closingMerge)
+      this.#tree.sync()
+      await this.#background.flushIfLarger(closing)
+      await this.#background.compactOnce(closingCompaction)
     } finally {
-      this.#ledger.close()
+      this.#tree.close()
     }
   }
 
   /** Counts and sizes, of what is safe. */
-  status(): Promise<LedgerStatus> {
-    return this.#inTurn(async () => this.#ledger.status())
+  status(): Promise<LsmStatus> {
+    return this.#runExclusive(async () => this.#tree.status())
   }
 
   /** Index blocks opened so far. */
   get blocksOpened(): number {
-    return this.#ledger.cache.opened
+    return this.#tree.cache.opened
   }
 
   verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck> {
-    return this.#inTurn(async () => {
-      const { counters } = this.#ledger
-      const rows = walkMatches(this.#ledger.view(), { ...query, family: 'logs' }, counters.time)
+    return this.#runExclusive(async () => {
+      const { counters } = this.#tree
+      const rows = walkMatches(this.#tree.view(), { ...query, family: 'logs' }, counters.time)
       return checkChain(rows, this.#options.keys.chain, counters.chains.get(query.tenant), isAuthentic)
     })
   }
 
   stamp(kind: number): number {
-    return this.#ledger.stamps.of(kind)
+    return this.#tree.changeCounters.of(kind)
   }
 
   /** Moves the journal into segments, whatever its size. */
-  fold(): Promise<void> {
-    return this.#inTurn(() => this.#ledger.fold())
+  flush(): Promise<void> {
+    return this.#runExclusive(() => this.#tree.flush())
   }
 
   /** Folds the journal and merges segments until nothing is due; others may work meanwhile. */
   async compact(): Promise<void> {
-    await this.fold()
-    await this.#upkeep.mergeAll()
+    await this.flush()
+    await this.#background.compactAll()
   }
 
   /**
    * Looks at every byte that the vault relies on; others wait meanwhile. `check` says what is wrong with a row's seal.
    */
   verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
-    return this.#inTurn(async () => {
+    return this.#runExclusive(async () => {
       const { verifyVault } = await import('./lsm/verify.js')
-      const steps = verifyVault(this.#ledger.options, check)
+      const steps = verifyVault(this.#tree.options, check)
       let step = await steps.next()
       for (; !step.done; step = await steps.next()) progress(step.value)
       return step.value
@@ -167,25 +171,25 @@ export class FileEngine implements Engine {
    * @throws CofferError `storage_failed`; then there is no such file.
    */
   backup(path: string, progress: (bytes: number) => void = () => undefined): Promise<number> {
-    return this.#upkeep.backup(path, this.#ledger.options.header, progress)
+    return this.#background.backup(path, this.#tree.options.header, progress)
   }
 
   /** Puts another `vault.json` in place of the present one, which is refused from then on. */
   replaceHeader(header: Header): Promise<void> {
     const { files, directory, random } = this.#options
     const write = () => writeHeader(files, directory, random, header)
-    return this.#inTurn(() => this.#ledger.replaceHeader(header, write))
+    return this.#runExclusive(() => this.#tree.replaceHeader(header, write))
   }
 
   /** Runs `work` after everything before it was committed, and nothing meanwhile. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
-        await this.#commits.commitAll()
-        const outcome = await settle(work)
-        this.#commits.takeUp()
-        if (outcome.ok) resolve(outcome.value)
-        else reject(outcome.error)
+        await this.#groupCommit.commitAll()
+        const settled = await settle(work)
+        this.#groupCommit.reset()
+        if (settled.ok) resolve(settled.value)
+        else reject(settled.error)
       }, reject)
     })
   }
@@ -202,22 +206,22 @@ export class FileEngine implements Engine {
   /** Runs what waits, then commits the group; a server first lets everything join that comes in the same turn. */
   async #run(): Promise<void> {
     await Promise.resolve()
-    this.#pace.begin()
+    this.#timeSlice.begin()
     while (this.#tasks.length > 0) {
       await this.#runWaiting()
-      if (!this.#commits.isAwaited) {
-        if (this.#pace.isOver) await this.#pace.rest()
+      if (!this.#groupCommit.isAwaited) {
+        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
         continue
       }
       if (this.#options.role === 'server') {
-        await this.#pace.rest()
+        await this.#timeSlice.yieldToOthers()
         await this.#runWaiting()
       }
-      await this.#commits.commit()
-      await this.#upkeep.foldWhere(this.#foldAt)
+      await this.#groupCommit.commit()
+      await this.#background.flushIfLarger(this.#flushAt)
       this.#syncSoon()
       this.#eraseLater()
-      this.#pace.begin()
+      this.#timeSlice.begin()
     }
     this.#running = undefined
   }
@@ -229,28 +233,28 @@ export class FileEngine implements Engine {
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       await this.#tasks.shift()!()
-      if (this.#pace.isOver) return
+      if (this.#timeSlice.isOver) return
     }
   }
 
   /** A command syncs when it closes; a server would keep others waiting for ever. */
   #syncSoon(): void {
-    if (this.#options.role === 'command' || this.#timer !== undefined || !this.#commits.isUnsynced) return
+    if (this.#options.role === 'command' || this.#timer !== undefined || !this.#groupCommit.isUnsynced) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
-      if (this.#closing !== undefined || !this.#commits.isUnsynced) return
-      void attempt(this.#options.notice, 'synced', () => this.#inTurn(async () => undefined))
+      if (this.#closing !== undefined || !this.#groupCommit.isUnsynced) return
+      void attempt(this.#options.notice, 'synced', () => this.#runExclusive(async () => undefined))
     }, SOON_MS)
   }
 
   /** Older versions are overwritten once the newer ones are in a segment; a small journal would wait for long. */
   #eraseLater(): void {
     const { role, notice, eraseAfterMs = ERASE_AFTER_MS } = this.#options
-    if (role === 'command' || this.#eraser !== undefined || this.#ledger.overlay.covered.length === 0) return
+    if (role === 'command' || this.#eraser !== undefined || this.#tree.memtable.shadowed.length === 0) return
     this.#eraser = setTimeout(() => {
       this.#eraser = undefined
       if (this.#closing !== undefined) return
-      void attempt(notice, 'folded', () => this.#inTurn(() => this.#upkeep.foldWhere(ANYTHING)))
+      void attempt(notice, 'folded', () => this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)))
     }, eraseAfterMs)
     this.#eraser.unref()
   }
@@ -269,12 +273,12 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
   }
   checkDirectory(files, directory)
   files.makeDirectory(`${directory}/segments`)
-  const ledger = await createLedger({ ...options, cacheBytes: ROLES[role].cacheBytes })
+  const tree = await createLsmTree({ ...options, cacheBytes: ROLES[role].cacheBytes })
   try {
     await writeHeader(files, directory, random, header)
-    return new FileEngine(options, ledger)
+    return new FileEngine(options, tree)
   } catch (error) {
-    ledger.close()
+    tree.close()
     throw error
   }
 }
@@ -285,8 +289,8 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
  */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
-  const ledger = await openLedger({ ...options, cacheBytes: ROLES[options.role].cacheBytes })
-  const ahead = describeAhead(ledger.counters.time, options.clock())
+  const tree = await openLsmTree({ ...options, cacheBytes: ROLES[options.role].cacheBytes })
+  const ahead = describeAhead(tree.counters.time, options.clock())
   if (ahead !== undefined) options.notice(ahead)
-  return new FileEngine(options, ledger)
+  return new FileEngine(options, tree)
 }

@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 
 /** What is known of a path without following a link. */
-export interface FileFacts {
+export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   /** Permission bits. */
   mode: number
@@ -42,7 +42,7 @@ export interface Files {
   link(from: string, to: string): boolean
   /** False when nothing was there. */
   remove(path: string): boolean
-  facts(path: string): FileFacts | undefined
+  stat(path: string): FileStat | undefined
   list(path: string): string[]
   /** Mode 0700; false when it exists. */
   makeDirectory(path: string): boolean
@@ -81,7 +81,7 @@ export function codeOf(error: unknown): string {
 
 /** Makes a directory, safely on the disk, and those above it that are not there, all of them 0700. */
 export function makeDirectories(files: Files, path: string): void {
-  if (files.facts(path) !== undefined) return
+  if (files.stat(path) !== undefined) return
   const parent = dirname(path)
   if (parent !== path) makeDirectories(files, parent)
   if (files.makeDirectory(path)) files.syncDirectory(parent)

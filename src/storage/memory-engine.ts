@@ -4,22 +4,22 @@
 
 import type { Clock, EngineKeys } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
-import { Stamps } from './lsm/change-counters.js'
+import { ChangeCounters } from './lsm/change-counters.js'
 import { checkChain } from './lsm/log-chain.js'
-import { Overlay } from './lsm/memtable.js'
-import { Pace } from './lsm/pace.js'
+import { Memtable } from './lsm/memtable.js'
 import { type View, walkMatches } from './lsm/query.js'
-import { createCounters, createReader, Stage } from './lsm/transaction.js'
+import { TimeSlice } from './lsm/time-slice.js'
+import { createCounters, createReader, Transaction } from './lsm/transaction.js'
 import type { Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
 
 class MemoryEngine implements Engine {
   readonly #keys: EngineKeys
   readonly #clock: Clock
-  readonly #rows = new Overlay()
-  readonly #stamps = new Stamps()
+  readonly #rows = new Memtable()
+  readonly #changeCounters = new ChangeCounters()
   readonly #counters = createCounters()
   #last: Promise<unknown> = Promise.resolve()
-  readonly #pace = new Pace()
+  readonly #pace = new TimeSlice()
   #waiting = 0
   #isClosed = false
 
@@ -37,17 +37,17 @@ class MemoryEngine implements Engine {
   write<T>(work: (writer: EngineWriter) => T | Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
       const now = Math.floor(this.#clock())
-      const stage = new Stage(this.#view(), this.#counters, this.#keys.chain, now)
+      const transaction = new Transaction(this.#view(), this.#counters, this.#keys.chain, now)
       try {
-        const result = await work(stage)
-        for (const change of stage.changes) {
-          this.#stamps.note(change)
+        const result = await work(transaction)
+        for (const change of transaction.changes) {
+          this.#changeCounters.note(change)
           this.#rows.apply(change)
         }
-        if (stage.changes.length > 0 || stage.isNoted) stage.advance(this.#counters)
+        if (transaction.changes.length > 0 || transaction.isNoted) transaction.advance(this.#counters)
         return result
       } finally {
-        stage.end()
+        transaction.end()
       }
     })
   }
@@ -60,7 +60,7 @@ class MemoryEngine implements Engine {
   }
 
   stamp(kind: number): number {
-    return this.#stamps.of(kind)
+    return this.#changeCounters.of(kind)
   }
 
   async close(): Promise<void> {
@@ -69,12 +69,18 @@ class MemoryEngine implements Engine {
   }
 
   #view(): View {
-    return { overlays: [this.#rows], unsettled: 0, records: [], logs: [], stamps: this.#stamps }
+    return {
+      memtables: [this.#rows],
+      uncommitted: 0,
+      records: [],
+      logs: [],
+      changeCounters: this.#changeCounters,
+    }
   }
 
   async #rest(): Promise<void> {
     this.#waiting--
-    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.rest()
+    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.yieldToOthers()
   }
 
   /** Works run one after another, in the order they came. */

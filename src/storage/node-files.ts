@@ -22,7 +22,7 @@ import {
 } from 'node:fs'
 import { userInfo } from 'node:os'
 import { CofferError } from '../errors.js'
-import { codeOf, type FileFacts, type Files, type Opening, storageError } from './files.js'
+import { codeOf, type FileStat, type Files, type Opening, storageError } from './files.js'
 
 function attempt<T>(action: string, path: string, work: () => T): T {
   try {
@@ -143,7 +143,7 @@ class NodeFiles implements Files {
     })
   }
 
-  facts(path: string): FileFacts | undefined {
+  stat(path: string): FileStat | undefined {
     const stats = attemptUnless('ENOENT', undefined, 'examine', path, () => lstatSync(path))
     if (stats === undefined) return undefined
     return { kind: kindOf(stats), mode: stats.mode & 0o7777, owner: stats.uid, size: stats.size }
@@ -169,7 +169,7 @@ function userOf(uid: number): number | undefined {
   return uid < 0 ? undefined : uid
 }
 
-function kindOf(stats: Stats): FileFacts['kind'] {
+function kindOf(stats: Stats): FileStat['kind'] {
   if (stats.isSymbolicLink()) return 'link'
   if (stats.isFile()) return 'file'
   return stats.isDirectory() ? 'directory' : 'other'

@@ -7,10 +7,10 @@ import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
-import type { ProcessFacts } from './lock.js'
+import type { ProcessIdentity } from './lock.js'
 
 /** Facts as seen by the process `pid`, which is the caller's own. */
-export function readProcessFacts(pid: number): ProcessFacts {
+export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 

@@ -3,7 +3,7 @@
  * `state` (sealed). Knows their shapes and who may read them, not what key slots or segments mean.
  */
 import { type Adapter, Low } from 'lowdb'
-import type { Cipher, Random } from '../crypto/ports.js'
+import type { Cipher, RandomSource } from '../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
@@ -45,7 +45,7 @@ export interface StateCounters {
 }
 
 /** One segment; `dead` and `due` are row numbers as `packRows` spells them. */
-export interface StateSegment {
+export interface StateSSTable {
   id: string
   family: 'records' | 'logs'
   /** The footer's tag, base64 of 16 bytes. */
@@ -70,7 +70,7 @@ export interface State {
   counters: StateCounters
   /** Oldest first; `previous` is the tag the first frame chains to, base64 of 16 bytes. */
   journals: { id: string; previous: string }[]
-  segments: StateSegment[]
+  segments: StateSSTable[]
 }
 
 const EXPOSED = 0o077
@@ -80,7 +80,7 @@ const EXPOSED = 0o077
  * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that mends it.
  */
 export function checkExposure(files: Files, directory: string): void {
-  if (files.facts(directory) === undefined || files.facts(`${directory}/${HEADER_FILE}`) === undefined) {
+  if (files.stat(directory) === undefined || files.stat(`${directory}/${HEADER_FILE}`) === undefined) {
     throw new CofferError(
       'vault_missing',
       `There is no vault in ${directory}. Create one with \`coffer init\`.`,
@@ -98,29 +98,29 @@ export function checkDirectory(files: Files, directory: string): void {
 }
 
 function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void {
-  const facts = files.facts(path)
-  if (facts === undefined) return
-  if (facts.kind !== kind) {
+  const stat = files.stat(path)
+  if (stat === undefined) return
+  if (stat.kind !== kind) {
     throw new CofferError(
       'vault_exposed',
       `${path} is not a plain ${kind}. Put the real ${kind} in its place.`,
     )
   }
   if (files.user === undefined) return
-  if (facts.owner !== files.user) {
+  if (stat.owner !== files.user) {
     throw new CofferError(
       'vault_exposed',
-      `${path} belongs to another user (id ${facts.owner}). Use a vault of your own, or run \`chown ${files.user} ${path}\`.`,
+      `${path} belongs to another user (id ${stat.owner}). Use a vault of your own, or run \`chown ${files.user} ${path}\`.`,
     )
   }
-  if ((facts.mode & EXPOSED) === 0) return
+  if ((stat.mode & EXPOSED) === 0) return
   const mode = kind === 'directory' ? '700' : '600'
   throw new CofferError('vault_exposed', `Other users may read ${path}. Run \`chmod ${mode} ${path}\` first.`)
 }
 
 /** True when the directory holds a vault's header. */
 export function hasHeader(files: Files, directory: string): boolean {
-  return files.facts(`${directory}/${HEADER_FILE}`) !== undefined
+  return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }
 
 /** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
@@ -148,7 +148,7 @@ export async function readHeader(files: Files, directory: string): Promise<Heade
 export async function writeHeader(
   files: Files,
   directory: string,
-  random: Random,
+  random: RandomSource,
   header: Header,
 ): Promise<void> {
   const nonce = encodeId(random.bytes(10))
@@ -210,9 +210,9 @@ function malformed(path: string): CofferError {
 export type StateDocument = Low<State>
 
 /** What a sealed document is read and written with. */
-export interface DocumentPowers {
+export interface DocumentContext {
   cipher: Cipher
-  random: Random
+  random: RandomSource
   vault: Uint8Array
 }
 
@@ -223,18 +223,18 @@ export interface DocumentPowers {
 export function stateDocument(
   files: Files,
   directory: string,
-  powers: DocumentPowers,
+  context: DocumentContext,
   which: 'present' | 'next' = 'present',
 ): StateDocument {
   const name = which === 'present' ? STATE_FILE : NEXT_STATE_FILE
-  return new Low<State>(sealedAdapter(files, directory, name, powers, powers.vault), EMPTY)
+  return new Low<State>(sealedAdapter(files, directory, name, context, context.vault), EMPTY)
 }
 
 /**
  * Puts the next state in the place of the present one, if there is one that these powers open: so ends a change of the
  * root key that a crash interrupted after the new header was in place.
  */
-export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentPowers): boolean {
+export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentContext): boolean {
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
   if (sealed === undefined || cipher.open(sealed, vault) === undefined) return false
   files.rename(`${directory}/${NEXT_STATE_FILE}`, `${directory}/${STATE_FILE}`)
@@ -246,11 +246,11 @@ export function adoptNextState(files: Files, directory: string, { cipher, vault 
 export function rekeyDocument<T>(
   files: Files,
   directory: string,
-  powers: DocumentPowers,
+  context: DocumentContext,
 ): Low<T | undefined> {
-  const associated = Buffer.concat([powers.vault, Buffer.from(REKEY_FILE)])
-  const adapter = sealedAdapter<T | undefined>(files, directory, REKEY_FILE, powers, associated)
-  const read = async () => (files.facts(`${directory}/${REKEY_FILE}`) === undefined ? null : adapter.read())
+  const associated = Buffer.concat([context.vault, Buffer.from(REKEY_FILE)])
+  const adapter = sealedAdapter<T | undefined>(files, directory, REKEY_FILE, context, associated)
+  const read = async () => (files.stat(`${directory}/${REKEY_FILE}`) === undefined ? null : adapter.read())
   return new Low<T | undefined>({ read, write: adapter.write }, NOTHING as T | undefined)
 }
 
@@ -258,7 +258,7 @@ function sealedAdapter<T>(
   files: Files,
   directory: string,
   name: string,
-  { cipher, random }: DocumentPowers,
+  { cipher, random }: DocumentContext,
   associated: Uint8Array,
 ): Adapter<T> {
   const path = `${directory}/${name}`

@@ -3,7 +3,7 @@
  */
 import type { Keyring } from '../crypto/keyring.js'
 import { createMac, isEqualDigest } from '../crypto/mac.js'
-import type { Mac, Random } from '../crypto/ports.js'
+import type { Mac, RandomSource } from '../crypto/ports.js'
 import type { Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
@@ -24,7 +24,7 @@ import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { FileEngine } from '../storage/file-engine.js'
-import type { Ownership } from '../storage/lock.js'
+import type { Lock } from '../storage/lock.js'
 import type { Engine, Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
@@ -57,13 +57,13 @@ export interface App extends Host, Vault {
 export function createApp(parts: {
   engine: Engine
   keyring: Keyring
-  random: Random
+  random: RandomSource
   header: Header | undefined
   primitives: Primitives
   /** Absent where nobody else could open the vault. */
-  ownership?: Ownership
+  lock?: Lock
 }): App {
-  const { engine, keyring, random, header, primitives, ownership } = parts
+  const { engine, keyring, random, header, primitives, lock } = parts
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine instanceof FileEngine && header !== undefined
@@ -125,7 +125,7 @@ export function createApp(parts: {
         .then(() => post.close())
         .then(() => store.close())
         .finally(() => {
-          ownership?.release()
+          lock?.release()
           keyring.wipe()
         })
       return closing

@@ -13,13 +13,13 @@ export function createMaintenance(engine: FileEngine, keyring: Keyring, header: 
   return {
     async describe() {
       const { vault, format, created, slots } = present
-      const { segments, journalBytes, recordBytes, logBytes, rows } = await engine.status()
+      const { sstables: segments, walBytes, recordBytes, logBytes, rows } = await engine.status()
       return {
         vault,
         format,
         created,
         key_slots: parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created })),
-        storage: { ...rows, segments, journal_bytes: journalBytes, segment_bytes: recordBytes + logBytes },
+        storage: { ...rows, segments, journal_bytes: walBytes, segment_bytes: recordBytes + logBytes },
       }
     },
     async verify() {

@@ -25,13 +25,14 @@ import { createReseal, createRowCheck } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/file-engine.js'
-import { readOwner } from '../storage/lock.js'
-import { mendRecords } from '../storage/lsm/mend.js'
+import { readLockHolder } from '../storage/lock.js'
 import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
+import { repairRecords } from '../storage/lsm/repair.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
 import { salvageRows } from '../storage/lsm/salvage.js'
 import { verifyVault } from '../storage/lsm/verify.js'
-import { readProcessFacts } from '../storage/process-identity.js'
+import { eachRecord } from '../storage/pages.js'
+import { readProcessIdentity } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
 import { changeKeySlots } from './key-slots.js'
 import {
@@ -48,7 +49,6 @@ import {
   toSecret,
 } from './open.js'
 
-const TENANTS_PER_PAGE = 1000
 const CACHE_BYTES = 4 * 1024 * 1024
 
 type Choose = (vault: LockedVault) => Promise<Opener>
@@ -112,9 +112,9 @@ export function createOfflineVault(powers: OfflinePowers): OfflineVault {
 /** undefined when nobody has it. Reads nothing but the lock. */
 function readHolder(place: Place): Holder | undefined {
   const { files, directory, pid } = completeEffects(place)
-  const held = readOwner(files, directory, readProcessFacts(pid))
+  const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
-  const { owner, life } = held
+  const { holder: owner, state: life } = held
   return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
 }
 
@@ -128,7 +128,7 @@ async function verifyAtRest(place: Place, choose: Choose): Promise<Verification>
   return owningMeanwhile(effects, async () => {
     const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
     const { learn, check } = createRowCheck(keyring)
-    const options = ledgerOptions(effects, header, keyring)
+    const options = lsmOptions(effects, header, keyring)
     await finish(verifyVault(options, learn))
     return finish(verifyVault(options, check))
   })
@@ -171,8 +171,8 @@ export async function salvageVault(place: Place, source: string, choose: Choose)
     const powers = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
     let reseal: ReturnType<typeof createReseal> | undefined
     const { missingLogs, ...report } = await salvageRows({
-      present: ledgerOptions(effects, header, keyring),
-      target: ledgerOptions(target, header, keyring),
+      present: lsmOptions(effects, header, keyring),
+      target: lsmOptions(target, header, keyring),
       learn: (row) => {
         const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
         tenants.set(number, { present: keys, next: keys })
@@ -189,11 +189,11 @@ export async function salvageVault(place: Place, source: string, choose: Choose)
     )
     try {
       const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
-      const mended = await mendRecords(store, missingLogs, {
+      const repairs = await repairRecords(store, missingLogs, {
         secretsKey,
         createUuid: () => createUuid(random),
       })
-      return { ...report, ...mended }
+      return { ...report, ...repairs }
     } finally {
       await store.close()
     }
@@ -220,7 +220,7 @@ export async function rekey(
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
-    const present = ledgerOptions(effects, header, keyring)
+    const present = lsmOptions(effects, header, keyring)
     const unfinished = await readRekey(present)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
     const root = deriveKey(primitives, seed, 'rekey/root')
@@ -259,9 +259,9 @@ export async function rekey(
 
 /** Keeps the vault to itself for as long as `work` lasts. */
 async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
-  return owning(effects, async (ownership) => {
+  return owning(effects, async (lock) => {
     const result = await work()
-    ownership.release()
+    lock.release()
     return result
   })
 }
@@ -271,7 +271,7 @@ async function lockedVault({ files, directory }: Effects): Promise<LockedVault> 
   return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
 }
 
-function ledgerOptions(effects: Effects, header: Header, keyring: Keyring) {
+function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {
   return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
 }
 
@@ -297,13 +297,9 @@ async function readTenantKeys(
   const store = createSealedStore(engine, keyring)
   try {
     const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
-    for (let page = 1; ; page++) {
-      const { records, total } = await store.read((reader) =>
-        reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE }),
-      )
-      for (const { number, keys } of records) tenants.set(number, { present: keys, next: next(number, keys) })
-      if (page * TENANTS_PER_PAGE >= total) return tenants
-    }
+    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
+      tenants.set(number, { present: keys, next: next(number, keys) })
+    return tenants
   } finally {
     await store.close()
   }

@@ -15,26 +15,31 @@ import {
   type SealedHeader,
   type Secret,
   type Slot,
-  type SlotPowers,
+  type SlotContext,
   sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
-import type { Clock, Random } from '../crypto/ports.js'
+import type { Clock, RandomSource } from '../crypto/ports.js'
 import type { Primitives } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
 import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
-import { findOwner, type HandoverOptions, isListenedTo, listenForCommands } from '../ipc/vault-socket.js'
+import {
+  connectToVault,
+  hasVaultSocket,
+  serveVaultSocket,
+  type VaultSocketOptions,
+} from '../ipc/vault-socket.js'
 import { encodeId } from '../storage/bytes.js'
 import { createFileEngine, openFileEngine } from '../storage/file-engine.js'
 import { type Files, makeDirectories, storageError } from '../storage/files.js'
-import { type Ownership, takeOwnership } from '../storage/lock.js'
+import { acquireLock, type Lock } from '../storage/lock.js'
 import { createMemoryEngine } from '../storage/memory-engine.js'
 import { nodeFiles } from '../storage/node-files.js'
-import { readProcessFacts } from '../storage/process-identity.js'
+import { readProcessIdentity } from '../storage/process-identity.js'
 import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
@@ -55,7 +60,7 @@ export interface Place {
   role?: 'command' | 'server'
   files?: Files
   clock?: Clock
-  random?: Random
+  random?: RandomSource
 }
 
 /** What opens a vault: the text of a key file, or a passphrase. */
@@ -81,10 +86,10 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
   const effects = completeEffects(place)
   const { files, directory } = effects
   makeDirectories(files, directory)
-  return owning(effects, async (ownership) => {
+  return owning(effects, async (lock) => {
     if (hasHeader(files, directory))
       throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
-    const { app, keyring } = await createOwned(effects, ownership, opener)
+    const { app, keyring } = await createOwned(effects, lock, opener)
     await createFirstTenant(app, tenantName)
     return effects.role === 'server' ? listening(effects, keyring, app) : app
   })
@@ -92,7 +97,7 @@ export async function createVault(place: Place, tenantName: string, opener: NewO
 
 async function createOwned(
   effects: Effects,
-  ownership: Ownership,
+  lock: Lock,
   opener: NewOpener,
 ): Promise<{ app: App; keyring: Keyring }> {
   const { random, clock, role } = effects
@@ -113,11 +118,11 @@ async function createOwned(
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-  return { app: createApp({ engine, keyring, random, header, primitives, ownership }), keyring }
+  return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
 }
 
 async function createFirstSlot(
-  powers: SlotPowers,
+  powers: SlotContext,
   { root, vault, created }: { root: Uint8Array; vault: string; created: string },
   opener: NewOpener,
 ): Promise<Slot> {
@@ -127,7 +132,7 @@ async function createFirstSlot(
 }
 
 /** What a new opener opens slots with; a new key file is saved before anything relies on it. */
-export async function toNewSecret(opener: NewOpener, vault: string, random: Random): Promise<Secret> {
+export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
     return { kind: 'passphrase', passphrase: opener.passphrase }
@@ -153,16 +158,16 @@ export async function openVault(place: Place, choose: (vault: LockedVault) => Pr
   // Whoever has to be asked is asked before the vault is taken from everybody else.
   const first = await readHeader(files, directory)
   const opener = await choose({ id: first.vault, slots: parseSlots(first.slots).map(({ kind }) => kind) })
-  return owning(effects, (ownership) => openOwned(effects, ownership, toSecret(opener)))
+  return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
 }
 
-async function openOwned(effects: Effects, ownership: Ownership, secret: Secret): Promise<App> {
+async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
   const { random, role } = effects
   const primitives = await choosePrimitives(role)
   // Read once the vault is ours: the owner before us may have changed it.
   const { header, keyring } = await openKeyring(effects, primitives, secret)
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  const app = createApp({ engine, keyring, random, header, primitives, ownership })
+  const app = createApp({ engine, keyring, random, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
 }
 
@@ -170,7 +175,7 @@ async function openOwned(effects: Effects, ownership: Ownership, secret: Secret)
 async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
   try {
     const answer = (message: unknown) => answerMessage(app, message)
-    const listener = await listenForCommands(handoverOptions(effects, keyring), answer)
+    const listener = await serveVaultSocket(vaultSocketOptions(effects, keyring), answer)
     return { ...app, close: () => listener.close().then(() => app.close()) }
   } catch (error) {
     await app.close()
@@ -194,7 +199,7 @@ export async function reachVault(
   const remote = await findRemote(effects, secret)
   if (remote !== undefined) return remote
   try {
-    return await owning(effects, (ownership) => openOwned(effects, ownership, secret))
+    return await owning(effects, (lock) => openOwned(effects, lock, secret))
   } catch (error) {
     // A server that was about to start when we looked has the vault now, and listens.
     const late =
@@ -207,10 +212,10 @@ export async function reachVault(
 }
 
 async function findRemote(effects: Effects, secret: Secret): Promise<Vault | undefined> {
-  if (!isListenedTo(effects)) return undefined
+  if (!hasVaultSocket(effects)) return undefined
   const primitives = await choosePrimitives(effects.role)
   const { keyring } = await openKeyring(effects, primitives, secret)
-  const peer = await findOwner(handoverOptions(effects, keyring))
+  const peer = await connectToVault(vaultSocketOptions(effects, keyring))
   keyring.wipe()
   return peer === undefined ? undefined : createRemoteVault(peer)
 }
@@ -230,10 +235,10 @@ export async function openKeyring(
   return { header: present, keyring, slot }
 }
 
-function handoverOptions(effects: Effects, keyring: Keyring): HandoverOptions {
+function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOptions {
   return {
     ...effects,
-    proof: keyring.handover,
+    proof: keyring.socketProof,
     makePrivateDirectory: makeSocketDirectory,
   }
 }
@@ -248,17 +253,17 @@ function makeSocketDirectory(): string {
 }
 
 /** Takes the vault for what `work` opens in it, which lets go of it when closed; now, when `work` fails. */
-export async function owning<T>(effects: Effects, work: (ownership: Ownership) => Promise<T>): Promise<T> {
-  const ownership = await takeOwnership({
+export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
+  const lock = await acquireLock({
     ...effects,
-    facts: readProcessFacts(effects.pid),
+    identity: readProcessIdentity(effects.pid),
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     patienceMs: PATIENCE_MS,
   })
   try {
-    return await work(ownership)
+    return await work(lock)
   } catch (error) {
-    ownership.release()
+    lock.release()
     throw error
   }
 }

@@ -5,7 +5,7 @@
 import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
 import type { Outcome } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
-import type { Peer } from '../ipc/vault-socket.js'
+import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
 
 /** An operation, and as whom: the owner of the vault, or the application with this key. */
@@ -38,7 +38,7 @@ interface SentError {
 }
 
 /** The vault behind `peer`. */
-export function createRemoteVault(peer: Peer): Vault {
+export function createRemoteVault(peer: VaultSocketClient): Vault {
   return {
     ask: async (asked) => {
       const reply = (await peer.ask(asked)) as Reply

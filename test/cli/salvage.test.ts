@@ -15,7 +15,7 @@ interface Damaged {
 }
 
 /** Five tokens, two links and an application, all in the journal unless `isFolded`. */
-async function createBench(t: Test, isFolded = false): Promise<Damaged> {
+async function createBench(t: Test, isFlushed = false): Promise<Damaged> {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++) {
     const token = {
@@ -37,7 +37,7 @@ async function createBench(t: Test, isFolded = false): Promise<Damaged> {
   }
   const app = { name: 'reader', type: 'private', rules: [rule, { ...rule, priority: 2, container: '/c2/' }] }
   const { key } = await home.json(['app', 'create'], { stdin: JSON.stringify(app) })
-  if (isFolded) await home.json(['vault', 'compact'])
+  if (isFlushed) await home.json(['vault', 'compact'])
   const after: Damaged['after'] = async (...words) => (await home.json([...words, '--vault', 'new'])) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }

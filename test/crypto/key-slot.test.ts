@@ -187,12 +187,12 @@ t.test('a key file is one line that names its vault', async (t) => {
 t.test('a keyring seals for each purpose under another key, and forgets when wiped', async (t) => {
   const keyring = createKeyring(primitives, createRandom(), count(1, 32))
   const nothing = new Uint8Array()
-  const sealed = keyring.engine.journal.seal(count(0, 10), nothing)
-  t.same(keyring.engine.journal.open(sealed, nothing), count(0, 10))
+  const sealed = keyring.engine.wal.seal(count(0, 10), nothing)
+  t.same(keyring.engine.wal.open(sealed, nothing), count(0, 10))
   for (const other of [
     keyring.engine.head,
     keyring.engine.state,
-    keyring.engine.segment,
+    keyring.engine.sstable,
     keyring.vault.data,
   ]) {
     t.equal(other.open(sealed, nothing), undefined)
@@ -204,5 +204,5 @@ t.test('a keyring seals for each purpose under another key, and forgets when wip
   tenant.wipe()
   t.equal(tenant.data.open(record, nothing), undefined, 'a wiped tenant key opens nothing')
   keyring.wipe()
-  t.equal(keyring.engine.journal.open(sealed, nothing), undefined, 'a wiped vault key opens nothing')
+  t.equal(keyring.engine.wal.open(sealed, nothing), undefined, 'a wiped vault key opens nothing')
 })

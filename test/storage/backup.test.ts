@@ -46,14 +46,14 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
   const options = optionsFor(files)
   const engine = await createFileEngine(options)
   await put(engine, 'a', 'b')
-  await engine.fold()
+  await engine.flush()
   await put(engine, 'c')
   await remove(engine, 'a')
   let told = 0
   const length = await engine.backup('/backup', (bytes) => {
     told = bytes
   })
-  t.equal(files.facts('/backup')?.size, length)
+  t.equal(files.stat('/backup')?.size, length)
   t.ok(told > 0 && told < length)
   await put(engine, 'later')
   await engine.close()
@@ -72,7 +72,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
     { code: 'conflict', message: /is a file .* already/ },
     'never over a file',
   )
-  t.equal(files.facts('/backup')?.size, length, 'which stays as it is')
+  t.equal(files.stat('/backup')?.size, length, 'which stays as it is')
 })
 
 t.test(
@@ -82,7 +82,7 @@ t.test(
     const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))
     for (let round = 0; round < 5; round++) {
       await put(engine, ...Array.from({ length: 20 }, (_, index) => `${round}-${index}`))
-      await engine.fold()
+      await engine.flush()
     }
     const backing = engine.backup('/backup')
     const done: string[] = []
@@ -169,10 +169,10 @@ t.test('a backup that fails is removed, and the vault goes on', async (t) => {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files))
   await put(engine, 'a')
-  await engine.fold()
+  await engine.flush()
   files.fault = { at: files.steps + 5, code: 'ENOSPC' }
   await t.rejects(engine.backup('/backup'), { code: 'storage_failed', message: /no space/ })
-  t.equal(files.facts('/backup'), undefined)
+  t.equal(files.stat('/backup'), undefined)
   await put(engine, 'b')
   t.strictSame(await list(engine), ['a', 'b'])
   await engine.close()

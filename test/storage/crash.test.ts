@@ -67,7 +67,7 @@ const logSoon = (text: string): Act => ({
   isSoon: true,
 })
 
-const fold: Act = { title: 'fold', run: (engine) => engine.fold(), expect: () => undefined }
+const flush: Act = { title: 'fold', run: (engine) => engine.flush(), expect: () => undefined }
 const compact: Act = { title: 'compact', run: (engine) => engine.compact(), expect: () => undefined }
 
 /** More than a frame takes: stored as a segment. */
@@ -111,7 +111,7 @@ function optionsFor(files: FakeFiles, notices: string[] = [], role: Role = 'comm
     random,
     notice,
     role,
-    ...(role === 'server' ? { foldAt: { bytes: 1_000_000, rows: 2 } } : {}),
+    ...(role === 'server' ? { flushAt: { bytes: 1_000_000, rows: 2 } } : {}),
   }
 }
 
@@ -237,26 +237,26 @@ const scripts: Record<string, Act[]> = {
     logSoon('1'),
     replace('a', 'one+'),
     logSoon('2'),
-    fold,
+    flush,
     put('c', 'three'),
     replace('b', 'two+'),
     remove('c'),
     logSoon('3'),
     put('c', 'three again'),
-    fold,
+    flush,
     remove('a'),
     replace('c', 'three+'),
-    fold,
+    flush,
     put('a', 'back'),
   ],
   'large works': [put('a', 'one'), put('b', 'two'), putLarge('big'), put('c', 'three'), remove('big')],
   'merged segments': [
-    ...['a', 'b', 'c'].flatMap((name) => [put(name, `${name} 1`), logSoon(name), fold]),
+    ...['a', 'b', 'c'].flatMap((name) => [put(name, `${name} 1`), logSoon(name), flush]),
     replace('a', 'a 2'),
     remove('b'),
     put('d', 'd 1'),
     logSoon('4'),
-    fold,
+    flush,
     put('e', 'e 1'),
     replace('c', 'c 2'),
     compact,
@@ -267,11 +267,11 @@ const scripts: Record<string, Act[]> = {
   'dropped tenants': [
     put('a', 'one'),
     logSoon('1'),
-    fold,
+    flush,
     put('b', 'two'),
     drop,
     put('c', 'new'),
-    fold,
+    flush,
     put('d', 'x'),
   ],
 }
@@ -303,11 +303,10 @@ t.test(
     const engine = await createFileEngine(optionsFor(files, [], 'server'))
     // All in one turn: the third begins a new journal, and the others find it so.
     await Promise.all(['a', 'b', 'c'].map((name) => put(name, `${name} 1`).run(engine)))
-    const journals = (disk: FakeFiles) =>
-      disk.list('/vault').filter((name) => name.startsWith('journal-')).length
+    const wals = (disk: FakeFiles) => disk.list('/vault').filter((name) => name.startsWith('journal-')).length
     let between: FakeFiles | undefined
     for (let turn = 0; turn < 50 && between === undefined; turn++) {
-      if (journals(files) === 2) between = files.afterCrash(false)
+      if (wals(files) === 2) between = files.afterCrash(false)
       await Promise.resolve()
     }
     await engine.close()
@@ -316,7 +315,7 @@ t.test(
     t.equal(print(await read(opened)), 'a=a_1/3 b=b_1/3 c=c_1/3')
     t.strictSame((await opened.verify(() => undefined)).findings, [])
     await remove('a').run(opened)
-    t.equal(journals(between!), 1, 'a removal folds both away')
+    t.equal(wals(between!), 1, 'a removal folds both away')
     await opened.close()
   },
 )

@@ -46,7 +46,7 @@ async function optionsFor(files: FakeFiles, notices: string[] = []) {
   const random = repeatableRandom(`damage ${seeds++}`)
   const notice = (text: string) => void notices.push(text)
   const shape = { files, directory: '/vault', random, notice, clock: createClock(), role: 'command' as const }
-  const header = files.facts('/vault') === undefined ? testHeader() : await readHeader(files, '/vault')
+  const header = files.stat('/vault') === undefined ? testHeader() : await readHeader(files, '/vault')
   return { ...shape, header, keys: engineKeys(random) }
 }
 
@@ -176,7 +176,7 @@ t.test('the same where the last frame was never confirmed', async (t) => {
     { told: truth, notices: [] },
     'a whole frame counts all the same',
   )
-  const path = journalOf(files)
+  const path = walOf(files)
   const { length } = files.contents().get(path)!
   for (const cut of [1, 60, 100]) {
     const outcome = await look(damaged(files, path, (copy) => copy.subarray(0, length - cut)))
@@ -201,7 +201,7 @@ t.test('the same where the last frame was never confirmed', async (t) => {
 t.test('a broken frame before a whole one is damage, confirmed or not', async (t) => {
   const { files } = await makeVault()
   files.plant('/vault/head', undefined)
-  const path = journalOf(files)
+  const path = walOf(files)
   const [first, second] = framesOf(files.contents().get(path)!) as [Buffer, Buffer]
   for (const at of [8, 40, second.length - 17]) {
     const flipped = damaged(files, path, (copy) => {
@@ -231,7 +231,7 @@ t.test('a missing file is refused, not started anew', async (t) => {
 
 t.test('frames swapped, repeated or left out are refused', async (t) => {
   const { files } = await makeVault()
-  const path = journalOf(files)
+  const path = walOf(files)
   const bytes = files.contents().get(path)!
   const start = bytes.subarray(0, 64)
   const [first, second, third] = framesOf(bytes) as [Buffer, Buffer, Buffer]
@@ -319,7 +319,7 @@ t.test('a header of a newer format, of another shape or too large is refused by 
   await t.rejects(readHeader(unsupported, '/vault'), { message: /format 7.*up to 1/ })
 })
 
-function journalOf(files: FakeFiles): string {
+function walOf(files: FakeFiles): string {
   return [...files.contents().keys()].find((path) => path.includes('/journal-'))!
 }
 

@@ -11,7 +11,7 @@ export interface OpenedEngine {
   engine: Engine
   clock: ReturnType<typeof createClock>
   /** Moves what is in memory or journal to where it shall stay. */
-  fold?(): Promise<void>
+  flush?(): Promise<void>
   /** Closes the engine and opens what it left behind. */
   reopen?(): Promise<Engine>
 }
@@ -141,14 +141,14 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('takes the same id again after it was removed', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     await insert(engine, { name: 'a', text: 'one', keys: ['red'] })
-    await fold?.()
+    await flush?.()
     await remove(engine, 'a')
     t.equal(await get(engine, 'a'), undefined)
     t.strictSame(shown(await find(engine, queryOf())), { texts: [], total: 0 })
     await insert(engine, { name: 'a', text: 'two' })
-    await fold?.()
+    await flush?.()
     const row = await get(engine, 'a')
     t.equal(row && textOf(row), 'two')
     t.equal(row?.seq, 2)
@@ -158,22 +158,22 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('removing what is not there changes nothing', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     await insert(engine, { name: 'a' })
     await remove(engine, 'b')
-    await fold?.()
+    await flush?.()
     await remove(engine, 'b')
     t.strictSame(shown(await find(engine, queryOf())), { texts: ['a'], total: 1 })
     await engine.close()
   })
 
   t.test('drops a tenant with its logs and leaves the others', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     for (const tenant of [1, 2]) {
       await insert(engine, { name: 'a', tenant }, { name: 'b', tenant })
       await engine.write((writer) => writer.append(logOf('log', [], tenant)))
     }
-    await fold?.()
+    await flush?.()
     await insert(engine, { name: 'c', tenant: 1 }, { name: 'c', tenant: 2 })
     await engine.write((writer) => writer.dropTenant(1))
     const check = async () => {
@@ -187,14 +187,14 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
       t.equal((await find(engine, logQueryOf(undefined, { tenant: 2 }))).total, 1)
     }
     await check()
-    await fold?.()
+    await flush?.()
     await check()
     await insert(engine, { name: 'a', text: 'again' })
     // Often enough that what was dropped and what came back are merged into one segment.
     for (let round = 0; round < 6; round++) {
       t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
       await insert(engine, { name: String(round), tenant: 2 })
-      await fold?.()
+      await flush?.()
     }
     t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
     await engine.close()
@@ -238,7 +238,7 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test(
     'a stamp is another one once rows of its kind changed, and none while that may be taken back',
     async (t) => {
-      const { engine, fold } = await open()
+      const { engine, flush } = await open()
       const seen = () => engine.read((reader) => reader.stamp(KIND))
       const first = engine.stamp(KIND)
       t.equal(await seen(), first)
@@ -257,7 +257,7 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
       })
       await t.rejects(failing, { message: 'undone' })
       await engine.write((writer) => writer.append(logOf('a log row')))
-      await fold?.()
+      await flush?.()
       t.equal(
         await engine.write((writer) => writer.stamp(KIND)),
         second,
@@ -328,10 +328,10 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
 
 function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test('pages newest first with exact totals, past the end too', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     for (let first = 0; first < 45; first += 15) {
       await insert(engine, ...Array.from({ length: 15 }, (_, index) => ({ name: String(first + index) })))
-      if (first < 30) await fold?.()
+      if (first < 30) await flush?.()
     }
     const page = async (page: number, size: number) =>
       shown(await find(engine, queryOf(undefined, { page, size })))
@@ -348,11 +348,11 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('answers every form of condition', async (t) => {
-    const { engine, clock, fold } = await open()
+    const { engine, clock, flush } = await open()
     await insert(engine, { name: 'a', keys: ['red', 'small'], modified: 50 })
     clock.set(2_000)
     await insert(engine, { name: 'b', keys: ['red'], expires: 9_000 })
-    await fold?.()
+    await flush?.()
     clock.set(3_000)
     await insert(
       engine,
@@ -406,13 +406,13 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
           `${title}, ${round}`,
         )
       }
-      await fold?.()
+      await flush?.()
     }
     await engine.close()
   })
 
   t.test('answers only for the tenant and kind that were asked for', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     await insert(engine, { name: 'a' }, { name: 'b', tenant: 2 })
     await engine.write((writer) =>
       writer.put({
@@ -430,20 +430,20 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
       })
       t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 2 }))), { texts: ['b'], total: 1 })
       t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 3 }))), { texts: [], total: 0 })
-      await fold?.()
+      await flush?.()
     }
     await engine.close()
   })
 
   t.test('pages exactly where updated rows lie between others', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     const names = Array.from({ length: 30 }, (_, index) => `n${String(index).padStart(2, '0')}`)
     await insert(engine, ...names.map((name) => ({ name, keys: ['red'] })))
-    await fold?.()
+    await flush?.()
     for (const name of names.filter((_, index) => index % 3 === 0)) {
       await replace(engine, { name, text: `${name}+`, keys: ['red'] })
     }
-    await fold?.()
+    await flush?.()
     for (const name of names.filter((_, index) => index % 5 === 0)) {
       await replace(engine, { name, text: `${name}*`, keys: ['red'] })
     }
@@ -464,7 +464,7 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
 
 function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test('hides a row once its time is over, from that millisecond on', async (t) => {
-    const { engine, clock, fold } = await open()
+    const { engine, clock, flush } = await open()
     await insert(engine, { name: 'a', keys: ['red'], expires: 2_000 }, { name: 'b', keys: ['red'] })
     for (let round = 0; round < 2; round++) {
       if (round === 0) {
@@ -478,7 +478,7 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
       t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: ['b'], total: 1 })
       t.strictSame(shown(await find(engine, queryOf({ ids: [idOf('a')] }))), { texts: [], total: 0 })
       t.strictSame(shown(await find(engine, queryOf({ range: 'expires' }))), { texts: [], total: 0 })
-      await fold?.()
+      await flush?.()
     }
     await remove(engine, 'a')
     t.equal(await get(engine, 'a', { expired: true }), undefined)
@@ -488,7 +488,7 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('finds what expired in every tenant until it is purged, and nothing else', async (t) => {
-    const { engine, clock, fold } = await open()
+    const { engine, clock, flush } = await open()
     const expired = async (limit = 10) => {
       const rows = await engine.read((reader) => reader.findExpired(limit))
       return rows.map((row) => `${row.tenant}/${textOf(row)}`).sort()
@@ -503,13 +503,13 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
       clock.set(2_000)
       t.strictSame(await expired(), ['1/a', '2/a', '3/a'])
       t.equal((await expired(2)).length, 2)
-      await fold?.()
+      await flush?.()
     }
     await replace(engine, { name: 'a', text: 'a, longer', tenant: 1, expires: 9_000 })
     await remove(engine, 'a', 2)
     await insert(engine, { name: 'late', tenant: 1, expires: 2_000 })
     t.strictSame(await expired(), ['1/late', '3/a'])
-    await fold?.()
+    await flush?.()
     await engine.write(async (writer) => {
       await writer.dropTenant(3)
       t.equal((await writer.findExpired(10)).length, 1, 'a unit of work sees its own changes')
@@ -521,7 +521,7 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('order never goes back, though the clock does; dates and expiry go with the clock', async (t) => {
-    const { engine, clock, fold } = await open()
+    const { engine, clock, flush } = await open()
     const times: number[] = []
     for (const time of [5_000, 3_000, 6_000, 1]) {
       clock.set(time)
@@ -545,7 +545,7 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
         { texts: ['at 3000', 'at 5000'], total: 2 },
         'a range finds them by their dates',
       )
-      await fold?.()
+      await flush?.()
     }
     await engine.close()
   })
@@ -553,14 +553,14 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
 
 function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
   t.test('log rows are counted, found by key and range, and apart from records', async (t) => {
-    const { engine, clock, fold } = await open()
+    const { engine, clock, flush } = await open()
     for (let index = 0; index < 10; index++) {
       clock.set(1_000 + index * 10)
       await engine.write(async (writer) => {
         await writer.put(draftOf({ name: `r${index}` }))
         await writer.append(logOf(`l${index}`, [index % 2 === 0 ? 'even' : 'odd']))
       })
-      if (index % 4 === 3) await fold?.()
+      if (index % 4 === 3) await flush?.()
     }
     const even = { key: keyOf('even') }
     t.strictSame(shown(await find(engine, logQueryOf(undefined, { size: 3 }))), {
@@ -591,7 +591,7 @@ function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
   })
 
   t.test('proves the log of each tenant by itself, wherever its rows lie', async (t) => {
-    const { engine, fold } = await open()
+    const { engine, flush } = await open()
     const verify = (tenant: number, seen: string[] = []) =>
       engine.verifyLogs(logQueryOf(undefined, { tenant }), (row) => {
         seen.push(textOf(row))
@@ -601,7 +601,7 @@ function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
     for (let index = 0; index < 7; index++) {
       for (const tenant of [1, 2])
         await engine.write((w) => w.append(logOf(`${tenant}/${index}`, [], tenant)))
-      if (index % 3 === 2) await fold?.()
+      if (index % 3 === 2) await flush?.()
     }
     const seen: string[] = []
     t.strictSame(await verify(1, seen), { count: 7 })
@@ -727,7 +727,7 @@ async function takeStep(opened: OpenedEngine, model: Model, one: Step): Promise<
   const { engine, clock } = opened
   if (one.do !== 'time') model.now = clock()
   if (one.do === 'time') clock.set(clock() + one.by)
-  else if (one.do === 'fold') await opened.fold?.()
+  else if (one.do === 'fold') await opened.flush?.()
   else if (one.do === 'reopen') await reopen(opened)
   else if (one.do === 'put') await putBoth(engine, model, one)
   else if (one.do === 'remove') {

@@ -3,7 +3,7 @@
  * wherever a test must see every moment at which a process or a machine may die.
  */
 import { CofferError } from '../../src/errors.js'
-import { type FileFacts, type Files, type Opening, storageError } from '../../src/storage/files.js'
+import { type FileStat, type Files, type Opening, storageError } from '../../src/storage/files.js'
 
 /** Thrown where the process is said to have died; no code of ours may catch and go on. */
 export class Stopped extends Error {}
@@ -157,7 +157,7 @@ export class FakeFiles implements Files {
     return this.#parent(path).names.delete(nameOf(path))
   }
 
-  facts(path: string): FileFacts | undefined {
+  stat(path: string): FileStat | undefined {
     const shape = { owner: this.user, size: 0 }
     if (this.#directories.has(resolve(path))) return { ...shape, kind: 'directory', mode: 0o700 }
     const file = this.#directories.get(resolve(`${path}/..`))?.names.get(nameOf(path))

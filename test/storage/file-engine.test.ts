@@ -1,7 +1,7 @@
 /** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { openLedger } from '../../src/storage/lsm/recovery.js'
+import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
 import { copyCounters } from '../../src/storage/lsm/transaction.js'
@@ -22,12 +22,12 @@ function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'command') {
 async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   const options = optionsFor(new FakeFiles(), role)
   let current: FileEngine = await createFileEngine(options)
-  let folds = 0
+  let flushes = 0
   return {
     engine: current,
     clock: options.clock,
     // Every third time what was folded is merged as well.
-    fold: () => (++folds % 3 === 0 ? current.compact() : current.fold()),
+    flush: () => (++flushes % 3 === 0 ? current.compact() : current.flush()),
     reopen: async () => {
       await current.close()
       current = await openFileEngine(options)
@@ -64,20 +64,20 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   const engine = await createFileEngine(options)
   for (const name of ['a', 'b', 'c'])
     await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
-  await engine.fold()
+  await engine.flush()
   t.equal(holds(files, secretOf('a')).length, 1, 'the test can see it')
   await removeRow(engine, 'a')
   t.strictSame(holds(files, secretOf('a')), [], 'from a segment')
-  const journals = () => files.list('/vault').filter((name) => name.startsWith('journal-'))
-  const before = journals()
+  const wals = () => files.list('/vault').filter((name) => name.startsWith('journal-'))
+  const before = wals()
   await engine.write((writer) => writer.put(draftOf({ name: 'd', text: secretOf('d') })))
-  t.strictSame(journals(), before)
+  t.strictSame(wals(), before)
   await removeRow(engine, 'd')
-  t.not(journals()[0], before[0], 'from the journal, which was sealed anyway and is another one now')
+  t.not(wals()[0], before[0], 'from the journal, which was sealed anyway and is another one now')
   t.strictSame(holds(files, secretOf('d')), [])
   await replaceRow(engine, 'b', secretOf('b2'))
   t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is folded')
-  await engine.fold()
+  await engine.flush()
   t.strictSame(holds(files, secretOf('b')), [])
   t.equal(holds(files, secretOf('b2')).length, 1)
   t.equal(holds(files, secretOf('c')).length, 1)
@@ -90,7 +90,7 @@ t.test('a server overwrites an older version before long, however little was wri
   const { files } = options
   const engine = await createFileEngine(options)
   await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
-  await engine.fold()
+  await engine.flush()
   t.equal(holds(files, secretOf('a')).length, 1)
   await replaceRow(engine, 'a', secretOf('new'))
   const deadline = Date.now() + 5_000
@@ -98,7 +98,7 @@ t.test('a server overwrites an older version before long, however little was wri
     await new Promise((resolve) => setTimeout(resolve, 1))
   t.strictSame(holds(files, secretOf('a')), [])
   t.equal(holds(files, secretOf('new')).length, 1)
-  t.match(await engine.status(), { rows: { records: 1 }, journalBytes: 64 })
+  t.match(await engine.status(), { rows: { records: 1 }, walBytes: 64 })
   await engine.close()
 })
 
@@ -107,25 +107,25 @@ t.test('erasing that a crash interrupted is done when the vault is opened again'
     const options = optionsFor(new FakeFiles())
     const engine = await createFileEngine(options)
     await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
-    await engine.fold()
+    await engine.flush()
     await replaceRow(engine, 'a', secretOf('new'))
     return { options, engine }
   }
   const { options, engine } = await prepare()
   const before = options.files.steps
-  await engine.fold()
+  await engine.flush()
   const steps = options.files.steps - before
   let later = 0
   for (let at = 1; at <= steps; at++) {
     const again = await prepare()
     again.options.files.fault = { at: again.options.files.steps + at, code: 'stop' }
-    await again.engine.fold().catch(() => undefined)
+    await again.engine.flush().catch(() => undefined)
     const files = again.options.files.afterCrash(true)
     const hadOld = holds(files, secretOf('a')).length > 0
     const reopened = await openFileEngine({ ...again.options, files })
-    const isFolded = (await reopened.status()).journalBytes === 64
-    if (isFolded && hadOld) later++
-    if (isFolded) t.strictSame(holds(files, secretOf('a')), [], `after step ${at}`)
+    const isFlushed = (await reopened.status()).walBytes === 64
+    if (isFlushed && hadOld) later++
+    if (isFlushed) t.strictSame(holds(files, secretOf('a')), [], `after step ${at}`)
     await reopened.close()
   }
   t.ok(later > 0, 'some crashes leave it to be done later')
@@ -143,10 +143,10 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
         )
       }
     })
-    if (round < 3) await engine.fold()
+    if (round < 3) await engine.flush()
   }
   // The fourth fold makes a merge due, which goes on in slices while rows are removed and replaced.
-  await engine.fold()
+  await engine.flush()
   const compacting = engine.compact()
   for (let index = 0; index < 40; index++) {
     await new Promise(setImmediate)
@@ -157,7 +157,7 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
   await engine.compact()
   const status = await engine.status()
   t.equal(status.rows.records, 2360)
-  t.equal(status.segments, 2)
+  t.equal(status.sstables, 2)
   const left = [...files.contents().values()].map((bytes) => bytes.toString('latin1')).join('')
   for (let index = 0; index < 40; index++) {
     t.notOk(left.includes(secretOf(`${index % 4}/${index}`)), `removed ${index}`)
@@ -168,33 +168,33 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
 })
 
 t.test('what is removed after a merge copied it is overwritten in the copy before that counts', async (t) => {
-  for (const isFolded of [false, true]) {
+  for (const isFlushed of [false, true]) {
     const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
     const { files } = options
     const engine = await createFileEngine(options)
     for (const name of ['a', 'b', 'c', 'd']) {
       await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
       await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
-      await engine.fold()
+      await engine.flush()
     }
     await engine.close()
-    const ledger = await openLedger(options)
-    const inputs = ledger.shelf.chooseMerge(1_000_000)!
-    const merged = finish(ledger.shelf.beginMerge(inputs))
+    const tree = await openLsmTree(options)
+    const inputs = tree.manifest.chooseCompaction(1_000_000)!
+    const merged = finish(tree.manifest.beginCompaction(inputs))
     t.equal(holds(files, secretOf('b')).length, 2, 'in its segment and in the copy')
-    const counters = copyCounters(ledger.counters)
+    const counters = copyCounters(tree.counters)
     const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
-    ledger.append([removal], counters, true)
-    await ledger.eraseRemoved([removal], false)
-    if (isFolded) await ledger.fold()
-    await ledger.finishMerge(inputs, merged)
-    const title = isFolded ? 'folded meanwhile' : 'still in the journal'
+    tree.append([removal], counters, true)
+    await tree.eraseRemoved([removal], false)
+    if (isFlushed) await tree.flush()
+    await tree.finishCompaction(inputs, merged)
+    const title = isFlushed ? 'folded meanwhile' : 'still in the journal'
     t.strictSame(holds(files, secretOf('b')), [], title)
     t.equal(holds(files, secretOf('c')).length, 1)
-    t.match(ledger.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
-    ledger.close()
+    t.match(tree.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
+    tree.close()
     const reopened = await openFileEngine(options)
-    t.match(await reopened.status(), { segments: 1, rows: { records: 7, dead: 1 } }, title)
+    t.match(await reopened.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
     await reopened.close()
   }
 })

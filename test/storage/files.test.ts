@@ -78,7 +78,7 @@ t.test('refuses what others may read, and says which command mends it', async (t
     chmodSync(path, shut === '700' ? 0o700 : 0o600)
   }
   await t.rejects(
-    readHeader({ ...options.files, user: 12_345, facts: (path) => options.files.facts(path) }, directory),
+    readHeader({ ...options.files, user: 12_345, stat: (path) => options.files.stat(path) }, directory),
     {
       code: 'vault_exposed',
       message: /belongs to another user/,
@@ -143,7 +143,7 @@ t.test('reads and writes at positions, and tells what is there', (t) => {
   const files = nodeFiles()
   const path = join(directory, 'file')
   t.equal(files.open(path, 'read'), undefined)
-  t.equal(files.facts(path), undefined)
+  t.equal(files.stat(path), undefined)
   const file = files.open(path, 'create')!
   files.write(file, Buffer.from('hello world'), 0)
   files.write(file, Buffer.from('W'), 6)
@@ -154,8 +154,8 @@ t.test('reads and writes at positions, and tells what is there', (t) => {
   t.equal(files.size(file), 5)
   files.syncData(file)
   files.close(file)
-  t.match(files.facts(path), { kind: 'file', mode: 0o600, size: 5 })
-  t.match(files.facts(directory), { kind: 'directory' })
+  t.match(files.stat(path), { kind: 'file', mode: 0o600, size: 5 })
+  t.match(files.stat(directory), { kind: 'directory' })
   t.equal(files.link(path, join(directory, 'second')), true)
   t.equal(files.link(path, join(directory, 'second')), false)
   t.equal(files.remove(path), true)
@@ -207,7 +207,7 @@ t.test(
     })().catch((error) => error)
     t.match(failure, { code: 'storage_failed', message: /no space is left on the disk. Free some/ })
     t.ok(stored > 0 && stored < 200, `${stored} rows before the disk was full`)
-    await t.rejects(engine.fold(), { code: 'storage_failed' })
+    await t.rejects(engine.flush(), { code: 'storage_failed' })
     t.equal(await has(engine, 'first'), true, 'reading goes on')
     rmSync(join(disk, 'filler'))
     await put(engine, 'after')

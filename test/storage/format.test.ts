@@ -17,8 +17,8 @@ import {
   REPLACE,
 } from '../../src/storage/lsm/row-change.js'
 import { associateBlock, decodeFooter, decodeTail } from '../../src/storage/lsm/sstable/format.js'
-import { finish, writeSegment } from '../../src/storage/lsm/sstable/row-writer.js'
-import { createJournal } from '../../src/storage/lsm/wal.js'
+import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
+import { createWal } from '../../src/storage/lsm/wal.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
@@ -76,12 +76,12 @@ t.test('a journal, its header and the chain of its frames', (t) => {
   files.makeDirectory('/vault')
   const keys = engineKeys()
   const vault = decodeId('aaaqeayeaudaocajbifqydiob4')!
-  const place = { files, directory: '/vault', vault, journal: keys.journal, head: keys.head }
-  const journal = createJournal(place, { bytes: (count) => fill(0x77, count) }, fill(0x99, 16))
-  journal.append(fill(1, 3))
-  const tag = journal.mark.tag
-  journal.append(fill(2, 3))
-  journal.acknowledge()
+  const context = { files, directory: '/vault', vault, wal: keys.wal, head: keys.head }
+  const wal = createWal(context, { bytes: (count) => fill(0x77, count) }, fill(0x99, 16))
+  wal.append(fill(1, 3))
+  const tag = wal.position.tag
+  wal.append(fill(2, 3))
+  wal.acknowledge()
   const [path] = [...files.contents().keys()]
   t.equal(path, `/vault/journal-${encodeId(fill(0x77, 16))}`)
   const bytes = files.contents().get(path!)!
@@ -93,8 +93,8 @@ t.test('a journal, its header and the chain of its frames', (t) => {
   t.equal(bytes.length, 64 + 2 * (8 + 40 + 3))
   const first = Buffer.concat([fill(0x77, 16), Buffer.from('000000000000', 'hex'), fill(0x99, 16)])
   const second = Buffer.concat([fill(0x77, 16), Buffer.from('010000000000', 'hex'), tag])
-  t.equal(hex(keys.journal.open(bytes.subarray(72, 115), first)), '010101')
-  t.equal(hex(keys.journal.open(bytes.subarray(123), second)), '020202')
+  t.equal(hex(keys.wal.open(bytes.subarray(72, 115), first)), '010101')
+  t.equal(hex(keys.wal.open(bytes.subarray(123), second)), '020202')
   const head = keys.head.open(files.contents().get('/vault/head')!, vault)
   t.equal(hex(head), `${'77'.repeat(16)}020000000000a60000000000${hex(bytes.subarray(bytes.length - 16))}`)
   t.end()
@@ -113,8 +113,8 @@ t.test('a segment, its sections, footer and tail', (t) => {
     expires: 0,
     keys: Buffer.concat([fill(0xbb, 8), fill(0x01, 8)]),
   }
-  const place = { files, directory: '/vault', cipher: keys.segment, random }
-  const name = finish(writeSegment(place, 'records', [row, other]))
+  const context = { files, directory: '/vault', cipher: keys.sstable, random }
+  const name = finish(writeSSTable(context, 'records', [row, other]))
   t.match(name, { family: 'records', rows: 2, from: 5, to: 6 })
   const bytes = files.contents().get(`/vault/segments/r-${encodeId(fill(0x55, 16))}`)!
   t.equal(bytes.length, name.bytes)
@@ -126,12 +126,12 @@ t.test('a segment, its sections, footer and tail', (t) => {
   )
   const sealed = bytes.subarray(tail.position, tail.position + tail.length)
   t.equal(hex(sealed.subarray(sealed.length - 16)), hex(name.tag))
-  const plain = keys.segment.open(sealed, associateBlock(fill(0x55, 16), 0, 0))!
+  const plain = keys.sstable.open(sealed, associateBlock(fill(0x55, 16), 0, 0))!
   const footer = decodeFooter(plain)!
   const block = (section: 1 | 2 | 3 | 4 | 5) => {
     const { start, length } = footer.sections[section]
     const associated = Buffer.concat([fill(0x55, 16), Buffer.from([section]), u32(0)])
-    return hex(keys.segment.open(bytes.subarray(start, start + length + 40), associated))
+    return hex(keys.sstable.open(bytes.subarray(start, start + length + 40), associated))
   }
   t.equal(block(1), `${'0a'.repeat(8)}01000000${'aa'.repeat(8)}00000000`, 'ids')
   t.equal(

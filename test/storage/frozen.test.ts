@@ -25,8 +25,8 @@ t.test('there is a frozen vault of the present format, and it holds what a vault
   const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
   for (const start of ['journal-', 'segments/r-', 'segments/l-'])
     t.equal(names.filter((name) => name.startsWith(start)).length, 1, start)
-  const journal = names.find((name) => name.startsWith('journal-'))!
-  t.ok(statSync(join(vault, journal)).size > 4096, 'with more in the journal than the read of a tenant')
+  const wal = names.find((name) => name.startsWith('journal-'))!
+  t.ok(statSync(join(vault, wal)).size > 4096, 'with more in the journal than the read of a tenant')
   const { tenants, status } = readExpected(String(FORMAT))
   const types = new Set(tenants.first.tokens.map(({ type }: { type: string }) => type))
   t.strictSame([...types].sort(), [...TOKEN_TYPE_NAMES].sort(), 'tokens of every type')

@@ -5,9 +5,9 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import { type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { takeOwnership } from '../../src/storage/lock.js'
+import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
-import { readProcessFacts } from '../../src/storage/process-identity.js'
+import { readProcessIdentity } from '../../src/storage/process-identity.js'
 import type { Draft } from '../../src/storage/store.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { digest, engineKeys } from './powers.js'
@@ -16,7 +16,7 @@ const [directory = '', self = '', task = ''] = process.argv.slice(2)
 const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
 const files = nodeFiles()
 const keys = engineKeys(random)
-const facts = readProcessFacts(process.pid)
+const facts = readProcessIdentity(process.pid)
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const say = (line: string) => writeSync(1, `${line}\n`)
 const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
@@ -48,16 +48,16 @@ async function work(engine: FileEngine, name: string): Promise<void> {
     )
   }
   if (chance === 2) await act('remove', () => engine.write((writer) => writer.remove(3, 1, idOf(name))))
-  if (chance === 3) await engine.fold()
+  if (chance === 3) await engine.flush()
   if (chance === 4) await engine.compact()
 }
 
 for (let turn = 0; ; turn++) {
   const asked = Date.now()
-  const ownership = await takeOwnership({
+  const lock = await acquireLock({
     files,
     directory,
-    facts,
+    identity: facts,
     random,
     clock: Date.now,
     wait,
@@ -81,5 +81,5 @@ for (let turn = 0; ; turn++) {
     say(`read ${total}`)
   }
   await engine.close()
-  ownership.release()
+  lock.release()
 }

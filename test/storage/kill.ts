@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { takeOwnership } from '../../src/storage/lock.js'
+import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
-import { readProcessFacts } from '../../src/storage/process-identity.js'
+import { readProcessIdentity } from '../../src/storage/process-identity.js'
 import { digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
@@ -139,8 +139,8 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
       herd.kill()
     }
     await herd.stop()
-    const facts = readProcessFacts(process.pid)
-    const ownership = await takeOwnership({ ...options, facts, wait, patienceMs: 10_000 })
+    const facts = readProcessIdentity(process.pid)
+    const lock = await acquireLock({ ...options, identity: facts, wait, patienceMs: 10_000 })
     const left = files.list(directory).filter((name) => name.startsWith('lock'))
     if (left.length !== 1) herd.result.faults.push(`left over: ${left.join(', ')}`)
     const engine = await openFileEngine({ ...options, keys: engineKeys(random) })
@@ -148,7 +148,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     for (const { place, problem } of findings) herd.result.faults.push(`${place}: ${problem}`)
     await compare(engine, herd)
     await engine.close()
-    ownership.release()
+    lock.release()
     return herd.result
   } finally {
     rmSync(base, { recursive: true, force: true })

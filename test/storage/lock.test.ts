@@ -1,24 +1,29 @@
 /** The vault's lock: one owner at a time, taken over from the dead without a race, waited for with a bound. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
-import { type OwnershipOptions, type ProcessFacts, readOwner, takeOwnership } from '../../src/storage/lock.js'
-import { readProcessFacts } from '../../src/storage/process-identity.js'
+import {
+  acquireLock,
+  type LockOptions,
+  type ProcessIdentity,
+  readLockHolder,
+} from '../../src/storage/lock.js'
+import { readProcessIdentity } from '../../src/storage/process-identity.js'
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
 /** Processes of one machine: those in `living`, each with its start. */
-function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessFacts {
+function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
   return { pid, startOf: (other) => living.get(other), boot, host }
 }
 
 function optionsFor(
   files: FakeFiles,
-  facts: ProcessFacts,
-  part: Partial<OwnershipOptions> = {},
-): OwnershipOptions {
-  const random = repeatableRandom(`pid ${facts.pid}`)
+  identity: ProcessIdentity,
+  part: Partial<LockOptions> = {},
+): LockOptions {
+  const random = repeatableRandom(`pid ${identity.pid}`)
   const wait = async () => undefined
-  return { files, directory: '/vault', facts, random, clock: () => 7, wait, patienceMs: 100, ...part }
+  return { files, directory: '/vault', identity, random, clock: () => 7, wait, patienceMs: 100, ...part }
 }
 
 function makeDisk(): FakeFiles {
@@ -32,13 +37,16 @@ const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.s
 t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
   const files = makeDisk()
   const living = new Map([[10, 'a']])
-  const facts = machine(living, 10)
-  t.equal(readOwner(files, '/vault', facts), undefined)
-  const ownership = await takeOwnership(optionsFor(files, facts))
-  t.match(readOwner(files, '/vault', facts), { owner: { pid: 10, started: 'a', since: 7 }, life: 'alive' })
+  const identity = machine(living, 10)
+  t.equal(readLockHolder(files, '/vault', identity), undefined)
+  const lock = await acquireLock(optionsFor(files, identity))
+  t.match(readLockHolder(files, '/vault', identity), {
+    holder: { pid: 10, started: 'a', since: 7 },
+    state: 'alive',
+  })
   t.strictSame(locks(files), ['lock'])
-  ownership.release()
-  ownership.release()
+  lock.release()
+  lock.release()
   t.strictSame(locks(files), [])
 })
 
@@ -48,7 +56,7 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
     [10, 'a'],
     [11, 'b'],
   ])
-  const first = await takeOwnership(optionsFor(files, machine(living, 10)))
+  const first = await acquireLock(optionsFor(files, machine(living, 10)))
   let waitedMs = 0
   const impatient = optionsFor(files, machine(living, 11), {
     wait: async (ms) => {
@@ -56,16 +64,16 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
     },
     patienceMs: 10_000,
   })
-  await t.rejects(takeOwnership(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
+  await t.rejects(acquireLock(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
   t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
   t.strictSame(locks(files), ['lock'])
   const patient = optionsFor(files, machine(living, 11), { wait: async () => first.release() })
-  const second = await takeOwnership(patient)
-  t.equal(second.owner.pid, 11)
+  const second = await acquireLock(patient)
+  t.equal(second.holder.pid, 11)
   first.release()
   t.match(
-    readOwner(files, '/vault', machine(living, 10)),
-    { owner: { pid: 11 } },
+    readLockHolder(files, '/vault', machine(living, 10)),
+    { holder: { pid: 11 } },
     'the first lets go of nothing more',
   )
 })
@@ -92,18 +100,18 @@ t.test('takes over from the dead, from a number given again, and from before a r
   ]
   for (const [title, living, boot] of cases) {
     const files = makeDisk()
-    await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
-    const { owner } = await takeOwnership(optionsFor(files, machine(living, 11, 'here', boot)))
-    t.equal(owner.pid, 11, title)
+    await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    const { holder } = await acquireLock(optionsFor(files, machine(living, 11, 'here', boot)))
+    t.equal(holder.pid, 11, title)
     t.strictSame(locks(files), ['lock'], title)
   }
 })
 
 t.test('does not judge an owner on another machine', async (t) => {
   const files = makeDisk()
-  await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10, 'there')))
+  await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10, 'there')))
   const options = optionsFor(files, machine(new Map([[11, 'b']]), 11))
-  await t.rejects(takeOwnership(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
+  await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
 })
 
 t.test('leaves a free lock to those who came before, unless they sleep', async (t) => {
@@ -113,7 +121,7 @@ t.test('leaves a free lock to those who came before, unless they sleep', async (
     [11, 'b'],
     [12, 'c'],
   ])
-  const first = await takeOwnership(optionsFor(files, machine(living, 10)))
+  const first = await acquireLock(optionsFor(files, machine(living, 10)))
   const waiter = { pid: 11, started: 'b', boot: 'boot', host: 'here', since: 1, nonce: 'early' }
   files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
   first.release()
@@ -124,17 +132,17 @@ t.test('leaves a free lock to those who came before, unless they sleep', async (
       if (waits === 3) files.plant('/vault/lock.p-11-early', undefined)
     },
   })
-  const second = await takeOwnership(options)
+  const second = await acquireLock(options)
   t.equal(waits, 3, 'waited until the other was gone')
   second.release()
   files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
   waits = 10
-  const third = await takeOwnership({ ...options, patienceMs: 10_000 })
+  const third = await acquireLock({ ...options, patienceMs: 10_000 })
   t.equal(waits, 30, 'one that does not take it is passed over')
   third.release()
   living.delete(11)
   waits = 10
-  const fourth = await takeOwnership(options)
+  const fourth = await acquireLock(options)
   t.equal(waits, 10, 'a dead one is not waited for')
   t.strictSame(locks(files), ['lock'], 'and is swept')
   fourth.release()
@@ -144,8 +152,8 @@ t.test('takes over a lock that a power cut left empty', async (t) => {
   const files = makeDisk()
   files.plant('/vault/lock', Buffer.alloc(0))
   files.plant('/vault/lock.p-12-x', Buffer.alloc(0))
-  const { owner } = await takeOwnership(optionsFor(files, machine(new Map([[11, 'b']]), 11)))
-  t.equal(owner.pid, 11)
+  const { holder } = await acquireLock(optionsFor(files, machine(new Map([[11, 'b']]), 11)))
+  t.equal(holder.pid, 11)
   t.strictSame(locks(files), ['lock'])
 })
 
@@ -156,21 +164,21 @@ t.test('whoever dies at whichever step of taking over, the next one owns alone',
   ])
   const prepared = async () => {
     const files = makeDisk()
-    await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
     return files
   }
   const whole = await prepared()
   const before = whole.steps
-  await takeOwnership(optionsFor(whole, machine(living, 11)))
+  await acquireLock(optionsFor(whole, machine(living, 11)))
   const steps = whole.steps - before
   t.ok(steps >= 6, `${steps} steps`)
   for (let step = 1; step <= steps; step++) {
     const files = await prepared()
     files.fault = { at: files.steps + step, code: 'stop' }
-    await t.rejects(takeOwnership(optionsFor(files, machine(living, 11))), { message: /^stopped/ })
+    await t.rejects(acquireLock(optionsFor(files, machine(living, 11))), { message: /^stopped/ })
     const left = files.afterCrash(false)
-    const { owner } = await takeOwnership(optionsFor(left, machine(new Map([[12, 'c']]), 12)))
-    t.equal(owner.pid, 12, `after step ${step}`)
+    const { holder } = await acquireLock(optionsFor(left, machine(new Map([[12, 'c']]), 12)))
+    t.equal(holder.pid, 12, `after step ${step}`)
     t.strictSame(locks(left), ['lock'], `after step ${step} nothing is left over`)
   }
 })
@@ -181,32 +189,32 @@ t.test('of two who found the same owner dead, the slower takes nothing from the 
     [11, 'b'],
     [12, 'c'],
   ])
-  await takeOwnership(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+  await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
   // While 11 judges the dead owner, 12 takes the vault over.
   let fast: Promise<unknown> | undefined
-  const facts = machine(living, 11)
-  const slow: ProcessFacts = {
-    ...facts,
+  const identity = machine(living, 11)
+  const slow: ProcessIdentity = {
+    ...identity,
     startOf: (pid) => {
-      if (pid === 10) fast ??= takeOwnership(optionsFor(files, machine(living, 12)))
+      if (pid === 10) fast ??= acquireLock(optionsFor(files, machine(living, 12)))
       return living.get(pid)
     },
   }
-  await t.rejects(takeOwnership(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
+  await t.rejects(acquireLock(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
   await fast
-  t.match(readOwner(files, '/vault', facts), { owner: { pid: 12 }, life: 'alive' })
+  t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
 })
 
 t.test('a vault that is not there cannot be owned', async (t) => {
   const options = optionsFor(new FakeFiles(), machine(new Map([[1, 'x']]), 1))
-  await t.rejects(takeOwnership(options), { code: 'vault_missing' })
+  await t.rejects(acquireLock(options), { code: 'vault_missing' })
 })
 
 t.test('knows of a real process when it began, and of an ended one nothing', (t) => {
   const pid = Number(execFileSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' }))
-  const facts = readProcessFacts(process.pid)
-  t.type(facts.startOf(process.pid), 'string')
-  t.equal(facts.startOf(process.pid), facts.startOf(process.pid))
-  t.equal(facts.startOf(pid), undefined)
+  const identity = readProcessIdentity(process.pid)
+  t.type(identity.startOf(process.pid), 'string')
+  t.equal(identity.startOf(process.pid), identity.startOf(process.pid))
+  t.equal(identity.startOf(pid), undefined)
   t.end()
 })

@@ -1,9 +1,9 @@
 /** The proof of a log: what it finds when somebody with every key but the chain's rewrites the vault's files. */
 import t from 'tap'
 import { openFileEngine } from '../../src/storage/file-engine.js'
-import { createLedger } from '../../src/storage/lsm/recovery.js'
+import { createLsmTree } from '../../src/storage/lsm/recovery.js'
 import type { Change } from '../../src/storage/lsm/row-change.js'
-import { copyCounters, Stage } from '../../src/storage/lsm/transaction.js'
+import { copyCounters, Transaction } from '../../src/storage/lsm/transaction.js'
 import type { Draft, LogCheck } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
 import { FakeFiles } from './fake-files.js'
@@ -26,14 +26,14 @@ async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<Log
   const notice = () => undefined
   const clock = createClock()
   const options = { files, directory: '/vault', header: testHeader(), keys, random, clock, notice }
-  const ledger = await createLedger({ ...options, cacheBytes: 1024 })
-  const counters = copyCounters(ledger.counters)
-  const stage = new Stage(ledger.view(), counters, keys.chain, 1_000)
-  for (let index = 1; index <= 9; index++) await stage.append(logRow(`row ${index}`))
-  stage.advance(counters)
-  ledger.append(tamper([...stage.changes]), counters, true)
-  await ledger.fold()
-  ledger.close()
+  const tree = await createLsmTree({ ...options, cacheBytes: 1024 })
+  const counters = copyCounters(tree.counters)
+  const transaction = new Transaction(tree.view(), counters, keys.chain, 1_000)
+  for (let index = 1; index <= 9; index++) await transaction.append(logRow(`row ${index}`))
+  transaction.advance(counters)
+  tree.append(tamper([...transaction.changes]), counters, true)
+  await tree.flush()
+  tree.close()
   await writeHeader(files, '/vault', random, testHeader())
   const engine = await openFileEngine({ ...options, role: 'command' })
   const check = await engine.verifyLogs(query, () => true)

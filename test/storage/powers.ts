@@ -3,13 +3,13 @@
  * and time that a test can repeat. Holds nothing of the product's own crypto.
  */
 import sodium from 'libsodium-wrappers'
-import type { Cipher, Clock, EngineKeys, Mac, Random } from '../../src/crypto/ports.js'
+import type { Cipher, Clock, EngineKeys, Mac, RandomSource } from '../../src/crypto/ports.js'
 import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
 
 /** Bytes that look random and are the same in every run: BLAKE2b of a counter under `seed`. */
-export function repeatableRandom(seed = 'random'): Random {
+export function repeatableRandom(seed = 'random'): RandomSource {
   let counter = 0
   return {
     bytes: (count) => {
@@ -20,7 +20,7 @@ export function repeatableRandom(seed = 'random'): Random {
   }
 }
 
-function createCipher(random: Random, key: Uint8Array): Cipher {
+function createCipher(random: RandomSource, key: Uint8Array): Cipher {
   return {
     seal: (plain, associated) => {
       const nonce = random.bytes(24)
@@ -54,12 +54,12 @@ function createMac(key: Uint8Array): Mac {
 const keyOf = (name: string) => sodium.crypto_generichash(32, `key/${name}`, null)
 
 /** Keys of one vault; equal for equal `vault`. */
-export function engineKeys(random: Random = repeatableRandom(), vault = 'vault'): EngineKeys {
+export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'vault'): EngineKeys {
   return {
-    journal: createCipher(random, keyOf(`${vault}/journal`)),
+    wal: createCipher(random, keyOf(`${vault}/journal`)),
     head: createCipher(random, keyOf(`${vault}/head`)),
     state: createCipher(random, keyOf(`${vault}/state`)),
-    segment: createCipher(random, keyOf(`${vault}/segment`)),
+    sstable: createCipher(random, keyOf(`${vault}/segment`)),
     chain: createMac(keyOf(`${vault}/chain`)),
   }
 }

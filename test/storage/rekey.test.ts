@@ -1,6 +1,6 @@
 /** Changing every key: the same rows under new seals, at whatever step it is killed, and what was finished stays so. */
 import t from 'tap'
-import type { Random } from '../../src/crypto/ports.js'
+import type { RandomSource } from '../../src/crypto/ports.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { type RekeyOptions, readRekey, rekeyVault } from '../../src/storage/lsm/rekey.js'
 import { readHeader } from '../../src/storage/vault-file.js'
@@ -12,7 +12,7 @@ let opened = 0
 
 /** The vault under its first keys, or (`changed`) under its second. */
 function optionsFor(files: FakeFiles, changed = false) {
-  const random: Random = repeatableRandom(`rekey ${opened++}`)
+  const random: RandomSource = repeatableRandom(`rekey ${opened++}`)
   const header = testHeader(changed ? 'second' : 'first')
   const shape = { files, directory: '/vault', header, random, clock: createClock(), notice: () => undefined }
   return {
@@ -57,9 +57,9 @@ async function makeVault(): Promise<FakeFiles> {
     })
   await put('a')
   await put('b')
-  await engine.fold()
+  await engine.flush()
   await put('c')
-  await engine.fold()
+  await engine.flush()
   await engine.write((writer) => writer.remove(3, 1, idOf('a')))
   await put('d')
   await engine.close()
@@ -156,7 +156,7 @@ t.test('what changed since it was interrupted is sealed anew again', async (t) =
     const engine = await openFileEngine(optionsFor(left))
     await engine.write((writer) => writer.remove(3, 1, idOf('b')))
     await engine.write((writer) => writer.put(draftOf({ name: 'e' })))
-    await engine.fold()
+    await engine.flush()
     const told = await tell(engine, false)
     await engine.close()
     await rekeyVault(rekeyOptions(left))

@@ -102,7 +102,7 @@ t.test('what is remembered is what is there, whatever is done, undone, or fails'
       random: createRandom(),
       notice: () => {},
       role: 'server',
-      foldAt: { bytes: 1_000_000, rows: 6 },
+      flushAt: { bytes: 1_000_000, rows: 6 },
     } as const
     let engine: FileEngine = await createFileEngine(options)
     let store: Store = createSealedStore(engine, keyring)
@@ -133,7 +133,7 @@ t.test('what is remembered is what is there, whatever is done, undone, or fails'
       const later = await createSealedStore(engine, keyring).write(readAll)
       t.equal(await store.write(readAll), later, 'a writer sees what is not synced too')
       // After some failures an engine refuses to write until it is opened anew.
-      const isUsable = files.failed === undefined || (await engine.fold().then(() => true, expectFailure))
+      const isUsable = files.failed === undefined || (await engine.flush().then(() => true, expectFailure))
       if (!isUsable) await reopen()
     }
     await store.close()

@@ -7,9 +7,9 @@ import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.
 import { BlockCache } from '../../src/storage/lsm/block-cache.js'
 import type { StoredRow } from '../../src/storage/lsm/row-change.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
-import { Segment } from '../../src/storage/lsm/sstable/reader.js'
-import { finish, writeSegment } from '../../src/storage/lsm/sstable/row-writer.js'
-import { LiveSegment, search } from '../../src/storage/lsm/sstable/search.js'
+import { SSTable } from '../../src/storage/lsm/sstable/reader.js'
+import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
+import { LiveSSTable, search } from '../../src/storage/lsm/sstable/search.js'
 import type { Query, Where } from '../../src/storage/store.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -42,20 +42,20 @@ function rowOf(number: number): StoredRow {
   }
 }
 
-function makeSegment(rows: number, cacheBytes = 4_000_000): { live: LiveSegment; cache: BlockCache } {
+function makeSSTable(rows: number, cacheBytes = 4_000_000): { live: LiveSSTable; cache: BlockCache } {
   const files = new FakeFiles()
   files.makeDirectory('/vault')
   files.makeDirectory('/vault/segments')
   const random = repeatableRandom()
-  const { segment: cipher } = engineKeys(random)
+  const { sstable: cipher } = engineKeys(random)
   const all = Array.from({ length: rows }, (_, number) => rowOf(number))
-  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', all))
+  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', all))
   const cache = new BlockCache(cacheBytes)
-  const segment = new Segment({ files, directory: '/vault', cipher, cache }, name)
-  return { live: new LiveSegment(segment, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
+  const sstable = new SSTable({ files, directory: '/vault', cipher, cache }, name)
+  return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
 }
 
-function searchFor(live: LiveSegment, where?: Where, now = 5): number[] {
+function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
   const shape = { family: 'records', kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
   const query: Query = where === undefined ? shape : { ...shape, where }
   const matches = search(live, [], query, now)
@@ -65,23 +65,23 @@ function searchFor(live: LiveSegment, where?: Where, now = 5): number[] {
 const numbers = (rows: number, isIn: (number: number) => boolean) =>
   Array.from({ length: rows }, (_, number) => number).filter(isIn)
 
-function checkSegment(t: Test, rows: number): void {
-  const { live } = makeSegment(rows)
-  const { segment } = live
-  t.equal(segment.footer.rows, rows)
-  t.equal(segment.count(IDS), rows)
-  t.equal(segment.count(ROWS), rows)
-  t.equal(segment.count(EXPIRY), numbers(rows, (number) => number % 7 === 0).length)
+function checkSSTable(t: Test, rows: number): void {
+  const { live } = makeSSTable(rows)
+  const { sstable } = live
+  t.equal(sstable.footer.rows, rows)
+  t.equal(sstable.count(IDS), rows)
+  t.equal(sstable.count(ROWS), rows)
+  t.equal(sstable.count(EXPIRY), numbers(rows, (number) => number % 7 === 0).length)
   for (let number = 0; number < rows; number += rows > 300 ? 97 : 1) {
-    t.equal(segment.find(idOf(number)), number)
+    t.equal(sstable.find(idOf(number)), number)
     const { keys: _, sealed, id, ...expected } = rowOf(number)
-    const row = segment.row(number)
+    const row = sstable.row(number)
     t.match(row, expected)
     t.ok(Buffer.from(row.id).equals(id))
     t.ok(Buffer.from(row.sealed).equals(sealed))
     t.strictSame(searchFor(live, { key: keyOf(`own ${number}`) }), [number])
   }
-  t.equal(segment.find(idOf(rows)), undefined)
+  t.equal(sstable.find(idOf(rows)), undefined)
   t.strictSame(
     searchFor(live),
     numbers(rows, () => true),
@@ -126,7 +126,7 @@ function checkSegment(t: Test, rows: number): void {
 
 for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 5000]) {
   t.test(`a segment of ${rows} rows gives back every row and counts exactly`, (t) => {
-    checkSegment(t, rows)
+    checkSSTable(t, rows)
     t.end()
   })
 }
@@ -136,7 +136,7 @@ t.test('ids with an equal first half are told apart, also across a block border'
   files.makeDirectory('/vault')
   files.makeDirectory('/vault/segments')
   const random = repeatableRandom()
-  const { segment: cipher } = engineKeys(random)
+  const { sstable: cipher } = engineKeys(random)
   const twin = (number: number) => {
     const id = Buffer.alloc(16, 0x80)
     id.writeUInt32BE(number, 12)
@@ -146,18 +146,18 @@ t.test('ids with an equal first half are told apart, also across a block border'
     ...rowOf(number),
     id: number < 600 ? Buffer.concat([Buffer.alloc(4), idOf(number).subarray(4)]) : twin(number),
   }))
-  const name = finish(writeSegment({ files, directory: '/vault', cipher, random }, 'records', rows))
-  const segment = new Segment({ files, directory: '/vault', cipher, cache: new BlockCache(1_000_000) }, name)
+  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', rows))
+  const sstable = new SSTable({ files, directory: '/vault', cipher, cache: new BlockCache(1_000_000) }, name)
   for (const number of [600, 681, 682, 683, 1363, 1364, 1365, 1499])
-    t.equal(segment.find(twin(number)), number)
-  t.equal(segment.find(twin(1500)), undefined)
+    t.equal(sstable.find(twin(number)), number)
+  t.equal(sstable.find(twin(1500)), undefined)
   t.end()
 })
 
 t.test('dead rows are left out, whatever is asked', (t) => {
-  const { live } = makeSegment(300)
+  const { live } = makeSSTable(300)
   const dead = Uint32Array.from(numbers(300, (number) => number % 4 === 0))
-  const thinned = new LiveSegment(live.segment, dead, new Uint32Array(0), new Set())
+  const thinned = new LiveSSTable(live.sstable, dead, new Uint32Array(0), new Set())
   t.strictSame(
     searchFor(thinned),
     numbers(300, (number) => number % 4 !== 0),
@@ -168,19 +168,19 @@ t.test('dead rows are left out, whatever is asked', (t) => {
   )
   t.equal(thinned.find(1, idOf(8)), undefined)
   t.equal(thinned.find(1, idOf(9)), 9)
-  const dropped = new LiveSegment(live.segment, dead, new Uint32Array(0), new Set([1]))
+  const dropped = new LiveSSTable(live.sstable, dead, new Uint32Array(0), new Set([1]))
   t.strictSame(searchFor(dropped), [])
   t.equal(dropped.find(1, idOf(9)), undefined)
   t.end()
 })
 
 t.test('a cache keeps to its bound and opens what it forgot again', (t) => {
-  const { live, cache } = makeSegment(5000, 32_768)
+  const { live, cache } = makeSSTable(5000, 32_768)
   t.strictSame(searchFor(live, { key: keyOf('3') }).length, 1667)
   const before = cache.opened
-  for (let number = 0; number < 5000; number += 50) t.equal(live.segment.find(idOf(number)), number)
+  for (let number = 0; number < 5000; number += 50) t.equal(live.sstable.find(idOf(number)), number)
   t.ok(cache.opened > before, 'blocks were opened again')
-  t.equal(live.segment.count(POST) > 0, true)
+  t.equal(live.sstable.count(POST) > 0, true)
   t.end()
 })
 
@@ -191,14 +191,14 @@ t.test('one get in a fresh process opens at most one block a segment and one mor
   const shape = { files, directory: '/vault', header: testHeader(), clock: createClock(), notice, random }
   const options = { ...shape, keys: engineKeys(random), role: 'command' as const }
   const first = await createFileEngine(options)
-  const segments = 5
-  for (let round = 0; round < segments; round++) {
+  const sstables = 5
+  for (let round = 0; round < sstables; round++) {
     await first.write(async (writer) => {
       for (let index = 0; index < 800; index++) await writer.put(draftOf({ name: `${round}/${index}` }))
     })
-    await first.fold()
+    await first.flush()
   }
-  t.equal((await first.status()).segments, segments)
+  t.equal((await first.status()).sstables, sstables)
   await first.close()
   for (const [name, isThere] of [
     ['0/0', true],
@@ -210,7 +210,7 @@ t.test('one get in a fresh process opens at most one block a segment and one mor
     t.equal(engine.blocksOpened, 0, 'opening opens no block')
     const row = await engine.read((reader) => reader.get(3, 1, digest(`id/3/1/${name}`, 16)))
     t.equal(row !== undefined, isThere)
-    t.ok(engine.blocksOpened <= segments + 1, `${engine.blocksOpened} blocks`)
+    t.ok(engine.blocksOpened <= sstables + 1, `${engine.blocksOpened} blocks`)
     await engine.close()
   }
 })

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { createMac } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
-import { findOwner, type HandoverOptions, listenForCommands } from '../../src/ipc/vault-socket.js'
+import { connectToVault, serveVaultSocket, type VaultSocketOptions } from '../../src/ipc/vault-socket.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 
 const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fill(byte))
@@ -15,7 +15,7 @@ const key = (byte: number) => createMac(nativePrimitives, new Uint8Array(32).fil
 function place(
   t: Test,
   { name = 'v', proofKey = 1 }: { name?: string; proofKey?: number } = {},
-): HandoverOptions {
+): VaultSocketOptions {
   const root = mkdtempSync(join(tmpdir(), 'coffer-handover-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
   const files = nodeFiles()
@@ -34,22 +34,22 @@ const echo = async (message: unknown) => ({ echo: message })
 
 t.test('a command is answered by the owner of the vault, message after message', async (t) => {
   const options = place(t)
-  const listener = await listenForCommands(options, echo)
+  const listener = await serveVaultSocket(options, echo)
   t.equal(statSync(join(options.directory, 'socket')).mode & 0o777, 0o600, 'the socket is the owner’s alone')
-  const peer = await findOwner(options)
+  const peer = await connectToVault(options)
   t.same(await peer?.ask({ word: 'ä', deep: [1, null] }), { echo: { word: 'ä', deep: [1, null] } })
   t.same(await peer?.ask('x'.repeat(3_000_000)), { echo: 'x'.repeat(3_000_000) }, 'messages may be long')
   peer?.close()
   await listener.close()
-  t.equal(await findOwner(options), undefined, 'nobody listens any more')
+  t.equal(await connectToVault(options), undefined, 'nobody listens any more')
 })
 
 t.test('many commands are answered at the same time', async (t) => {
   const options = place(t)
-  const listener = await listenForCommands(options, echo)
+  const listener = await serveVaultSocket(options, echo)
   const answers = await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
-      const peer = await findOwner(options)
+      const peer = await connectToVault(options)
       const answer = await peer?.ask(index)
       peer?.close()
       return answer
@@ -65,8 +65,8 @@ t.test('many commands are answered at the same time', async (t) => {
 t.test('who does not hold the key is not listened to, and does not listen', async (t) => {
   const options = place(t)
   const asked: unknown[] = []
-  const listener = await listenForCommands(options, async (message) => asked.push(message))
-  t.equal(await findOwner({ ...options, proof: key(2) }), undefined, 'another key')
+  const listener = await serveVaultSocket(options, async (message) => asked.push(message))
+  t.equal(await connectToVault({ ...options, proof: key(2) }), undefined, 'another key')
   for (const hello of ['', '\0\0\0\x02{}', '\xff\xff\xff\xff', '\0\0\0\x05abcde', 'GET / HTTP/1.1\r\n\r\n']) {
     await new Promise<void>((resolve) => {
       const socket = connect(join(options.directory, 'socket'))
@@ -77,7 +77,7 @@ t.test('who does not hold the key is not listened to, and does not listen', asyn
     })
   }
   t.same(asked, [], 'nothing they said was heard')
-  const peer = await findOwner(options)
+  const peer = await connectToVault(options)
   t.ok(peer, 'who holds the key is listened to as before')
   peer?.close()
   await listener.close()
@@ -86,9 +86,9 @@ t.test('who does not hold the key is not listened to, and does not listen', asyn
 t.test('the socket of an owner that died leads nowhere and is taken over', async (t) => {
   const options = place(t)
   writeFileSync(join(options.directory, 'socket'), join(tmpdir(), 'coffer-no-such-socket'), { mode: 0o600 })
-  t.equal(await findOwner(options), undefined)
-  const listener = await listenForCommands(options, echo)
-  const peer = await findOwner(options)
+  t.equal(await connectToVault(options), undefined)
+  const listener = await serveVaultSocket(options, echo)
+  const peer = await connectToVault(options)
   t.same(await peer?.ask(1), { echo: 1 })
   peer?.close()
   await listener.close()
@@ -97,12 +97,12 @@ t.test('the socket of an owner that died leads nowhere and is taken over', async
 t.test('a copy of a vault does not reach the owner of the original', async (t) => {
   const options = place(t, { name: 'x'.repeat(120) })
   const asked: unknown[] = []
-  const listener = await listenForCommands(options, async (message) => asked.push(message))
+  const listener = await serveVaultSocket(options, async (message) => asked.push(message))
   const copy = place(t, { name: 'y'.repeat(120) })
   cpSync(join(options.directory, 'socket'), join(copy.directory, 'socket'))
-  t.equal(await findOwner(copy), undefined)
+  t.equal(await connectToVault(copy), undefined)
   writeFileSync(join(copy.directory, 'socket'), '')
-  t.equal(await findOwner(copy), undefined, 'nor does a pointer that was never written')
+  t.equal(await connectToVault(copy), undefined, 'nor does a pointer that was never written')
   const home = dirname(readFileSync(join(options.directory, 'socket'), 'utf8'))
   await listener.close()
   t.notOk(existsSync(home), 'and the place of the socket goes with its owner')
@@ -111,9 +111,9 @@ t.test('a copy of a vault does not reach the owner of the original', async (t) =
 
 t.test('where the path is too long for a socket, a file says where it is', async (t) => {
   const options = place(t, { name: 'x'.repeat(120) })
-  const listener = await listenForCommands(options, echo)
+  const listener = await serveVaultSocket(options, echo)
   t.ok(statSync(join(options.directory, 'socket')).isFile())
-  const peer = await findOwner(options)
+  const peer = await connectToVault(options)
   t.same(await peer?.ask(1), { echo: 1 })
   peer?.close()
   await listener.close()
@@ -126,14 +126,14 @@ t.test('closing answers what arrived, and a question asked later is refused', as
     arrive = resolve
   })
   let finish = () => {}
-  const listener = await listenForCommands(options, async () => {
+  const listener = await serveVaultSocket(options, async () => {
     arrive()
     await new Promise<void>((resolve) => {
       finish = resolve
     })
     return 'done'
   })
-  const peer = await findOwner(options)
+  const peer = await connectToVault(options)
   const asked = peer?.ask('slow')
   await arrived
   const closing = listener.close()

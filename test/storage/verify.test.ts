@@ -1,7 +1,7 @@
 /** Verification finds what was damaged, says where, and counts what is still readable. */
 import t from 'tap'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import type { LedgerOptions } from '../../src/storage/lsm/tree.js'
+import type { LsmOptions } from '../../src/storage/lsm/tree.js'
 import { type CheckRow, type Verification, verifyVault } from '../../src/storage/lsm/verify.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -37,9 +37,9 @@ async function makeVault() {
     })
   await put('a')
   await put('b')
-  await engine.fold()
+  await engine.flush()
   await put('c')
-  await engine.fold()
+  await engine.flush()
   await engine.write((writer) => writer.remove(3, 1, digest('id/3/1/a', 16)))
   await engine.write((writer) => writer.dropTenant(2))
   await put('d')
@@ -47,7 +47,7 @@ async function makeVault() {
 }
 
 async function verify(files: FakeFiles): Promise<Verification> {
-  const steps = verifyVault(optionsFor(files) as LedgerOptions, check)
+  const steps = verifyVault(optionsFor(files) as LsmOptions, check)
   let step = await steps.next()
   while (!step.done) step = await steps.next()
   return step.value

@@ -2,6 +2,7 @@
  * Expressions: Liquid restricted to what yields a value. It knows where an expression may stand, but nothing of
  * tokens. The Liquid library is loaded when the first output that is not simple is compiled.
  */
+import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
 import { Budget, sizeOf } from './budget.js'
 import type { ExpressionUse } from './expression-syntax.js'
@@ -45,7 +46,7 @@ export interface Expressions {
 
 /** `random` feeds the alias filters. */
 export function createExpressions(random: Random): Expressions {
-  const compiled = new Map<string, Expression>()
+  const compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
   const tools: LiquidTools = { random, jsonPath: undefined }
   let reader: Promise<LiquidReader> | undefined
   const outputs: OutputReader = async (text, piece, use) => {
@@ -58,9 +59,7 @@ export function createExpressions(random: Random): Expressions {
   }
   const keep = (text: string, use: ExpressionUse, expression: Expression) => {
     const key = `${use}:${text}`
-    compiled.delete(key)
     if (text.length <= MAX_EXPRESSION_LENGTH) compiled.set(key, expression)
-    if (compiled.size > CACHED_EXPRESSIONS) compiled.delete(compiled.keys().next().value!)
     return expression
   }
   const known = (text: string, use: ExpressionUse) => {

@@ -2,6 +2,7 @@
  * The page behind an invitation link: it shows who invites whom, and accepts when its button is pressed. Only a form
  * that this page showed is taken, and only once; a link that opens nothing says why.
  */
+import { BoundedMap } from '../../bounded-map.js'
 import { encodeHtml as encode } from '../../domain/html.js'
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'
 import { describeDate } from '../../domain/letter.js'
@@ -58,7 +59,7 @@ interface Guard {
 
 function createGuard(clock: () => number): Guard {
   const limit = createRateLimit(GUESSES, clock)
-  const blocked = new Map<string, number>()
+  const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
   return {
     wait: (client) => Math.max(0, Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)),
     miss(client) {
@@ -66,7 +67,6 @@ function createGuard(clock: () => number): Guard {
       blocked.delete(client)
       if (seconds === 0) return
       blocked.set(client, clock() + seconds * 1000)
-      if (blocked.size > MOST_BLOCKED) blocked.delete(blocked.keys().next().value!)
     },
   }
 }

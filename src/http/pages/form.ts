@@ -1,5 +1,6 @@
 /** HTML forms: the fields of one that was sent, and the tokens that say it was ours. It knows no form. */
 import { createHash } from 'node:crypto'
+import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
 import type { Ask } from '../exchange.js'
 import { readHeader } from '../headers.js'
@@ -43,12 +44,11 @@ export function createFormTokens({
   drawBytes(count: number): Uint8Array
   clock(): number
 }): FormTokens {
-  const tokens = new Map<string, { subject: string; until: number }>()
+  const tokens = new BoundedMap<string, { subject: string; until: number }>(MOST_TOKENS)
   return {
     create(subject) {
       const token = Buffer.from(drawBytes(TOKEN_BYTES)).toString('base64url')
       tokens.set(digest(token), { subject: digest(subject), until: clock() + TOKEN_LIFE_MS })
-      if (tokens.size > MOST_TOKENS) tokens.delete(tokens.keys().next().value!)
       return token
     },
     take(token, subject) {

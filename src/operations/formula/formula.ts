@@ -5,6 +5,7 @@ import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
+import { readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
 import { formulaBody, formulaId, formulaOutput, nameFilter, readFormulaBody } from './formula-attributes.js'
 
@@ -182,19 +183,11 @@ function requireOwner({ caller }: Context): void {
 /** An official formula may be used by any tenant's reactors. */
 async function isInUse({ store, caller }: Context, record: FormulaRecord): Promise<boolean> {
   const where = { field: 'formula', value: record.id }
-  const tenants = record.type === 'official' ? await listTenants(store) : [caller.tenant]
-  for (const tenant of tenants) {
-    const { total } = await store.find('reactor', tenant, { where, page: 1, size: 1 })
+  const isOfficial = record.type === 'official'
+  const tenants = isOfficial ? await readAll(store, 'tenant', VAULT_TENANT) : [{ number: caller.tenant }]
+  for (const { number } of tenants) {
+    const { total } = await store.find('reactor', number, { where, page: 1, size: 1 })
     if (total > 0) return true
   }
   return false
-}
-
-async function listTenants(store: StoreReader): Promise<number[]> {
-  const numbers: number[] = []
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find('tenant', VAULT_TENANT, { page, size: 100 })
-    numbers.push(...records.map(({ number }) => number))
-    if (page * 100 >= total) return numbers
-  }
 }

@@ -1,6 +1,6 @@
 /** Invitation links: drawn, found again by their hash, and ended. A link is only ever compared as a hash. */
 
-import type { Random } from '../../crypto/ports.js'
+import type { RandomSource } from '../../crypto/ports.js'
 import { LINK_SECRET_BYTES } from '../../domain/invitation.js'
 import type { LinkRecord } from '../../domain/records.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
@@ -12,7 +12,7 @@ export interface LinkPowers {
 }
 
 /** A new secret: 256 random bits, base64url (RFC 4648, 5). */
-export function drawSecret(random: Random): string {
+export function drawSecret(random: RandomSource): string {
   return Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
 }
 

@@ -10,9 +10,9 @@ import type { InvitationRecord, MailRecord } from '../../domain/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import { CofferError } from '../../errors.js'
 import type { Delivery, Message } from '../../framework/mail-port.js'
+import { readAll } from '../../storage/pages.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 
-const MAILS_PER_PAGE = 1000
 const TENANTS_PER_PAGE = 1000
 
 /** Where mail goes now, and whom it comes from; `url` undefined: nowhere, it stays in the outbox. */
@@ -96,12 +96,7 @@ export async function findMail(
   tenant: number,
   where: { field: 'invitation' | 'state'; value: string },
 ): Promise<MailRecord[]> {
-  const mails: MailRecord[] = []
-  for (let page = 1; ; page++) {
-    const { records, total } = await reader.find('mail', tenant, { where, page, size: MAILS_PER_PAGE })
-    mails.push(...records)
-    if (page * MAILS_PER_PAGE >= total) return mails.reverse()
-  }
+  return (await readAll(reader, 'mail', tenant, where)).reverse()
 }
 
 /** The letter that a mail is; `publicUrl` leads to this server. */

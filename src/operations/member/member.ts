@@ -5,10 +5,9 @@ import { operation } from '../../framework/operation.js'
 import { component, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
+import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { leaveTenant } from './user.js'
-
-const RECORDS_PER_PAGE = 1000
 
 const userOutput = component('User', {
   id: uuid,
@@ -100,23 +99,7 @@ function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): MemberVi
 
 /** What a tenant that is about to be deleted has among the vault's own records: its people, and its links. */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
-  for (const { user_id } of await collect(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
+  for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
   const where = { field: 'tenant', value: String(tenant) }
-  for (const { id } of await collect(store, 'link', 0, where)) await store.remove('link', 0, id)
-}
-
-/** All of them, read before the first of them changes. */
-async function collect<K extends 'member' | 'link'>(
-  store: StoreReader,
-  kind: K,
-  tenant: number,
-  where?: { field: string; value: string },
-) {
-  const all = []
-  for (let page = 1; ; page++) {
-    const query = { page, size: RECORDS_PER_PAGE, ...(where === undefined ? {} : { where }) }
-    const { records, total } = await store.find(kind, tenant, query)
-    all.push(...records)
-    if (page * RECORDS_PER_PAGE >= total) return all
-  }
+  for (const { id } of await readAll(store, 'link', 0, where)) await store.remove('link', 0, id)
 }

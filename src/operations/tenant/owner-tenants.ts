@@ -3,10 +3,9 @@ import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, object, text, uuid } from '../../framework/output.js'
-import { type TenantView, tenantAttributes, tenantOutput, viewTenant } from './tenant.js'
+import { readAll } from '../../storage/pages.js'
+import { tenantAttributes, tenantOutput, viewTenant } from './tenant.js'
 import { createTenant as createRecords, findTenant } from './tenant-create.js'
-
-const TENANTS_PER_PAGE = 1000
 
 export const createTenant = operation({
   name: 'tenant create',
@@ -38,14 +37,7 @@ export const listTenants = operation({
   output: arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
   columns: ['name', 'id', 'is_used', 'created_at'],
   examples: ['coffer tenant list'],
-  run: async ({ store }): Promise<TenantView[]> => {
-    const views: TenantView[] = []
-    for (let page = 1; ; page++) {
-      const { records, total } = await store.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
-      views.push(...records.map(viewTenant))
-      if (page * TENANTS_PER_PAGE >= total) return views
-    }
-  },
+  run: async ({ store }) => (await readAll(store, 'tenant', 0)).map(viewTenant),
 })
 
 export const useTenant = operation({

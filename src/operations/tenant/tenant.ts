@@ -6,12 +6,12 @@ import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, count, date, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
+import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { removePeople } from '../member/member.js'
 import { monthOf } from '../token/token-access.js'
 
 const COLUMNS = ['id', 'name', 'owner_id', 'settings', 'created_at']
-const KEYS_PER_PAGE = 1000
 
 export const tenantAttributes = {
   id: uuid,
@@ -166,9 +166,6 @@ export function viewTenant({ number: _number, keys: _keys, ...view }: TenantReco
 
 /** Keys of the tenant's applications are the vault's, so they do not go with the tenant's own rows. */
 async function removeApiKeys(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find('application', tenant, { page, size: KEYS_PER_PAGE })
-    for (const { key_hash } of records) await store.remove('api_key', 0, key_hash)
-    if (page * KEYS_PER_PAGE >= total) return
-  }
+  for await (const { key_hash } of eachRecord(store, 'application', tenant))
+    await store.remove('api_key', 0, key_hash)
 }

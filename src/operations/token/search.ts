@@ -16,7 +16,7 @@ import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import type { Condition } from '../../storage/store.js'
-import { forEachContainerSet, listTokensWhere } from './token-access.js'
+import { eachContainerSet, listTokensWhere } from './token-access.js'
 import { TOKEN_COLUMNS, tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -105,10 +105,9 @@ async function whereRevealed(context: Context, told: Condition): Promise<Conditi
   const { grants } = context.caller
   if (settingOf(values, 'search.masked_data') || grants === undefined) return told
   const revealed: Condition[] = []
-  await forEachContainerSet(context, ({ id, containers }) => {
+  for await (const { id, containers } of eachContainerSet(context))
     if (decideTransform(grants, 'token:read', containers) === 'reveal')
       revealed.push({ field: 'containers', value: id })
-  })
   return { and: [told, { or: revealed }] }
 }
 
@@ -116,10 +115,9 @@ async function whereRevealed(context: Context, told: Condition): Promise<Conditi
 async function startingWith(context: Context, beginning: string): Promise<Condition> {
   if (beginning.endsWith('/')) return { field: 'ancestor', value: beginning }
   const found: Condition[] = []
-  await forEachContainerSet(context, ({ id, containers }) => {
-    const isFound = containers.some((container) => container.startsWith(beginning))
-    if (isFound) found.push({ field: 'containers', value: id })
-  })
+  for await (const { id, containers } of eachContainerSet(context))
+    if (containers.some((container) => container.startsWith(beginning)))
+      found.push({ field: 'containers', value: id })
   return { or: found }
 }
 

@@ -6,6 +6,7 @@ import { metadataLookup } from '../../domain/token-index-fields.js'
 import { CofferError } from '../../errors.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
 import { type Asked, type List, readPage } from '../../framework/page.js'
+import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import {
   redactDuplicate,
@@ -14,8 +15,6 @@ import {
   viewToken,
   wantedTypes,
 } from './token-attributes.js'
-
-const SETS_PER_PAGE = 1000
 
 /** The name a token has in the log: cards and banks go by their own. */
 export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
@@ -137,23 +136,16 @@ async function grantedCondition(context: Context, permissions: readonly Permissi
   const scoped = permissions.filter((permission) => !caller.holdsEverywhere(permission))
   if (scoped.length === 0) return []
   const granted: Condition[] = []
-  await forEachContainerSet(context, ({ id, containers }) => {
+  for await (const { id, containers } of eachContainerSet(context)) {
     const isGranted = scoped.every((permission) => caller.transform(permission, containers) !== undefined)
     if (isGranted) granted.push({ field: 'containers', value: id })
-  })
+  }
   return [{ or: granted }]
 }
 
-/** Visits every distinct set of containers that a token of the tenant has or had. */
-export async function forEachContainerSet(
-  { store, caller }: Context,
-  visit: (set: ContainersRecord) => void,
-): Promise<void> {
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find('containers', caller.tenant, { page, size: SETS_PER_PAGE })
-    records.forEach(visit)
-    if (page * SETS_PER_PAGE >= total) return
-  }
+/** Every distinct set of containers that a token of the tenant has or had. */
+export function eachContainerSet({ store, caller }: Context): AsyncGenerator<ContainersRecord> {
+  return eachRecord(store, 'containers', caller.tenant)
 }
 
 /** The original, to somebody who asked for a duplicate of it: redacted where they may not read it. */

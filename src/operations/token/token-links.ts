@@ -1,8 +1,7 @@
 /** The links between tokens as they are kept: found by either end, and removed with a token that is no more. */
 import { type AssociationRecord, associationId } from '../../domain/records.js'
-import type { Condition, StoreReader, StoreWriter } from '../../storage/store.js'
-
-const LINKS_PER_PAGE = 1000
+import { readAll } from '../../storage/pages.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 /** Every link from a token to a child of it. */
 export function findChildLinks(
@@ -10,13 +9,14 @@ export function findChildLinks(
   tenant: number,
   parentId: string,
 ): Promise<AssociationRecord[]> {
-  return findLinks(store, tenant, { field: 'parent', value: parentId })
+  return readAll(store, 'association', tenant, { field: 'parent', value: parentId })
 }
 
 /** Removes every link from and to a token that is no more; its relatives stay. */
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
   const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
-  for (const { id } of await findLinks(store, tenant, where)) await store.remove('association', tenant, id)
+  for (const { id } of await readAll(store, 'association', tenant, where))
+    await store.remove('association', tenant, id)
 }
 
 export async function isLinked(
@@ -26,13 +26,4 @@ export async function isLinked(
   childId: string,
 ): Promise<boolean> {
   return (await store.get('association', tenant, associationId(parentId, childId))) !== undefined
-}
-
-async function findLinks(store: StoreReader, tenant: number, where: Condition): Promise<AssociationRecord[]> {
-  const links: AssociationRecord[] = []
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find('association', tenant, { where, page, size: LINKS_PER_PAGE })
-    links.push(...records)
-    if (page * LINKS_PER_PAGE >= total) return links
-  }
 }

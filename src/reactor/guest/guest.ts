@@ -178,13 +178,14 @@ function send(message: GuestMessage): void {
 }
 
 function listen(guest: Guest): void {
-  const reader = new FrameReader(MOST_FRAME_BYTES)
+  const reader = new FrameReader()
   const buffer = Buffer.alloc(64 * 1024)
   const next = () => {
     read(INPUT, buffer, 0, buffer.length, null, (error, bytes) => {
       if (error !== null || bytes === 0) exit(0)
-      const texts = reader.push(Buffer.from(buffer.subarray(0, bytes)))
-      for (const text of texts ?? exit(1)) guest.take(JSON.parse(text))
+      reader.add(Buffer.from(buffer.subarray(0, bytes)))
+      for (let text = reader.next(MOST_FRAME_BYTES); text !== undefined; text = reader.next(MOST_FRAME_BYTES))
+        guest.take(text === '' ? exit(1) : JSON.parse(text))
       next()
     })
   }

@@ -3,6 +3,7 @@
  * parsed again. Kept by version, an entry stands for one sealed version of one row; kept by name, for what a name led to
  * as long as no row of its kind changed. Neither is ever taken for another.
  */
+import { BoundedMap } from '../../bounded-map.js'
 import type { Kind, RecordOf } from '../../domain/records.js'
 import { isEqual, toText } from '../bytes.js'
 import type { Row } from '../store.js'
@@ -26,7 +27,7 @@ interface Names {
 }
 
 export class RecordCache {
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new BoundedMap<string, Entry>(MOST_ENTRIES)
   readonly #names = new Map<Kind, Names>()
 
   /** Whether records of this kind are kept at all. */
@@ -57,7 +58,6 @@ export class RecordCache {
     const nonce = row.sealed.subarray(0, NONCE_BYTES)
     if (known !== undefined && known.rev === row.rev && isEqual(known.nonce, nonce)) return known.record
     const record = freeze(open(row))
-    if (known === undefined && this.#entries.size >= MOST_ENTRIES) this.#dropOldest()
     // A copy: as a view it would keep the frame or segment's bytes that the row was read out of.
     this.#entries.set(key, { rev: row.rev, nonce: Uint8Array.from(nonce), record })
     return record
@@ -72,13 +72,6 @@ export class RecordCache {
   clear(): void {
     this.#entries.clear()
     this.#names.clear()
-  }
-
-  #dropOldest(): void {
-    for (const key of this.#entries.keys()) {
-      this.#entries.delete(key)
-      return
-    }
   }
 }
 

@@ -5,8 +5,8 @@
 
 import type { Header } from '../vault-file.js'
 import type { BackupWriter } from './backup.js'
-import { attempt } from './outcome.js'
-import type { Ledger } from './tree.js'
+import { attempt } from './settle.js'
+import type { LsmTree } from './tree.js'
 
 export interface Size {
   bytes: number
@@ -16,105 +16,107 @@ export interface Size {
 /** Work beside others lets them go on after this long. */
 const SLICE_MS = 5
 
-export interface UpkeepOptions {
-  ledger: Ledger
+export interface BackgroundJobsOptions {
+  tree: LsmTree
   /** Runs work after everything before it was committed, and nothing meanwhile. */
-  inTurn<T>(work: () => Promise<T>): Promise<T>
+  runExclusive<T>(work: () => Promise<T>): Promise<T>
   /** Whether folding goes on beside the works. */
-  isBeside: boolean
+  isConcurrent: boolean
 }
 
-export class Upkeep {
-  readonly #options: UpkeepOptions
-  readonly #ledger: Ledger
-  #folding: Promise<void> | undefined
-  #merging: Promise<void> | undefined
+export class BackgroundJobs {
+  readonly #options: BackgroundJobsOptions
+  readonly #tree: LsmTree
+  #flushing: Promise<void> | undefined
+  #compacting: Promise<void> | undefined
   /** While a backup is made the segments that it copies must stay. */
-  #isMergingHeld = false
-  #mayMergeBeside = true
+  #isCompactionPaused = false
+  #mayCompactInBackground = true
   #isClosing = false
 
-  constructor(options: UpkeepOptions) {
+  constructor(options: BackgroundJobsOptions) {
     this.#options = options
-    this.#ledger = options.ledger
+    this.#tree = options.tree
   }
 
   /** Ends what goes on beside the works; what was begun and not ended is done when the vault is opened next. */
   async close(): Promise<void> {
     this.#isClosing = true
-    await this.#folding
-    await this.#merging?.catch(() => undefined)
+    await this.#flushing
+    await this.#compacting?.catch(() => undefined)
   }
 
   /** In turn: folds a journal that has more than `size`, or begins to. */
-  async foldWhere(size: Size): Promise<void> {
-    if (!this.#ledger.isLargerThan(size)) return
-    const isBeside = this.#options.isBeside && !this.#isClosing && this.#folding === undefined
+  async flushIfLarger(size: Size): Promise<void> {
+    if (!this.#tree.isLargerThan(size)) return
+    const isConcurrent = this.#options.isConcurrent && !this.#isClosing && this.#flushing === undefined
     // A journal that has grown again while the one before is folded must wait for it.
-    if (!isBeside) await this.#attempt('folded', () => this.#ledger.fold())
-    else if (await this.#attempt('folded', () => this.#ledger.freeze())) this.#folding = this.#foldBeside()
+    if (!isConcurrent) await this.#attempt('folded', () => this.#tree.flush())
+    else if (await this.#attempt('folded', () => this.#tree.freeze()))
+      this.#flushing = this.#flushInBackground()
   }
 
-  async #foldBeside(): Promise<void> {
+  async #flushInBackground(): Promise<void> {
     await this.#attempt('folded', async () => {
-      const isDone = await this.#inSlices(() => this.#ledger.advanceFold())
-      if (isDone) await this.#options.inTurn(() => this.#ledger.finishFold())
+      const isDone = await this.#inSlices(() => this.#tree.advanceFlush())
+      if (isDone) await this.#options.runExclusive(() => this.#tree.finishFlush())
     })
-    this.#folding = undefined
-    if (!this.#isClosing && this.#mayMergeBeside) this.#mergeBeside()
+    this.#flushing = undefined
+    if (!this.#isClosing && this.#mayCompactInBackground) this.#compactInBackground()
   }
 
   /** A merge that failed is not tried again beside the works before the vault is opened anew. */
-  #mergeBeside(): void {
-    void this.#attempt('merged', () => this.mergeAll()).then((isDone) => {
-      this.#mayMergeBeside = isDone
+  #compactInBackground(): void {
+    void this.#attempt('merged', () => this.compactAll()).then((isDone) => {
+      this.#mayCompactInBackground = isDone
     })
   }
 
   /** Merges until nothing is due, one at a time. @throws CofferError `storage_failed`, `vault_damaged`. */
-  mergeAll(): Promise<void> {
-    this.#merging ??= this.#mergeUntilDone().finally(() => {
-      this.#merging = undefined
+  compactAll(): Promise<void> {
+    this.#compacting ??= this.#compactUntilDone().finally(() => {
+      this.#compacting = undefined
     })
-    return this.#merging
+    return this.#compacting
   }
 
-  async #mergeUntilDone(): Promise<void> {
-    while (!this.#isClosing && !this.#isMergingHeld && (await this.#merge()));
+  async #compactUntilDone(): Promise<void> {
+    while (!this.#isClosing && !this.#isCompactionPaused && (await this.#compactStep()));
   }
 
   /** True when something was merged. */
-  async #merge(): Promise<boolean> {
-    const inputs = await this.#options.inTurn(async () =>
-      this.#ledger.shelf.chooseMerge(Number.POSITIVE_INFINITY),
+  async #compactStep(): Promise<boolean> {
+    const inputs = await this.#options.runExclusive(async () =>
+      this.#tree.manifest.chooseCompaction(Number.POSITIVE_INFINITY),
     )
     if (inputs === undefined) return false
-    const steps = this.#ledger.shelf.beginMerge(inputs)
+    const steps = this.#tree.manifest.beginCompaction(inputs)
     let step = steps.next()
     const isDone = await this.#inSlices(() => {
       if (!step.done) step = steps.next()
       return step.done === true
     })
-    if (step.done && isDone) await this.#options.inTurn(async () => this.#finishMerge(inputs, step))
-    else steps.return({ name: undefined, maps: [] })
+    if (step.done && isDone)
+      await this.#options.runExclusive(async () => this.#finishCompaction(inputs, step))
+    else steps.return({ meta: undefined, maps: [] })
     return isDone
   }
 
-  async #finishMerge(
-    inputs: Parameters<Ledger['finishMerge']>[0],
-    step: IteratorResult<undefined, Parameters<Ledger['finishMerge']>[1]>,
+  async #finishCompaction(
+    inputs: Parameters<LsmTree['finishCompaction']>[0],
+    step: IteratorResult<undefined, Parameters<LsmTree['finishCompaction']>[1]>,
   ): Promise<void> {
-    if (step.done) await this.#ledger.finishMerge(inputs, step.value)
+    if (step.done) await this.#tree.finishCompaction(inputs, step.value)
   }
 
   /** One merge of at most `limit` bytes, when nothing else runs any more. */
-  async mergeOnce(limit: number): Promise<void> {
+  async compactOnce(limit: number): Promise<void> {
     await this.#attempt('merged', async () => {
-      const inputs = this.#ledger.shelf.chooseMerge(limit)
+      const inputs = this.#tree.manifest.chooseCompaction(limit)
       if (inputs === undefined) return
-      const steps = this.#ledger.shelf.beginMerge(inputs)
+      const steps = this.#tree.manifest.beginCompaction(inputs)
       for (let step = steps.next(); ; step = steps.next()) {
-        if (step.done) return this.#ledger.finishMerge(inputs, step.value)
+        if (step.done) return this.#tree.finishCompaction(inputs, step.value)
       }
     })
   }
@@ -135,38 +137,38 @@ export class Upkeep {
    * @throws CofferError `storage_failed`; then there is no such file.
    */
   async backup(path: string, header: Header, progress: (bytes: number) => void): Promise<number> {
-    this.#isMergingHeld = true
+    this.#isCompactionPaused = true
     try {
-      await this.#merging
+      await this.#compacting
       const backup = await import('./backup.js')
-      const writer = new backup.BackupWriter(this.#ledger.options, path, header)
+      const writer = new backup.BackupWriter(this.#tree.options, path, header)
       return await this.#backupInto(writer, progress).catch((error: unknown) => {
         writer.abandon()
         throw error
       })
     } finally {
-      this.#isMergingHeld = false
+      this.#isCompactionPaused = false
     }
   }
 
   /** Segments beside the works; then, in turn, what came meanwhile, and the state that names them all. */
   async #backupInto(writer: BackupWriter, progress: (bytes: number) => void): Promise<number> {
-    const ledger = this.#ledger
+    const tree = this.#tree
     const copied = new Set<string>()
     let bytes = 0
-    for (const name of await this.#options.inTurn(async () => ledger.fileNames().segments)) {
-      for (const length of writer.copy(ledger.options.directory, name)) {
+    for (const name of await this.#options.runExclusive(async () => tree.fileNames().sstables)) {
+      for (const length of writer.copy(tree.options.directory, name)) {
         bytes += length
         progress(bytes)
         await new Promise(setImmediate)
       }
       copied.add(name)
     }
-    return this.#options.inTurn(async () => {
-      await ledger.fold()
-      const { segments, others } = ledger.fileNames()
-      for (const name of [...segments.filter((segment) => !copied.has(segment)), ...others]) {
-        for (const length of writer.copy(ledger.options.directory, name)) bytes += length
+    return this.#options.runExclusive(async () => {
+      await tree.flush()
+      const { sstables, others } = tree.fileNames()
+      for (const name of [...sstables.filter((sstable) => !copied.has(sstable)), ...others]) {
+        for (const length of writer.copy(tree.options.directory, name)) bytes += length
       }
       progress(bytes)
       return writer.finish()
@@ -174,6 +176,6 @@ export class Upkeep {
   }
 
   #attempt(what: string, work: () => Promise<void>): Promise<boolean> {
-    return attempt(this.#ledger.options.notice, what, work)
+    return attempt(this.#tree.options.notice, what, work)
   }
 }

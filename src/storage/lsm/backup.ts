@@ -3,7 +3,7 @@
  * the one before, so that nothing can be left out, swapped or cut. Knows the file, not who may see the vault.
  */
 
-import type { EngineKeys, Random } from '../../crypto/ports.js'
+import type { EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { type Files, removeQuietly } from '../files.js'
 import { type Header, headerText } from '../vault-file.js'
@@ -26,15 +26,15 @@ export function chainHeader(keys: EngineKeys, text: Uint8Array): Uint8Array {
   return keys.chain(text, 16)
 }
 
-export interface BackupPlace {
+export interface BackupContext {
   files: Files
   keys: EngineKeys
-  random: Random
+  random: RandomSource
 }
 
 /** Writes a backup from front to back. */
 export class BackupWriter {
-  readonly #place: BackupPlace
+  readonly #context: BackupContext
   readonly #path: string
   readonly #file: number
   readonly #id: Uint8Array
@@ -44,19 +44,19 @@ export class BackupWriter {
   #count = 0
 
   /** @throws CofferError `conflict` when there is something at `path`, `storage_failed` when it cannot be made. */
-  constructor(place: BackupPlace, path: string, header: Header) {
-    if (place.files.facts(path) !== undefined)
+  constructor(context: BackupContext, path: string, header: Header) {
+    if (context.files.stat(path) !== undefined)
       throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
-    const file = place.files.open(path, 'create')
+    const file = context.files.open(path, 'create')
     if (file === undefined)
       throw new CofferError(
         'storage_failed',
         `Cannot create ${path}: its directory is missing. Create it first.`,
       )
-    this.#place = place
+    this.#context = context
     this.#path = path
     this.#file = file
-    this.#id = place.random.bytes(ID)
+    this.#id = context.random.bytes(ID)
     const text = Buffer.from(headerText(header))
     const start = Buffer.alloc(FIXED)
     start.set(MAGIC)
@@ -68,7 +68,7 @@ export class BackupWriter {
       this.abandon()
       throw error
     }
-    this.#previous = chainHeader(place.keys, text)
+    this.#previous = chainHeader(context.keys, text)
   }
 
   /** What follows belongs to the file of this name, relative to the vault's directory. */
@@ -84,7 +84,7 @@ export class BackupWriter {
 
   /** Copies the file `name` of `directory` in pieces; yields the length of each. One that is gone by now is left out. */
   *copy(directory: string, name: string): Generator<number, void> {
-    const { files } = this.#place
+    const { files } = this.#context
     const file = files.open(`${directory}/${name}`, 'read')
     if (file === undefined) return
     try {
@@ -106,21 +106,21 @@ export class BackupWriter {
     const count = Buffer.alloc(4)
     count.writeUInt32LE(this.#count)
     this.#frame(END, count)
-    this.#place.files.sync(this.#file)
-    this.#place.files.close(this.#file)
+    this.#context.files.sync(this.#file)
+    this.#context.files.close(this.#file)
     return this.#position
   }
 
   abandon(): void {
-    this.#place.files.close(this.#file)
-    removeQuietly(this.#place.files, this.#path)
+    this.#context.files.close(this.#file)
+    removeQuietly(this.#context.files, this.#path)
   }
 
   #frame(kind: number, bytes: Uint8Array): void {
     const plain = Buffer.allocUnsafe(1 + bytes.length)
     plain[0] = kind
     plain.set(bytes, 1)
-    const sealed = this.#place.keys.journal.seal(
+    const sealed = this.#context.keys.wal.seal(
       plain,
       associateFrame(this.#id, this.#frames++, this.#previous),
     )
@@ -133,7 +133,7 @@ export class BackupWriter {
   }
 
   #write(bytes: Uint8Array): void {
-    this.#place.files.write(this.#file, bytes, this.#position)
+    this.#context.files.write(this.#file, bytes, this.#position)
     this.#position += bytes.length
   }
 }

@@ -1,47 +1,47 @@
 /** Sets of row numbers, one bit a row. Pure; knows nothing of segments. */
 
 /** 32 rows a word; rows beyond the set's size are never in it. */
-export type Bits = Uint32Array<ArrayBuffer>
+export type Bitset = Uint32Array<ArrayBuffer>
 
-export function emptyBits(rows: number): Bits {
+export function emptyBitset(rows: number): Bitset {
   return new Uint32Array(Math.ceil(rows / 32))
 }
 
-export function fullBits(rows: number): Bits {
-  const bits = emptyBits(rows).fill(0xffffffff)
+export function fullBitset(rows: number): Bitset {
+  const bits = emptyBitset(rows).fill(0xffffffff)
   if (rows % 32 !== 0) bits[bits.length - 1] = 2 ** (rows % 32) - 1
   return bits
 }
 
-export function setBit(bits: Bits, row: number): void {
+export function setBit(bits: Bitset, row: number): void {
   bits[row >>> 5]! |= 1 << (row & 31)
 }
 
-export function clearBit(bits: Bits, row: number): void {
+export function clearBit(bits: Bitset, row: number): void {
   bits[row >>> 5]! &= ~(1 << (row & 31))
 }
 
-export function hasBit(bits: Bits, row: number): boolean {
+export function hasBit(bits: Bitset, row: number): boolean {
   return (bits[row >>> 5]! & (1 << (row & 31))) !== 0
 }
 
 /** Takes out of `bits` what is not in `other`. */
-export function intersect(bits: Bits, other: Bits): void {
+export function intersect(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! &= other[word]!
 }
 
 /** Puts into `bits` what is in `other`. */
-export function unite(bits: Bits, other: Bits): void {
+export function unite(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! |= other[word]!
 }
 
 /** Takes out of `bits` what is in `other`. */
-export function subtract(bits: Bits, other: Bits): void {
+export function subtract(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! &= ~other[word]!
 }
 
 /** Takes out every row below `from` and from `below` on. */
-export function keepBetween(bits: Bits, from: number, below: number): void {
+export function keepBetween(bits: Bitset, from: number, below: number): void {
   for (let word = 0; word < bits.length; word++) {
     const first = word * 32
     if (first >= from && first + 32 <= below) continue
@@ -62,14 +62,14 @@ function countWord(word: number): number {
   return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-export function countBits(bits: Bits): number {
+export function countBits(bits: Bitset): number {
   let count = 0
   for (let word = 0; word < bits.length; word++) count += countWord(bits[word]!)
   return count
 }
 
 /** The rows of the set, ascending. */
-export function* rowsOf(bits: Bits): Generator<number> {
+export function* rowsOf(bits: Bitset): Generator<number> {
   for (let word = 0; word < bits.length; word++) {
     for (let rest = bits[word]!; rest !== 0; rest &= rest - 1) {
       yield word * 32 + (31 - Math.clz32(rest & -rest))
@@ -78,7 +78,7 @@ export function* rowsOf(bits: Bits): Generator<number> {
 }
 
 /** Gives the `index`-th row of the set, ascending, after one pass over it. */
-export function selectFrom(bits: Bits): { count: number; row(index: number): number } {
+export function selectFrom(bits: Bitset): { count: number; row(index: number): number } {
   const before = new Uint32Array(bits.length + 1)
   for (let word = 0; word < bits.length; word++) before[word + 1] = before[word]! + countWord(bits[word]!)
   return {

@@ -37,7 +37,7 @@ class Generations {
 export class BlockCache {
   readonly #blocks: Generations
   readonly #records: Generations
-  #segments = 0
+  #sstables = 0
   /** Blocks opened since the cache was made; what a test of cold cost counts. */
   opened = 0
 
@@ -49,16 +49,16 @@ export class BlockCache {
 
   /** A number that tells this segment's blocks and records from every other's. */
   register(): number {
-    return this.#segments++
+    return this.#sstables++
   }
 
-  block(segment: number, section: Section, number: number, open: () => Buffer): Buffer {
+  block(sstable: number, section: Section, number: number, open: () => Buffer): Buffer {
     // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
-    return this.#blocks.get((segment * 8 + section) * 2 ** 24 + number, open)
+    return this.#blocks.get((sstable * 8 + section) * 2 ** 24 + number, open)
   }
 
   /** A record as it is sealed. Contract: a segment has fewer than 2^24 rows. */
-  record(segment: number, row: number, read: () => Buffer): Buffer {
-    return this.#records.get(segment * 2 ** 24 + row, read)
+  record(sstable: number, row: number, read: () => Buffer): Buffer {
+    return this.#records.get(sstable * 2 ** 24 + row, read)
   }
 }

@@ -6,22 +6,22 @@ import { type Change, DROP } from './row-change.js'
 
 const KINDS = 256
 
-export class Stamps {
-  readonly #stamps = new Float64Array(KINDS)
+export class ChangeCounters {
+  readonly #changeCounters = new Float64Array(KINDS)
 
   /** Another number than before once a row of this kind was written, removed, or dropped with its tenant. */
   of(kind: number): number {
-    return this.#stamps[kind]!
+    return this.#changeCounters[kind]!
   }
 
   /** Contract: told of every change before anybody may see it. */
   note({ kind, row }: Change): void {
     if (kind === DROP) this.noteAll()
-    else this.#stamps[row.kind]!++
+    else this.#changeCounters[row.kind]!++
   }
 
   /** Any row of any kind may be another now. */
   noteAll(): void {
-    for (let kind = 0; kind < KINDS; kind++) this.#stamps[kind]!++
+    for (let kind = 0; kind < KINDS; kind++) this.#changeCounters[kind]!++
   }
 }

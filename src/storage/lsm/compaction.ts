@@ -3,11 +3,11 @@
  * block by block, dead rows are left out. Works in small steps, so that others may go on between them.
  */
 import { asBuffer } from '../bytes.js'
-import { DICT, EXPIRY, IDS, POST, ROWS, readRecordPlace } from './sstable/format.js'
-import { type Posting, Segment, type SegmentName, type SegmentPlace } from './sstable/reader.js'
+import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
+import { type Posting, SSTable, type SSTableContext, type SSTableMeta } from './sstable/reader.js'
 import { Cursor, least, walkRows } from './sstable/scan.js'
-import { LiveSegment } from './sstable/search.js'
-import { SegmentWriter, type WriterPlace } from './sstable/writer.js'
+import { LiveSSTable } from './sstable/search.js'
+import { SSTableWriter, type SSTableWriterContext } from './sstable/writer.js'
 
 /** Entries handled between two yields: well under a millisecond. */
 const STRIDE = 128
@@ -16,37 +16,37 @@ const PIECE = 256 * 1024
 /** In a row map: this row was dead and has no place in the new segment. */
 const GONE = 0xffffffff
 
-export interface Merged {
+export interface CompactionResult {
   /** Undefined when no row was left. */
-  name: SegmentName | undefined
+  meta: SSTableMeta | undefined
   /** For each input: where its rows went. */
   maps: Uint32Array[]
 }
 
 /** Copies records that lie one behind the other in large pieces. */
 class RecordCopier {
-  readonly #writer: SegmentWriter
-  #segment: Segment | undefined
+  readonly #writer: SSTableWriter
+  #sstable: SSTable | undefined
   #from = 0
   #to = 0
 
-  constructor(writer: SegmentWriter) {
+  constructor(writer: SSTableWriter) {
     this.#writer = writer
   }
 
-  add(segment: Segment, offset: number, length: number): void {
-    const isNext = segment === this.#segment && offset === this.#to && this.#to - this.#from < PIECE
+  add(sstable: SSTable, offset: number, length: number): void {
+    const isNext = sstable === this.#sstable && offset === this.#to && this.#to - this.#from < PIECE
     if (!isNext) {
       this.flush()
-      this.#segment = segment
+      this.#sstable = sstable
       this.#from = offset
     }
     this.#to = offset + length
   }
 
   flush(): void {
-    if (this.#segment === undefined || this.#to === this.#from) return
-    this.#writer.addBytes(this.#segment.readRecords(this.#from, this.#to - this.#from))
+    if (this.#sstable === undefined || this.#to === this.#from) return
+    this.#writer.addBytes(this.#sstable.readRecords(this.#from, this.#to - this.#from))
     this.#from = this.#to
   }
 }
@@ -55,14 +55,14 @@ class RecordCopier {
  * Merges segments of one family. Yields between steps; ended early, it removes what it began.
  * @throws CofferError `vault_damaged`, `storage_failed`.
  */
-export function* mergeSegments(
-  place: WriterPlace,
-  inputs: readonly LiveSegment[],
-): Generator<undefined, Merged> {
-  const family = inputs[0]?.segment.name.family ?? 'records'
-  const maps = inputs.map(({ segment }) => new Uint32Array(segment.name.rows).fill(GONE))
-  const writer = new SegmentWriter(place, family)
-  let name: SegmentName | undefined
+export function* compactSSTables(
+  context: SSTableWriterContext,
+  inputs: readonly LiveSSTable[],
+): Generator<undefined, CompactionResult> {
+  const family = inputs[0]?.sstable.meta.family ?? 'records'
+  const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.meta.rows).fill(GONE))
+  const writer = new SSTableWriter(context, family)
+  let meta: SSTableMeta | undefined
   try {
     const rows = yield* copyRecords(writer, inputs, maps)
     if (rows > 0) {
@@ -70,20 +70,20 @@ export function* mergeSegments(
       if (family === 'records') yield* mergeIds(writer, inputs, maps)
       yield* mergeKeys(writer, inputs, maps)
       yield* mergeExpiry(writer, inputs, maps)
-      name = writer.finish()
+      meta = writer.finish()
     }
   } finally {
-    if (name === undefined) writer.abandon()
+    if (meta === undefined) writer.abandon()
   }
-  return { name, maps }
+  return { meta, maps }
 }
 
-function* copyRecords(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+function* copyRecords(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   const copier = new RecordCopier(writer)
   let number = 0
   for (const cursor of walkRows(inputs, maps)) {
-    const { offset, length } = readRecordPlace(cursor.block, cursor.at)
-    copier.add(cursor.segment, offset, length)
+    const { offset, length } = readRecordLocation(cursor.block, cursor.at)
+    copier.add(cursor.sstable, offset, length)
     cursor.map[cursor.index] = number++
     if (number % STRIDE === 0) yield
   }
@@ -91,18 +91,18 @@ function* copyRecords(writer: SegmentWriter, inputs: readonly LiveSegment[], map
   return number
 }
 
-function* mergeRows(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+function* mergeRows(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   writer.begin(ROWS)
   let offset = 0
   let count = 0
   for (const cursor of walkRows(inputs, maps)) {
     writer.copyRow(cursor.block, cursor.at, offset)
-    offset += readRecordPlace(cursor.block, cursor.at).length
+    offset += readRecordLocation(cursor.block, cursor.at).length
     if (++count % STRIDE === 0) yield
   }
 }
 
-function* mergeIds(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+function* mergeIds(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   writer.begin(IDS)
   const cursors = inputs.map((live, index) => new Cursor(live, IDS, maps[index]!))
   let count = 0
@@ -115,7 +115,7 @@ function* mergeIds(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: 
 }
 
 /** Postings are written as they come; the dictionary, 16 bytes a key, is held until they are all there. */
-function* mergeKeys(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+function* mergeKeys(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   const cursors = inputs.map((live, index) => new Cursor(live, DICT, maps[index]!))
   const dictionary = new Dictionary()
   writer.begin(POST)
@@ -160,7 +160,7 @@ function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number
   for (const cursor of cursors) {
     const posting = postingAt(cursor)
     for (let index = 0; index < posting.count; index++) {
-      const row = cursor.map[cursor.segment.postedRow(posting, index)]!
+      const row = cursor.map[cursor.sstable.postedRow(posting, index)]!
       if (row !== GONE) {
         isSorted &&= rows.length === 0 || rows[rows.length - 1]! < row
         rows.push(row)
@@ -203,7 +203,7 @@ class Dictionary {
   }
 }
 
-function* mergeExpiry(writer: SegmentWriter, inputs: readonly LiveSegment[], maps: readonly Uint32Array[]) {
+function* mergeExpiry(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   writer.begin(EXPIRY)
   const cursors = inputs.map((live, index) => new Cursor(live, EXPIRY, maps[index]!))
   let count = 0
@@ -219,31 +219,31 @@ function* mergeExpiry(writer: SegmentWriter, inputs: readonly LiveSegment[], map
  * The merged segment as it stands now: rows that died since `inputs` were taken are dead and due in it too.
  * `current` are the same segments as the vault knows them at this moment.
  */
-export function adoptMerged(
-  reader: SegmentPlace,
-  name: SegmentName,
+export function adoptCompacted(
+  reader: SSTableContext,
+  meta: SSTableMeta,
   maps: readonly Uint32Array[],
-  inputs: readonly LiveSegment[],
-  current: readonly LiveSegment[],
-): LiveSegment {
-  const segment = new Segment(reader, name)
+  inputs: readonly LiveSSTable[],
+  current: readonly LiveSSTable[],
+): LiveSSTable {
+  const sstable = new SSTable(reader, meta)
   const dead: number[] = []
   const dropped = new Set<number>()
   current.forEach((live, index) => {
     for (const row of live.dead) {
-      const place = maps[index]![row]!
-      if (place !== GONE) dead.push(place)
+      const newRow = maps[index]![row]!
+      if (newRow !== GONE) dead.push(newRow)
     }
     // What was dropped before was left out; a tenant may have come back since, in a younger input.
     const isNew = (tenant: number) =>
-      !inputs[index]!.dropped.has(tenant) && segment.footer.tenants.has(tenant)
+      !inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)
     for (const tenant of live.dropped) if (isNew(tenant)) dropped.add(tenant)
   })
   const rows = Uint32Array.from(dead).sort()
-  return new LiveSegment(segment, rows, rows, dropped)
+  return new LiveSSTable(sstable, rows, rows, dropped)
 }
 
 /** Whether two segments are the same file. */
-export function isSameSegment(left: LiveSegment, right: LiveSegment): boolean {
-  return asBuffer(left.segment.name.id).equals(right.segment.name.id)
+export function isSameFile(left: LiveSSTable, right: LiveSSTable): boolean {
+  return asBuffer(left.sstable.meta.id).equals(right.sstable.meta.id)
 }

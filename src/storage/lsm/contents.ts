@@ -3,13 +3,13 @@
  * is the vault file's.
  */
 import { decodeId, encodeId, fromBase64, packRows, toBase64, unpackRows } from '../bytes.js'
-import type { State, StateCounters, StateSegment } from '../vault-file.js'
-import { Segment, type SegmentPlace } from './sstable/reader.js'
-import { LiveSegment } from './sstable/search.js'
+import type { State, StateCounters, StateSSTable } from '../vault-file.js'
+import { SSTable, type SSTableContext } from './sstable/reader.js'
+import { LiveSSTable } from './sstable/search.js'
 import { type Counters, createCounters } from './transaction.js'
 
 /** A journal that `state` names, and the tag its first frame chains to. */
-export interface JournalName {
+export interface WalRef {
   id: Uint8Array
   previous: Uint8Array
 }
@@ -21,33 +21,33 @@ export interface Contents {
   headers: readonly string[]
   counters: Counters
   /** Oldest first. */
-  journals: readonly JournalName[]
+  wals: readonly WalRef[]
   /** By family, ascending by lowest `seq`. */
-  segments: readonly LiveSegment[]
+  sstables: readonly LiveSSTable[]
 }
 
 export function encodeContents(contents: Contents): State {
-  const { generation, headers, counters, journals, segments } = contents
+  const { generation, headers, counters, wals, sstables } = contents
   return {
     generation,
     headers: [...headers],
     counters: encodeCounters(counters),
-    journals: journals.map(({ id, previous }) => ({ id: encodeId(id), previous: toBase64(previous) })),
-    segments: segments.map(encodeSegment),
+    journals: wals.map(({ id, previous }) => ({ id: encodeId(id), previous: toBase64(previous) })),
+    segments: sstables.map(encodeSSTable),
   }
 }
 
 /** `last`, `since` and `until` are spelled only where the clock has jumped, as they were unknown once. */
 function encodeCounters({ chains, last, since, until, ...numbers }: Counters): StateCounters {
-  const spelled: StateCounters['chains'] = {}
-  for (const [tenant, { value, count }] of chains) spelled[tenant] = { value: toBase64(value), count }
+  const encoded: StateCounters['chains'] = {}
+  for (const [tenant, { value, count }] of chains) encoded[tenant] = { value: toBase64(value), count }
   const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since, until }) }
-  return { ...numbers, ...jump, chains: spelled }
+  return { ...numbers, ...jump, chains: encoded }
 }
 
 /** A segment as `state` spells it. */
-export function encodeSegment({ segment, dead, due, dropped }: LiveSegment): StateSegment {
-  const { id, family, tag, bytes, rows, from, to } = segment.name
+export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
+  const { id, family, tag, bytes, rows, from, to } = sstable.meta
   return {
     id: encodeId(id),
     family,
@@ -63,14 +63,14 @@ export function encodeSegment({ segment, dead, due, dropped }: LiveSegment): Sta
 }
 
 /** Contract: the state is authentic, so that its shape needs no check. */
-export function decodeContents(state: State, place: SegmentPlace): Contents {
-  const { generation, headers, journals, segments } = state
+export function decodeContents(state: State, context: SSTableContext): Contents {
+  const { generation, headers, journals: wals, segments: sstables } = state
   return {
     generation,
     headers,
     counters: decodeCounters(state.counters),
-    journals: journals.map(({ id, previous }) => ({ id: decodeId(id)!, previous: fromBase64(previous) })),
-    segments: segments.map((entry) => decodeSegment(entry, place)),
+    wals: wals.map(({ id, previous }) => ({ id: decodeId(id)!, previous: fromBase64(previous) })),
+    sstables: sstables.map((entry) => decodeSSTable(entry, context)),
   }
 }
 
@@ -82,12 +82,12 @@ function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
   return counters
 }
 
-/** The segment that {@link encodeSegment} spelled. */
-export function decodeSegment(entry: StateSegment, place: SegmentPlace): LiveSegment {
+/** The segment that {@link encodeSSTable} spelled. */
+export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
   const { family, bytes, rows, from, to } = entry
   const name = { id: decodeId(entry.id)!, family, tag: fromBase64(entry.tag), bytes, rows, from, to }
-  return new LiveSegment(
-    new Segment(place, name),
+  return new LiveSSTable(
+    new SSTable(context, name),
     unpackRows(entry.dead),
     unpackRows(entry.due),
     new Set(entry.dropped),
@@ -95,6 +95,6 @@ export function decodeSegment(entry: StateSegment, place: SegmentPlace): LiveSeg
 }
 
 /** Segments of each family by lowest `seq`, so that neighbours stand side by side. */
-export function orderSegments(segments: readonly LiveSegment[]): LiveSegment[] {
-  return [...segments].sort((left, right) => left.segment.name.from - right.segment.name.from)
+export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
+  return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
 }

@@ -7,7 +7,7 @@ import type { Cipher } from '../../crypto/ports.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
 
 /** "COFFERJ1" 8 | format u16 | 0 u16 | journal id 16 | vault id 16 | 0 … */
-export const JOURNAL_HEADER = 64
+export const WAL_HEADER = 64
 /** Bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
 export const FRAME_LIMIT = 4 * 1024 * 1024
 /** Bytes a sealed frame has beyond its plain ones. */
@@ -16,7 +16,7 @@ export const LENGTH_WORDS = 8
 const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
 /** How far a journal has come. */
-export interface Mark {
+export interface WalPosition {
   frames: number
   /** Offset of the first byte after the last frame. */
   end: number
@@ -44,17 +44,17 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
 }
 
 /** The frame at `mark` and where the next one begins, or undefined when it does not open. */
-export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: Mark) {
+export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, frames, tag))
   if (sealed === undefined || plain === undefined) return undefined
-  const mark: Mark = {
+  const position: WalPosition = {
     frames: frames + 1,
     end: end + LENGTH_WORDS + sealed.length,
     // A copy: as a view it would keep the whole journal's bytes.
     tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
   }
-  return { frame: decodeFrame(plain), mark }
+  return { frame: decodeFrame(plain), position }
 }
 
 /**
@@ -65,8 +65,8 @@ export function findFrame(
   cipher: Cipher,
   bytes: Buffer,
   id: Uint8Array,
-  { frames, end }: Mark,
-): Mark | undefined {
+  { frames, end }: WalPosition,
+): WalPosition | undefined {
   for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)
     if (sealed === undefined) continue
@@ -81,22 +81,27 @@ export function findFrame(
 }
 
 /** What can be read of a journal, and where it cannot. */
-export interface Readable {
+export interface ReadableFrames {
   frames: Frame[]
   /** Bytes that are in no frame which opens, and how many such frames there are before them. */
   gaps: { at: number; bytes: number; before: number }[]
 }
 
 /** Every frame that opens; `mark` says what the first one should be chained to. */
-export function readFrames(cipher: Cipher, bytes: Buffer, id: Uint8Array, mark: Mark): Readable {
-  const found: Readable = { frames: [], gaps: [] }
-  for (let place: Mark | undefined = mark; place !== undefined && place.end < bytes.length; ) {
-    const next = openFrame(cipher, bytes, id, place)
+export function readFrames(
+  cipher: Cipher,
+  bytes: Buffer,
+  id: Uint8Array,
+  position: WalPosition,
+): ReadableFrames {
+  const found: ReadableFrames = { frames: [], gaps: [] }
+  for (let at: WalPosition | undefined = position; at !== undefined && at.end < bytes.length; ) {
+    const next = openFrame(cipher, bytes, id, at)
     if (next !== undefined) found.frames.push(next.frame)
-    const from: number = place.end
-    place = next?.mark ?? findFrame(cipher, bytes, id, place)
+    const from: number = at.end
+    at = next?.position ?? findFrame(cipher, bytes, id, at)
     if (next === undefined)
-      found.gaps.push({ at: from, bytes: (place?.end ?? bytes.length) - from, before: found.frames.length })
+      found.gaps.push({ at: from, bytes: (at?.end ?? bytes.length) - from, before: found.frames.length })
   }
   return found
 }

@@ -5,18 +5,18 @@
 
 import type { Durability } from '../store.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
-import { Overlay } from './memtable.js'
-import { attempt, settle } from './outcome.js'
+import { Memtable } from './memtable.js'
 import type { View } from './query.js'
 import { type Change, FRAME_HEAD, MAX_CHANGES } from './row-change.js'
-import { type Counters, copyCounters, type Stage } from './transaction.js'
-import { isRemoval, type Ledger } from './tree.js'
+import { attempt, settle } from './settle.js'
+import { type Counters, copyCounters, type Transaction } from './transaction.js'
+import { isRemoval, type LsmTree } from './tree.js'
 
 /** Plain bytes of changes that one frame takes. */
 const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
 
 /** A work that has ended and waits to be answered. */
-export interface Waiting {
+export interface Waiter {
   done(): void
   fail(error: unknown): void
 }
@@ -29,24 +29,24 @@ interface Group {
   isNoted: boolean
   /** Somebody waits for the sync. */
   isUrgent: boolean
-  waiting: Waiting[]
+  waiting: Waiter[]
 }
 
 function createGroup(): Group {
   return { changes: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
 }
 
-export class Commits {
+export class GroupCommit {
   /** As the next work finds them. */
   counters: Counters
-  readonly #ledger: Ledger
+  readonly #tree: LsmTree
   #group = createGroup()
   /** Changes that only later writers may see: those of the group, and those written but not synced. */
-  #unsynced = new Overlay()
+  #unsynced = new Memtable()
 
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger
-    this.counters = copyCounters(ledger.counters)
+  constructor(tree: LsmTree) {
+    this.#tree = tree
+    this.counters = copyCounters(tree.counters)
   }
 
   /** Somebody waits for the group to be committed. */
@@ -56,50 +56,51 @@ export class Commits {
 
   /** Something was written that is not synced. */
   get isUnsynced(): boolean {
-    return this.#ledger.isUnsynced
+    return this.#tree.isUnsynced
   }
 
   /** What a writer sees. */
   view(): View {
-    const view = this.#ledger.view()
-    return { ...view, overlays: [this.#unsynced, ...view.overlays], unsettled: 1 }
+    const view = this.#tree.view()
+    return { ...view, memtables: [this.#unsynced, ...view.memtables], uncommitted: 1 }
   }
 
   /** A work that changed nothing may have been shown, or refused for, what is not safe yet: it is answered with that. */
-  answer(waiting: Waiting): void {
+  answer(waiting: Waiter): void {
     if (this.#group.isUrgent) this.#group.waiting.push(waiting)
     else waiting.done()
   }
 
   /** Takes the changes of a work that ended well into the group; too many of them are stored at once. */
-  async take(stage: Stage, durability: Durability, waiting: Waiting): Promise<void> {
+  async take(transaction: Transaction, durability: Durability, waiting: Waiter): Promise<void> {
     const { bytes, changes } = this.#group
-    const isLarge = stage.bytes > GROUP_BYTES || stage.changes.length > MAX_CHANGES
-    const isFull = bytes + stage.bytes > GROUP_BYTES || changes.length + stage.changes.length > MAX_CHANGES
+    const isLarge = transaction.bytes > GROUP_BYTES || transaction.changes.length > MAX_CHANGES
+    const isFull =
+      bytes + transaction.bytes > GROUP_BYTES || changes.length + transaction.changes.length > MAX_CHANGES
     if (isLarge || isFull) {
       const failure = await this.commit()
       // The work built on what has just been taken back.
       if (failure !== undefined) return waiting.fail(failure)
     }
-    if (isLarge) return this.#store(stage, waiting)
-    stage.advance(this.counters)
-    for (const change of stage.changes) {
+    if (isLarge) return this.#store(transaction, waiting)
+    transaction.advance(this.counters)
+    for (const change of transaction.changes) {
       this.#unsynced.apply(change)
       this.#group.changes.push(change)
     }
-    this.#group.bytes += stage.bytes
-    this.#group.isNoted ||= stage.isNoted
-    if (durability === 'now' || stage.changes.some(isRemoval)) this.#group.isUrgent = true
+    this.#group.bytes += transaction.bytes
+    this.#group.isNoted ||= transaction.isNoted
+    if (durability === 'now' || transaction.changes.some(isRemoval)) this.#group.isUrgent = true
     this.#group.waiting.push(waiting)
   }
 
-  async #store(stage: Stage, waiting: Waiting): Promise<void> {
+  async #store(transaction: Transaction, waiting: Waiter): Promise<void> {
     const counters = copyCounters(this.counters)
-    stage.advance(counters)
-    const outcome = await settle(() => this.#ledger.store(stage.overlay, counters))
-    this.takeUp()
-    if (outcome.ok) waiting.done()
-    else waiting.fail(outcome.error)
+    transaction.advance(counters)
+    const settled = await settle(() => this.#tree.store(transaction.memtable, counters))
+    this.reset()
+    if (settled.ok) waiting.done()
+    else waiting.fail(settled.error)
   }
 
   /** Commits everything up to here, synced. @throws CofferError what the works of the group were answered with. */
@@ -114,32 +115,30 @@ export class Commits {
     const group = this.#group
     this.#group = createGroup()
     const removals = group.changes.filter(isRemoval)
-    const wasInJournal = removals.length > 0 && this.#ledger.holdsAny(removals, group.changes)
+    const wasInWal = removals.length > 0 && this.#tree.holdsAny(removals, group.changes)
     try {
       if (group.changes.length > 0 || group.isNoted)
-        this.#ledger.append(group.changes, this.counters, group.isUrgent)
-      else if (group.isUrgent) this.#ledger.sync()
-      if (group.isUrgent) this.#unsynced = new Overlay()
+        this.#tree.append(group.changes, this.counters, group.isUrgent)
+      else if (group.isUrgent) this.#tree.sync()
+      if (group.isUrgent) this.#unsynced = new Memtable()
     } catch (error) {
-      this.takeUp()
+      this.reset()
       for (const { fail } of group.waiting) fail(error)
       return error
     }
-    if (removals.length > 0) await this.#erase(removals, wasInJournal)
+    if (removals.length > 0) await this.#erase(removals, wasInWal)
     for (const { done } of group.waiting) done()
     return undefined
   }
 
-  async #erase(removals: readonly Change[], wasInJournal: boolean): Promise<void> {
-    await attempt(this.#ledger.options.notice, 'erased', () =>
-      this.#ledger.eraseRemoved(removals, wasInJournal),
-    )
+  async #erase(removals: readonly Change[], wasInWal: boolean): Promise<void> {
+    await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removals, wasInWal))
   }
 
   /** Goes on from what the ledger has written: a group that failed is as if it had never been. */
-  takeUp(): void {
-    this.counters = copyCounters(this.#ledger.counters)
-    this.#unsynced = new Overlay()
-    for (const change of this.#ledger.pending) this.#unsynced.apply(change)
+  reset(): void {
+    this.counters = copyCounters(this.#tree.counters)
+    this.#unsynced = new Memtable()
+    for (const change of this.#tree.pending) this.#unsynced.apply(change)
   }
 }

@@ -10,7 +10,7 @@ import type { StoredRow } from './row-change.js'
 import { type Chain, chainNext, chainStart } from './transaction.js'
 
 /** The row with the chain value that it gets as its tenant's next; `chains` move on. */
-export function rechain(row: StoredRow, chains: Map<number, Chain>, mac: Mac): StoredRow {
+export function chainRow(row: StoredRow, chains: Map<number, Chain>, mac: Mac): StoredRow {
   const last = chains.get(row.tenant) ?? { value: chainStart(), count: 0 }
   const value = chainNext(mac, last.value, row.sealed)
   chains.set(row.tenant, { value, count: last.count + 1 })

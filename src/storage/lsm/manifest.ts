@@ -9,32 +9,32 @@ import { isEqual, toBase64 } from '../bytes.js'
 import { removeQuietly } from '../files.js'
 import type { RowId } from '../store.js'
 import { type Header, headerText, type StateDocument } from '../vault-file.js'
-import { adoptMerged, isSameSegment, type Merged, mergeSegments } from './compaction.js'
-import { chooseMerge } from './compaction-choice.js'
-import { type Contents, encodeContents, type JournalName, orderSegments } from './contents.js'
-import { addRows, buryUnder, isEmptied } from './flush.js'
-import type { Overlay } from './memtable.js'
-import { segmentPath } from './sstable/format.js'
-import type { SegmentPlace } from './sstable/reader.js'
-import { LiveSegment } from './sstable/search.js'
-import type { WriterPlace } from './sstable/writer.js'
+import { adoptCompacted, type CompactionResult, compactSSTables, isSameFile } from './compaction.js'
+import { chooseCompaction } from './compaction-choice.js'
+import { type Contents, encodeContents, sortSSTables, type WalRef } from './contents.js'
+import { addRows, hasNoLiveRows, markShadowed } from './flush.js'
+import type { Memtable } from './memtable.js'
+import { sstablePath } from './sstable/format.js'
+import type { SSTableContext } from './sstable/reader.js'
+import { LiveSSTable } from './sstable/search.js'
+import type { SSTableWriterContext } from './sstable/writer.js'
 import { type Counters, copyCounters } from './transaction.js'
-import type { LedgerOptions } from './tree.js'
-import { journalPath } from './wal.js'
+import type { LsmOptions } from './tree.js'
+import { walPath } from './wal.js'
 
 const NO_ROWS = new Uint32Array(0)
 
-export class Shelf {
+export class Manifest {
   /** What the segments are read with. */
-  readonly reader: SegmentPlace
-  readonly #options: LedgerOptions
+  readonly reader: SSTableContext
+  readonly #options: LsmOptions
   readonly #state: StateDocument
   #contents: Contents
-  #records: readonly LiveSegment[] = []
-  #logs: readonly LiveSegment[] = []
+  #records: readonly LiveSSTable[] = []
+  #logs: readonly LiveSSTable[] = []
   #broken: CofferError | undefined
 
-  constructor(options: LedgerOptions, reader: SegmentPlace, state: StateDocument, contents: Contents) {
+  constructor(options: LsmOptions, reader: SSTableContext, state: StateDocument, contents: Contents) {
     this.#options = options
     this.reader = reader
     this.#state = state
@@ -46,45 +46,44 @@ export class Shelf {
     return this.#contents
   }
 
-  get records(): readonly LiveSegment[] {
+  get records(): readonly LiveSSTable[] {
     return this.#records
   }
 
-  get logs(): readonly LiveSegment[] {
+  get logs(): readonly LiveSSTable[] {
     return this.#logs
   }
 
   /** What new segments are written with. */
-  get writer(): WriterPlace {
+  get writer(): SSTableWriterContext {
     const { files, directory, random, keys } = this.#options
-    return { files, directory, random, cipher: keys.segment }
+    return { files, directory, random, cipher: keys.sstable }
   }
 
   /** Makes a journal count beside those that do. */
-  async addJournal(journal: JournalName): Promise<void> {
-    await this.#commit({ ...this.#contents, journals: [...this.#contents.journals, journal] })
+  async addWal(wal: WalRef): Promise<void> {
+    await this.#commit({ ...this.#contents, wals: [...this.#contents.wals, wal] })
   }
 
   /** `state` with the new segments, the older ones under the overlay, and one journal. Gives those left without rows. */
   async adopt(
-    overlay: Overlay,
-    written: readonly LiveSegment[],
+    memtable: Memtable,
+    written: readonly LiveSSTable[],
     counters: Counters,
-    journal: JournalName,
-  ): Promise<LiveSegment[]> {
+    wal: WalRef,
+  ): Promise<LiveSSTable[]> {
     const { files, directory } = this.#options
-    const { journals, segments } = this.#contents
-    const buried = segments.map((live) => buryUnder(live, overlay))
-    const kept = buried.filter((live) => !isEmptied(live))
+    const { wals, sstables } = this.#contents
+    const buried = sstables.map((live) => markShadowed(live, memtable))
+    const kept = buried.filter((live) => !hasNoLiveRows(live))
     await this.#commit({
       ...this.#contents,
       counters: copyCounters(counters),
-      journals: [{ id: journal.id, previous: journal.previous }],
-      segments: orderSegments([...kept, ...written]),
+      wals: [{ id: wal.id, previous: wal.previous }],
+      sstables: sortSSTables([...kept, ...written]),
     })
-    for (const { id } of journals)
-      if (!isEqual(id, journal.id)) removeQuietly(files, journalPath(directory, id))
-    return buried.filter(isEmptied)
+    for (const { id } of wals) if (!isEqual(id, wal.id)) removeQuietly(files, walPath(directory, id))
+    return buried.filter(hasNoLiveRows)
   }
 
   /** From a crash in the middle of replacing the header: only the one in place is taken from now on. */
@@ -94,13 +93,13 @@ export class Shelf {
 
   /** Overwrites what is due in the segments, and notes that it was. */
   async erase(): Promise<void> {
-    const due = this.#contents.segments.filter((live) => live.due.length > 0)
+    const due = this.#contents.sstables.filter((live) => live.due.length > 0)
     if (due.length === 0) return
-    for (const live of due) live.segment.erase(live.due)
-    const segments = this.#contents.segments.map((live) =>
-      live.due.length === 0 ? live : new LiveSegment(live.segment, live.dead, NO_ROWS, live.dropped),
+    for (const live of due) live.sstable.erase(live.due)
+    const sstables = this.#contents.sstables.map((live) =>
+      live.due.length === 0 ? live : new LiveSSTable(live.sstable, live.dead, NO_ROWS, live.dropped),
     )
-    await this.#commit({ ...this.#contents, segments })
+    await this.#commit({ ...this.#contents, sstables })
   }
 
   /** Overwrites the bytes of these rows wherever they lie. */
@@ -109,40 +108,40 @@ export class Shelf {
   }
 
   /** Segments that should be one, of at most `limit` bytes in all; undefined when nothing is due. */
-  chooseMerge(limit: number): LiveSegment[] | undefined {
-    return this.#broken === undefined ? chooseMerge(this.#contents.segments, limit) : undefined
+  chooseCompaction(limit: number): LiveSSTable[] | undefined {
+    return this.#broken === undefined ? chooseCompaction(this.#contents.sstables, limit) : undefined
   }
 
-  /** The steps of a merge; nothing counts before {@link finishMerge}. Between the steps the vault may change. */
-  beginMerge(inputs: readonly LiveSegment[]): Generator<undefined, Merged> {
-    return mergeSegments(this.writer, inputs)
+  /** The steps of a merge; nothing counts before {@link finishCompaction}. Between the steps the vault may change. */
+  beginCompaction(inputs: readonly LiveSSTable[]): Generator<undefined, CompactionResult> {
+    return compactSSTables(this.writer, inputs)
   }
 
   /**
    * Puts the merged segment in its inputs' place, with what died there since. Where an input is gone altogether the
    * merge is thrown away. `removed` are ids whose rows may have been copied before they were overwritten.
    */
-  async finishMerge(
-    inputs: readonly LiveSegment[],
-    { name, maps }: Merged,
+  async finishCompaction(
+    inputs: readonly LiveSSTable[],
+    { meta: name, maps }: CompactionResult,
     removed: readonly RowId[],
   ): Promise<void> {
     const { files, directory } = this.#options
-    const current = inputs.map((input) => this.#contents.segments.find((live) => isSameSegment(live, input)))
+    const current = inputs.map((input) => this.#contents.sstables.find((live) => isSameFile(live, input)))
     const known = current.filter((live) => live !== undefined)
     if (known.length < inputs.length) {
-      if (name !== undefined) removeQuietly(files, segmentPath(directory, name.family, name.id))
+      if (name !== undefined) removeQuietly(files, sstablePath(directory, name.family, name.id))
       return
     }
-    const added = name === undefined ? [] : [adoptMerged(this.reader, name, maps, inputs, known)]
-    const others = this.#contents.segments.filter((live) => !known.includes(live))
+    const added = name === undefined ? [] : [adoptCompacted(this.reader, name, maps, inputs, known)]
+    const others = this.#contents.sstables.filter((live) => !known.includes(live))
     try {
       if (added.length > 0) files.syncDirectory(`${directory}/segments`)
-      for (const live of added) if (live.segment.name.family === 'records') eraseIn(live, removed)
-      await this.#commit({ ...this.#contents, segments: orderSegments([...others, ...added]) })
+      for (const live of added) if (live.sstable.meta.family === 'records') eraseIn(live, removed)
+      await this.#commit({ ...this.#contents, sstables: sortSSTables([...others, ...added]) })
     } catch (error) {
       // Its file stays, for `state` may name it after all.
-      for (const { segment } of added) segment.close()
+      for (const { sstable } of added) sstable.close()
       throw error
     }
     this.remove(known)
@@ -150,10 +149,10 @@ export class Shelf {
   }
 
   /** Takes segments away that no state names any more. */
-  remove(segments: readonly LiveSegment[]): void {
-    for (const { segment } of segments) {
-      segment.close()
-      removeQuietly(this.#options.files, segment.path)
+  remove(sstables: readonly LiveSSTable[]): void {
+    for (const { sstable } of sstables) {
+      sstable.close()
+      removeQuietly(this.#options.files, sstable.path)
     }
   }
 
@@ -172,9 +171,9 @@ export class Shelf {
   }
 
   #sort(): void {
-    const { segments } = this.#contents
-    this.#records = segments.filter(({ segment }) => segment.name.family === 'records')
-    this.#logs = segments.filter(({ segment }) => segment.name.family === 'logs')
+    const { sstables } = this.#contents
+    this.#records = sstables.filter(({ sstable }) => sstable.meta.family === 'records')
+    this.#logs = sstables.filter(({ sstable }) => sstable.meta.family === 'logs')
   }
 
   /**
@@ -190,7 +189,7 @@ export class Shelf {
   }
 
   close(): void {
-    for (const { segment } of this.#contents.segments) segment.close()
+    for (const { sstable } of this.#contents.sstables) sstable.close()
   }
 
   /** From here on nothing is written: what the disk holds is unknown until the vault is opened anew. */
@@ -208,9 +207,9 @@ export class Shelf {
   }
 }
 
-function eraseIn({ segment }: LiveSegment, ids: readonly RowId[]): void {
-  const rows = ids.map((id) => segment.find(id)).filter((row) => row !== undefined)
-  if (rows.length > 0) segment.erase(addRows(NO_ROWS, rows))
+function eraseIn({ sstable }: LiveSSTable, ids: readonly RowId[]): void {
+  const rows = ids.map((id) => sstable.find(id)).filter((row) => row !== undefined)
+  if (rows.length > 0) sstable.erase(addRows(NO_ROWS, rows))
 }
 
 /** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */

@@ -16,7 +16,7 @@ export interface Item {
 export interface Entry {
   item: Item | undefined
   /** Something below may still hold a row of this id. */
-  isCovering: boolean
+  isShadowing: boolean
 }
 
 type Family = 'records' | 'logs'
@@ -64,9 +64,9 @@ function index(byKey: Map<string, Item[]>, item: Item): void {
   }
 }
 
-export class Overlay {
+export class Memtable {
   /** Ids that a replaced or removed row below may have, in the order they came; only ever grows. */
-  readonly covered: RowId[] = []
+  readonly shadowed: RowId[] = []
   /** Tenants of which every row below is gone. */
   dropped: ReadonlySet<number> = NOBODY
   readonly #records = new Rows()
@@ -90,25 +90,25 @@ export class Overlay {
     if (entry?.item !== undefined) this.#records.kill(entry.item)
     this.#records.add(item)
     if (entry !== undefined) entry.item = item
-    else this.#entries.set(text, { item, isCovering: this.#cover(row, kind) })
+    else this.#entries.set(text, { item, isShadowing: this.#shadow(row, kind) })
   }
 
   #remove(row: StoredRow): void {
     const text = toText(row.id)
     const entry = this.#entries.get(text)
     if (entry === undefined) {
-      this.#entries.set(text, { item: undefined, isCovering: this.#cover(row, REMOVE) })
+      this.#entries.set(text, { item: undefined, isShadowing: this.#shadow(row, REMOVE) })
       return
     }
     if (entry.item !== undefined) this.#records.kill(entry.item)
     entry.item = undefined
-    if (!entry.isCovering) this.#entries.delete(text)
+    if (!entry.isShadowing) this.#entries.delete(text)
   }
 
   /** Only an insert is known to have nothing below it. */
-  #cover(row: StoredRow, kind: Change['kind']): boolean {
+  #shadow(row: StoredRow, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
-    this.covered.push(row.id)
+    this.shadowed.push(row.id)
     return true
   }
 

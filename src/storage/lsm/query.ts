@@ -4,21 +4,21 @@
  */
 import { toText } from '../bytes.js'
 import type { Found, Query, Row, RowId } from '../store.js'
-import type { Stamps } from './change-counters.js'
-import type { Overlay } from './memtable.js'
+import type { ChangeCounters } from './change-counters.js'
+import type { Memtable } from './memtable.js'
 import type { StoredRow } from './row-change.js'
 import { lowerBound } from './sstable/reader.js'
-import { type LiveSegment, search, searchExpired } from './sstable/search.js'
+import { type LiveSSTable, search, searchExpired } from './sstable/search.js'
 
 /** What a unit of work sees. */
 export interface View {
   /** Youngest first: each hides what it replaced in those after it, and in the segments. */
-  overlays: readonly Overlay[]
+  memtables: readonly Memtable[]
   /** How many of the overlays, from the first, hold what may still be taken back. */
-  unsettled: number
-  records: readonly LiveSegment[]
-  logs: readonly LiveSegment[]
-  stamps: Stamps
+  uncommitted: number
+  records: readonly LiveSSTable[]
+  logs: readonly LiveSSTable[]
+  changeCounters: ChangeCounters
 }
 
 const NO_KEYS = new Uint8Array(0)
@@ -47,23 +47,26 @@ export function getRow(
 
 function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undefined {
   const text = toText(id)
-  for (const overlay of view.overlays) {
-    const entry = overlay.entry(text)
+  for (const memtable of view.memtables) {
+    const entry = memtable.entry(text)
     if (entry !== undefined) return entry.item?.row
-    if (overlay.dropped.has(tenant)) return undefined
+    if (memtable.dropped.has(tenant)) return undefined
   }
   for (let index = view.records.length - 1; index >= 0; index--) {
     const live = view.records[index]!
     const row = live.find(tenant, id)
-    if (row !== undefined) return live.segment.row(row)
+    if (row !== undefined) return live.sstable.row(row)
   }
   return undefined
 }
 
 /** The kind's stamp, or undefined while a change of it may still be taken back. */
-export function stampOf({ overlays, unsettled, stamps }: View, kind: number): number | undefined {
-  for (let depth = 0; depth < unsettled; depth++) if (overlays[depth]!.changes(kind)) return undefined
-  return stamps.of(kind)
+export function changeCountOf(
+  { memtables, uncommitted, changeCounters }: View,
+  kind: number,
+): number | undefined {
+  for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
+  return changeCounters.of(kind)
 }
 
 /** One place's matching rows, ascending by `seq`. */
@@ -80,8 +83,8 @@ interface Source {
 type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
 
 function sourcesOf(view: View, query: Wanted, now: number): Source[] {
-  const sources = [fromOverlays(view.overlays, query, now)]
-  for (const live of view[query.family]) sources.push(fromSegment(live, view.overlays, query, now))
+  const sources = [fromMemtables(view.memtables, query, now)]
+  for (const live of view[query.family]) sources.push(fromSSTable(live, view.memtables, query, now))
   return sources
 }
 
@@ -107,27 +110,27 @@ export function* walkMatches(view: View, query: Wanted, now: number): Generator<
 }
 
 /** Records whose time is over but which are still there, of every tenant: at most `limit`, in no order. */
-export function findExpired({ overlays, records }: View, limit: number, now: number): Row[] {
+export function findExpired({ memtables, records }: View, limit: number, now: number): Row[] {
   const found: Row[] = []
-  overlays.forEach((overlay, depth) => {
-    const above = overlays.slice(0, depth)
-    for (const row of overlay.each('records')) {
+  memtables.forEach((memtable, depth) => {
+    const above = memtables.slice(0, depth)
+    for (const row of memtable.each('records')) {
       const isWanted = found.length < limit && isExpired(row, now) && !isHidden(above, row, 'records')
       if (isWanted) found.push(bare(row))
     }
   })
   for (const live of records) {
-    const rows = searchExpired(live, overlays, now, limit - found.length)
-    found.push(...rows.map((row) => bare(live.segment.row(row))))
+    const rows = searchExpired(live, memtables, now, limit - found.length)
+    found.push(...rows.map((row) => bare(live.sstable.row(row))))
   }
   return found
 }
 
-function fromOverlays(overlays: readonly Overlay[], query: Wanted, now: number): Source {
+function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: number): Source {
   const rows: StoredRow[] = []
-  overlays.forEach((overlay, depth) => {
-    const above = overlays.slice(0, depth)
-    for (const row of overlay.search(query.family, query.kind, query.tenant, query.all, query.where)) {
+  memtables.forEach((memtable, depth) => {
+    const above = memtables.slice(0, depth)
+    for (const row of memtable.search(query.family, query.kind, query.tenant, query.all, query.where)) {
       if (!isExpired(row, now) && !isHidden(above, row, query.family)) rows.push(row)
     }
   })
@@ -141,22 +144,22 @@ function fromOverlays(overlays: readonly Overlay[], query: Wanted, now: number):
   }
 }
 
-function isHidden(above: readonly Overlay[], row: StoredRow, family: Query['family']): boolean {
+function isHidden(above: readonly Memtable[], row: StoredRow, family: Query['family']): boolean {
   if (above.length === 0) return false
   if (family === 'logs') return above.some(({ dropped }) => dropped.has(row.tenant))
   const text = toText(row.id)
-  return above.some((overlay) => overlay.hides(row.tenant, text))
+  return above.some((memtable) => memtable.hides(row.tenant, text))
 }
 
-function fromSegment(live: LiveSegment, overlays: readonly Overlay[], query: Wanted, now: number): Source {
-  const { segment } = live
-  const matches = search(live, overlays, query, now)
+function fromSSTable(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number): Source {
+  const { sstable } = live
+  const matches = search(live, memtables, query, now)
   return {
     count: matches.count,
-    low: segment.footer.seq.low,
-    high: segment.footer.seq.high,
-    seq: (index) => segment.seqOf(matches.row(index)),
-    row: (index, most) => segment.row(matches.row(index), most),
+    low: sstable.footer.seq.low,
+    high: sstable.footer.seq.high,
+    seq: (index) => sstable.seqOf(matches.row(index)),
+    row: (index, most) => sstable.row(matches.row(index), most),
   }
 }
 

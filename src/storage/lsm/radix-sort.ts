@@ -5,7 +5,7 @@
 import type { StoredRow } from './row-change.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
-export class KeyOrder {
+export class RadixSortedKeys {
   #high: Uint32Array
   #low: Uint32Array
   #rows: Uint32Array
@@ -52,27 +52,27 @@ export class KeyOrder {
   }
 
   /** Row at a place of the order. */
-  row(place: number): number {
-    return this.#rows[place]!
+  row(position: number): number {
+    return this.#rows[position]!
   }
 
   /** The first word of the key at a place of the order, big-endian. */
-  high(place: number): number {
-    return this.#high[place]!
+  high(position: number): number {
+    return this.#high[position]!
   }
 
   /** The second word. */
-  low(place: number): number {
-    return this.#low[place]!
+  low(position: number): number {
+    return this.#low[position]!
   }
 
   /** The place after the last one that has the same key as `place`. */
-  endOf(place: number): number {
-    let end = place + 1
+  endOf(position: number): number {
+    let end = position + 1
     while (
       end < this.#count &&
-      this.#low[end] === this.#low[place] &&
-      this.#high[end] === this.#high[place]
+      this.#low[end] === this.#low[position] &&
+      this.#high[end] === this.#high[position]
     ) {
       end++
     }
@@ -82,7 +82,7 @@ export class KeyOrder {
 
 function gather(words: Uint32Array, order: Uint32Array): Uint32Array {
   const gathered = new Uint32Array(order.length)
-  for (let place = 0; place < order.length; place++) gathered[place] = words[order[place]!]!
+  for (let position = 0; position < order.length; position++) gathered[position] = words[order[position]!]!
   return gathered
 }
 
@@ -101,23 +101,23 @@ function scatter(words: Uint32Array, shift: number, from: Uint32Array, to: Uint3
 }
 
 /** All keys of the rows; a row that has a key twice counts once. */
-export function orderKeys(rows: readonly StoredRow[]): KeyOrder {
-  const order = new KeyOrder(rows.reduce((sum, { keys }) => sum + keys.length / 8, 0))
+export function sortKeys(rows: readonly StoredRow[]): RadixSortedKeys {
+  const sorted = new RadixSortedKeys(rows.reduce((sum, { keys }) => sum + keys.length / 8, 0))
   rows.forEach(({ keys }, row) => {
-    for (let at = 0; at < keys.length; at += 8) if (!isRepeated(keys, at)) order.add(keys, at, row)
+    for (let at = 0; at < keys.length; at += 8) if (!isRepeated(keys, at)) sorted.add(keys, at, row)
   })
-  order.sort()
-  return order
+  sorted.sort()
+  return sorted
 }
 
 /** The first halves of all ids. */
-export function orderIds(rows: readonly StoredRow[]): KeyOrder {
-  const order = new KeyOrder(rows.length)
+export function sortIds(rows: readonly StoredRow[]): RadixSortedKeys {
+  const sorted = new RadixSortedKeys(rows.length)
   rows.forEach(({ id }, row) => {
-    order.add(id, 0, row)
+    sorted.add(id, 0, row)
   })
-  order.sort()
-  return order
+  sorted.sort()
+  return sorted
 }
 
 function isRepeated(keys: Uint8Array, at: number): boolean {

@@ -6,19 +6,19 @@
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { decodeId, fromBase64, toBase64 } from '../bytes.js'
-import { type Header, rekeyDocument, type StateSegment, stateDocument, writeHeader } from '../vault-file.js'
-import { decodeSegment, encodeContents, encodeSegment, orderSegments } from './contents.js'
-import { rechain } from './log-chain.js'
+import { type Header, rekeyDocument, type StateSSTable, stateDocument, writeHeader } from '../vault-file.js'
+import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from './contents.js'
+import { chainRow } from './log-chain.js'
 import { digestHeader } from './manifest.js'
-import { documentPowers, openLedger, prepare } from './recovery.js'
+import { documentContext, openLsmTree, prepare } from './recovery.js'
 import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
-import { finish, inBatches, writeRowsAsSegments } from './sstable/row-writer.js'
+import { finish, inBatches, writeRowsAsSSTables } from './sstable/row-writer.js'
 import { walkRows } from './sstable/scan.js'
-import type { LiveSegment } from './sstable/search.js'
+import type { LiveSSTable } from './sstable/search.js'
 import type { Chain } from './transaction.js'
-import type { Ledger, LedgerOptions } from './tree.js'
-import { createJournal } from './wal.js'
+import type { LsmOptions, LsmTree } from './tree.js'
+import { createWal } from './wal.js'
 
 /** What of a row changes with the keys; its `rev` stays, and is what the new seal must name. */
 export interface Resealed {
@@ -29,7 +29,7 @@ export interface Resealed {
 
 export interface RekeyOptions {
   /** The vault as it is. */
-  present: LedgerOptions
+  present: LsmOptions
   /** Its new header and what the new root key gives. */
   header: Header
   keys: EngineKeys
@@ -45,7 +45,7 @@ interface Piece {
   of: string
   dead: string
   dropped: number[]
-  segments: StateSegment[]
+  segments: StateSSTable[]
 }
 
 /** What the `rekey` document holds. */
@@ -57,9 +57,9 @@ interface Note {
 
 /** What an unfinished change of the root key left for the caller, or undefined when none is under way. */
 export async function readRekey(
-  present: LedgerOptions,
+  present: LsmOptions,
 ): Promise<{ secret: Uint8Array; header: Header } | undefined> {
-  const document = rekeyDocument<Note>(present.files, present.directory, documentPowers(present))
+  const document = rekeyDocument<Note>(present.files, present.directory, documentContext(present))
   await document.read()
   return document.data
     ? { secret: fromBase64(document.data.secret), header: document.data.header }
@@ -74,31 +74,31 @@ export async function readRekey(
  */
 export async function rekeyVault(options: RekeyOptions): Promise<void> {
   const { present, header, keys } = options
-  const ledger = await openLedger(present)
+  const tree = await openLsmTree(present)
   try {
-    await ledger.fold()
-    await new Rekeying(options, ledger).run()
+    await tree.flush()
+    await new Rekeying(options, tree).run()
   } finally {
-    ledger.close()
+    tree.close()
   }
   // Opening removes what is not named any more: everything that the old keys would still open.
-  const changed = await openLedger({ ...present, header, keys })
+  const changed = await openLsmTree({ ...present, header, keys })
   changed.close()
 }
 
 class Rekeying {
   readonly #options: RekeyOptions
-  readonly #ledger: Ledger
+  readonly #tree: LsmTree
   readonly #document: ReturnType<typeof rekeyDocument<Note>>
   #pieces: Piece[] = []
   #done = 0
   #total = 0
 
-  constructor(options: RekeyOptions, ledger: Ledger) {
+  constructor(options: RekeyOptions, tree: LsmTree) {
     const { files, directory } = options.present
     this.#options = options
-    this.#ledger = ledger
-    this.#document = rekeyDocument<Note>(files, directory, documentPowers(options.present))
+    this.#tree = tree
+    this.#document = rekeyDocument<Note>(files, directory, documentContext(options.present))
   }
 
   async run(): Promise<void> {
@@ -108,13 +108,13 @@ class Rekeying {
     if (note && digestHeader(this.#options.keys, note.header) !== digest) {
       throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
     }
-    const { segments } = this.#ledger.contents
-    const records = segments.filter(({ segment }) => segment.name.family === 'records')
-    this.#total = segments.reduce((sum, { segment }) => sum + segment.name.rows, 0)
+    const { sstables } = this.#tree.contents
+    const records = sstables.filter(({ sstable }) => sstable.meta.family === 'records')
+    this.#total = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
     this.#pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
     await this.#note()
     for (const live of records) await this.#resealRecords(live)
-    const logs = await this.#resealLogs(segments.filter(({ segment }) => segment.name.family === 'logs'))
+    const logs = await this.#resealLogs(sstables.filter(({ sstable }) => sstable.meta.family === 'logs'))
     await this.#switch(logs)
   }
 
@@ -124,69 +124,69 @@ class Rekeying {
     await this.#document.write()
   }
 
-  async #resealRecords(live: LiveSegment): Promise<void> {
+  async #resealRecords(live: LiveSSTable): Promise<void> {
     if (!this.#pieces.some((piece) => isOf(piece, live))) {
-      const segments: StateSegment[] = []
-      const maps = [new Uint32Array(live.segment.name.rows)]
+      const sstables: StateSSTable[] = []
+      const maps = [new Uint32Array(live.sstable.meta.rows)]
       for await (const rows of inBatches(this.#reseal(readRows([live], maps), 'records')))
-        segments.push(...this.#write('records', rows))
-      const { id, dead, dropped } = encodeSegment(live)
-      this.#pieces.push({ of: id, dead, dropped, segments })
+        sstables.push(...this.#write('records', rows))
+      const { id, dead, dropped } = encodeSSTable(live)
+      this.#pieces.push({ of: id, dead, dropped, segments: sstables })
       await this.#note()
     }
-    this.#done += live.segment.name.rows
+    this.#done += live.sstable.meta.rows
     this.#options.progress(this.#done, this.#total)
   }
 
   /** Log rows in one go, for each tenant's chain is made anew from its start; they begin again after a kill. */
   async #resealLogs(
-    logs: readonly LiveSegment[],
-  ): Promise<{ segments: StateSegment[]; chains: Map<number, Chain> }> {
+    logs: readonly LiveSSTable[],
+  ): Promise<{ sstables: StateSSTable[]; chains: Map<number, Chain> }> {
     const chains = new Map<number, Chain>()
-    const segments: StateSegment[] = []
-    const maps = logs.map(({ segment }) => new Uint32Array(segment.name.rows))
+    const sstables: StateSSTable[] = []
+    const maps = logs.map(({ sstable }) => new Uint32Array(sstable.meta.rows))
     for await (const rows of inBatches(this.#reseal(readRows(logs, maps), 'logs'))) {
-      segments.push(
+      sstables.push(
         ...this.#write(
           'logs',
-          rows.map((row) => rechain(row, chains, this.#options.keys.chain)),
+          rows.map((row) => chainRow(row, chains, this.#options.keys.chain)),
         ),
       )
       this.#done += rows.length
       this.#options.progress(this.#done, this.#total)
     }
-    return { segments, chains }
+    return { sstables, chains }
   }
 
   async *#reseal(rows: Iterable<StoredRow>, family: Family): AsyncGenerator<StoredRow> {
     for (const row of rows) yield { ...row, ...(await this.#options.reseal(row, family)) }
   }
 
-  #write(family: Family, rows: readonly StoredRow[]): StateSegment[] {
+  #write(family: Family, rows: readonly StoredRow[]): StateSSTable[] {
     const { present, keys } = this.#options
     const { files, directory, random } = present
     const { reader } = prepare({ ...present, keys })
-    const place = { files, directory, random, cipher: keys.segment }
-    return finish(writeRowsAsSegments(place, reader, family, rows)).map(encodeSegment)
+    const context = { files, directory, random, cipher: keys.sstable }
+    return finish(writeRowsAsSSTables(context, reader, family, rows)).map(encodeSSTable)
   }
 
   /** The new state beside the present one; then the new header, which decides; then the new state in place. */
-  async #switch(logs: { segments: StateSegment[]; chains: Map<number, Chain> }): Promise<void> {
+  async #switch(logs: { sstables: StateSSTable[]; chains: Map<number, Chain> }): Promise<void> {
     const { present, header, keys } = this.#options
     const { files, directory, random } = present
     const next = { ...present, header, keys }
-    const { reader, journals } = prepare(next)
-    const { contents } = this.#ledger
-    const journal = createJournal(journals, random, new Uint8Array(16))
-    journal.close()
-    const spelled = [...this.#pieces.flatMap(({ segments }) => segments), ...logs.segments]
-    const state = stateDocument(files, directory, documentPowers(next), 'next')
+    const { reader, wals } = prepare(next)
+    const { contents } = this.#tree
+    const wal = createWal(wals, random, new Uint8Array(16))
+    wal.close()
+    const encoded = [...this.#pieces.flatMap(({ segments: sstables }) => sstables), ...logs.sstables]
+    const state = stateDocument(files, directory, documentContext(next), 'next')
     state.data = encodeContents({
       generation: contents.generation + 1,
       headers: [digestHeader(keys, header)],
-      counters: { ...this.#ledger.counters, chains: logs.chains },
-      journals: [{ id: journal.id, previous: journal.previous }],
-      segments: orderSegments(spelled.map((entry) => decodeSegment(entry, reader))),
+      counters: { ...this.#tree.counters, chains: logs.chains },
+      wals: [{ id: wal.id, previous: wal.previous }],
+      sstables: sortSSTables(encoded.map((entry) => decodeSSTable(entry, reader))),
     })
     await state.write()
     await writeHeader(files, directory, random, header)
@@ -197,13 +197,13 @@ class Rekeying {
 }
 
 /** Live rows of the segments by `seq`, read as they come. */
-function* readRows(segments: readonly LiveSegment[], maps: readonly Uint32Array[]): Generator<StoredRow> {
-  for (const cursor of walkRows(segments, maps)) yield cursor.segment.row(cursor.index)
+function* readRows(sstables: readonly LiveSSTable[], maps: readonly Uint32Array[]): Generator<StoredRow> {
+  for (const cursor of walkRows(sstables, maps)) yield cursor.sstable.row(cursor.index)
 }
 
 /** Whether the piece was made of this segment as it is now. */
-function isOf(piece: Piece, live: LiveSegment): boolean {
-  const { id, dead, dropped } = encodeSegment(live)
+function isOf(piece: Piece, live: LiveSSTable): boolean {
+  const { id, dead, dropped } = encodeSSTable(live)
   return (
     decodeId(piece.of) !== undefined &&
     piece.of === id &&

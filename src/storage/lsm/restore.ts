@@ -8,7 +8,18 @@ import { CofferError } from '../../errors.js'
 import { asBuffer } from '../bytes.js'
 import { type Files, removeQuietly } from '../files.js'
 import { beginVault, checkHeader, type Header, hasHeader, writeHeader } from '../vault-file.js'
-import { type BackupPlace, chainHeader, DATA, END, FILE, FIXED, FORMAT, ID, MAGIC, PIECE } from './backup.js'
+import {
+  type BackupContext,
+  chainHeader,
+  DATA,
+  END,
+  FILE,
+  FIXED,
+  FORMAT,
+  ID,
+  MAGIC,
+  PIECE,
+} from './backup.js'
 import { associateFrame } from './frames.js'
 
 const HEADER_LIMIT = 64 * 1024
@@ -76,7 +87,7 @@ function* readFrames(files: Files, file: number, path: string, keys: EngineKeys)
     if (~length >>> 0 !== words.readUInt32LE(4) || length > FRAME_LIMIT || length <= 40) throw broken(path)
     const sealed = Buffer.allocUnsafe(length)
     if (files.read(file, sealed, position + 8) < length) throw broken(path)
-    const plain = keys.journal.open(sealed, associateFrame(id, number, previous))
+    const plain = keys.wal.open(sealed, associateFrame(id, number, previous))
     if (plain === undefined) throw broken(path)
     yield asBuffer(plain)
     position += 8 + length
@@ -92,8 +103,8 @@ function* readFrames(files: Files, file: number, path: string, keys: EngineKeys)
  * vault, and what was written is removed again. Contract: `keys` were opened by the backup's header.
  * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`.
  */
-export async function restoreBackup(place: BackupPlace, path: string, directory: string): Promise<void> {
-  const { files, keys, random } = place
+export async function restoreBackup(context: BackupContext, path: string, directory: string): Promise<void> {
+  const { files, keys, random } = context
   const header = readBackupHeader(files, path)
   beginVault(files, directory)
   const file = openBackup(files, path)

@@ -1,37 +1,37 @@
 /** How much an engine keeps in memory, and when it folds, by how long its process lives. */
 
 import type { Size } from './background.js'
-import { JOURNAL_HEADER } from './frames.js'
+import { WAL_HEADER } from './frames.js'
 
 export type RoleName = 'command' | 'server'
 
 interface Role {
   cacheBytes: number
-  foldAt: Size
+  flushAt: Size
   /** The journal is folded as well when the engine closes with more than this. */
   closing: Size
   /** One merge of at most so many bytes is made when the engine closes. */
-  closingMerge: number
+  closingCompaction: number
 }
 
 const MEBIBYTE = 1024 * 1024
 /** A journal with anything in it is larger. */
-export const ANYTHING: Size = { bytes: JOURNAL_HEADER, rows: 0 }
+export const ANYTHING: Size = { bytes: WAL_HEADER, rows: 0 }
 /** While works go on, whoever owns the vault. */
-const FOLD_AT: Size = { bytes: 8 * MEBIBYTE, rows: 16_384 }
+const FLUSH_AT: Size = { bytes: 8 * MEBIBYTE, rows: 16_384 }
 
 /** `cacheBytes` for index blocks, and half as much for records. */
 export const ROLES: Readonly<Record<RoleName, Role>> = {
   command: {
     cacheBytes: 4 * MEBIBYTE,
-    foldAt: FOLD_AT,
+    flushAt: FLUSH_AT,
     closing: { bytes: MEBIBYTE, rows: 2048 },
-    closingMerge: 64 * MEBIBYTE,
+    closingCompaction: 64 * MEBIBYTE,
   },
   server: {
     cacheBytes: 32 * MEBIBYTE,
-    foldAt: FOLD_AT,
+    flushAt: FLUSH_AT,
     closing: ANYTHING,
-    closingMerge: 0,
+    closingCompaction: 0,
   },
 }

@@ -6,36 +6,36 @@ import { KINDS } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { kindOf } from '../barrier/sealing.js'
 import { toText } from '../bytes.js'
-import { orderSegments } from './contents.js'
-import { rechain } from './log-chain.js'
-import { Overlay } from './memtable.js'
-import { createLedger, prepare } from './recovery.js'
+import { sortSSTables } from './contents.js'
+import { chainRow } from './log-chain.js'
+import { Memtable } from './memtable.js'
+import { createLsmTree, prepare } from './recovery.js'
 import type { Resealed } from './rekey.js'
 import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
-import { finish, inBatches, writeRowsAsSegments } from './sstable/row-writer.js'
-import type { LiveSegment } from './sstable/search.js'
+import { finish, inBatches, writeRowsAsSSTables } from './sstable/row-writer.js'
+import type { LiveSSTable } from './sstable/search.js'
 import { type Finding, type Survey, survey } from './survey.js'
 import { type Counters, createCounters } from './transaction.js'
-import type { LedgerOptions } from './tree.js'
+import type { LsmOptions } from './tree.js'
 
 /** Numbers of rows by kind; `unknown` counts those of which not even the kind can be read. */
-export type Tally = Record<string, number>
+export type RowCounts = Record<string, number>
 
 export interface Salvage {
   findings: Finding[]
-  salvaged: Tally
+  salvaged: RowCounts
   /** What was there and cannot be read; `changes` are rows written, replaced or removed by frames in between. */
-  missing: Tally
+  missing: RowCounts
   /** Log records that are known to be missing, by tenant. */
   missingLogs: Map<number, number>
 }
 
 export interface SalvageOptions {
   /** The damaged vault. Contract: the caller owns it, and no engine is open on it. */
-  present: LedgerOptions
+  present: LsmOptions
   /** The new one, with the same header and keys; its directory is there and its header is the caller's to write, last. */
-  target: LedgerOptions
+  target: LsmOptions
   /** Asked of every tenant's row that opens or not, before anything is sealed. */
   learn(row: StoredRow, family: Family): unknown
   /** @throws CofferError for a row that does not open. */
@@ -47,29 +47,29 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
   const result: Salvage = { findings: [], salvaged: {}, missing: {}, missingLogs: new Map() }
   const found = await survey(options.present, result.findings)
   try {
-    const wreck = new Wreck(found)
-    for (const row of wreck.rows('records'))
+    const damaged = new DamagedRows(found)
+    for (const row of damaged.rows('records'))
       if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read(), 'records'))
     const counters: Counters = { ...createCounters(), ...found.contents?.counters, chains: new Map() }
-    if (wreck.lostChanges > 0) result.missing.changes = wreck.lostChanges
-    const segments: LiveSegment[] = []
+    if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
+    const sstables: LiveSSTable[] = []
     for (const family of ['records', 'logs'] as const) {
-      const rows = sealAnew(wreck.rows(family), family, options, result)
+      const rows = sealAnew(damaged.rows(family), family, options, result)
       for await (const batch of inBatches(rows))
-        segments.push(...write(options.target, family, batch, counters))
+        sstables.push(...write(options.target, family, batch, counters))
     }
-    const ledger = await createLedger(options.target, { counters, segments: orderSegments(segments) })
-    ledger.close()
+    const tree = await createLsmTree(options.target, { counters, sstables: sortSSTables(sstables) })
+    tree.close()
     return result
   } finally {
-    for (const { segment } of found.segments) segment.close()
+    for (const { sstable } of found.sstables) sstable.close()
   }
 }
 
 const NO_ID = new Uint8Array(16)
 
 /** A row that is known to be there, or to have been. */
-interface Sighting {
+interface FoundRow {
   kind: number
   tenant: number
   /** @throws CofferError `vault_damaged` */
@@ -77,57 +77,57 @@ interface Sighting {
 }
 
 /** Every row of the segments that is not known to be dead; undefined for one of which nothing can be read. */
-function* walk(segments: readonly LiveSegment[], family: Family, overlay: Overlay) {
-  for (const live of segments) {
-    const { segment, dropped } = live
-    if (segment.name.family !== family) continue
-    for (let number = 0; number < segment.name.rows; number++) {
+function* walk(sstables: readonly LiveSSTable[], family: Family, memtable: Memtable) {
+  for (const live of sstables) {
+    const { sstable, dropped } = live
+    if (sstable.meta.family !== family) continue
+    for (let number = 0; number < sstable.meta.rows; number++) {
       if (live.isDead(number)) continue
-      const entry = tryTo(() => segment.entry(number))
+      const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
-      else if (!dropped.has(entry.tenant) && !isOver(overlay, family, entry))
-        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => segment.row(number) }
+      else if (!dropped.has(entry.tenant) && !isOver(memtable, family, entry))
+        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => sstable.row(number) }
     }
   }
 }
 
 function isOver(
-  overlay: Overlay,
+  memtable: Memtable,
   family: Family,
   { id, tenant }: { id: Uint8Array; tenant: number },
 ): boolean {
-  return family === 'logs' ? overlay.dropped.has(tenant) : overlay.hides(tenant, toText(id))
+  return family === 'logs' ? memtable.dropped.has(tenant) : memtable.hides(tenant, toText(id))
 }
 
 /** What is there of a damaged vault: in segments, and above them in the journal. */
-class Wreck {
-  readonly #segments: readonly LiveSegment[]
-  readonly #overlay = new Overlay()
+class DamagedRows {
+  readonly #sstables: readonly LiveSSTable[]
+  readonly #memtable = new Memtable()
   /** Where `state` does not tell which rows are dead: the newest version of each. */
   readonly #newest: Map<string, number> | undefined
   /** Changes that are in no frame which opens, though later ones are. */
   readonly lostChanges: number
 
-  constructor({ contents, changes, segments }: Survey) {
-    this.#segments = orderSegments(segments)
+  constructor({ contents, changes, sstables }: Survey) {
+    this.#sstables = sortSSTables(sstables)
     const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
     const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
     this.lostChanges = end - first - changes.length
-    for (const change of changes) this.#overlay.apply(change)
+    for (const change of changes) this.#memtable.apply(change)
     if (contents !== undefined) return
     this.#newest = new Map()
     for (const family of ['records', 'logs'] as const) {
-      for (const seen of walk(this.#segments, family, this.#overlay)) {
+      for (const seen of walk(this.#sstables, family, this.#memtable)) {
         const text = toText(seen?.entry.id ?? NO_ID)
         this.#newest.set(text, Math.max(seen?.entry.rev ?? 0, this.#newest.get(text) ?? 0))
       }
     }
   }
 
-  *rows(family: Family): Generator<Sighting | undefined> {
+  *rows(family: Family): Generator<FoundRow | undefined> {
     // A merge that was under way has copied rows of segments that are still there.
     const taken = new Set<string>()
-    for (const seen of walk(this.#segments, family, this.#overlay)) {
+    for (const seen of walk(this.#sstables, family, this.#memtable)) {
       if (seen !== undefined && this.#newest !== undefined) {
         const text = toText(seen.entry.id)
         if (this.#newest.get(text) !== seen.entry.rev || taken.has(text)) continue
@@ -135,7 +135,7 @@ class Wreck {
       }
       yield seen
     }
-    for (const row of this.#overlay.live(family))
+    for (const row of this.#memtable.live(family))
       yield { kind: row.kind, tenant: row.tenant, read: () => row }
   }
 }
@@ -151,7 +151,7 @@ function tryTo<T>(work: () => T): T | undefined {
 }
 
 async function* sealAnew(
-  rows: Iterable<Sighting | undefined>,
+  rows: Iterable<FoundRow | undefined>,
   family: Family,
   { reseal }: SalvageOptions,
   { salvaged, missing, missingLogs }: Salvage,
@@ -180,11 +180,11 @@ function refuseOnly(error: unknown): undefined {
 
 /** Writes rows of the new vault, and moves its counters past them. */
 function write(
-  target: LedgerOptions,
+  target: LsmOptions,
   family: Family,
   rows: readonly StoredRow[],
   counters: Counters,
-): LiveSegment[] {
+): LiveSSTable[] {
   const { files, directory, random, keys } = target
   const isLog = family === 'logs'
   for (const { seq, rev, created, modified } of rows) {
@@ -194,7 +194,7 @@ function write(
     counters.time = Math.max(counters.time, created, modified)
   }
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
-  const chained = isLog ? sorted.map((row) => rechain(row, counters.chains, keys.chain)) : sorted
-  const place = { files, directory, random, cipher: keys.segment }
-  return finish(writeRowsAsSegments(place, prepare(target).reader, family, chained))
+  const chained = isLog ? sorted.map((row) => chainRow(row, counters.chains, keys.chain)) : sorted
+  const context = { files, directory, random, cipher: keys.sstable }
+  return finish(writeRowsAsSSTables(context, prepare(target).reader, family, chained))
 }

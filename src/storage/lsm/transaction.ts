@@ -7,8 +7,8 @@ import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineReader, EngineWriter, Found, Query, Row, RowId } from '../store.js'
-import { Overlay } from './memtable.js'
-import { findExpired, findRows, getRow, stampOf, type View } from './query.js'
+import { Memtable } from './memtable.js'
+import { changeCountOf, findExpired, findRows, getRow, type View } from './query.js'
 import {
   type Change,
   type ChangeKind,
@@ -72,11 +72,11 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
-    stamp: (kind) => stampOf(view(), kind),
+    stamp: (kind) => changeCountOf(view(), kind),
   }
 }
 
-export class Stage implements EngineWriter {
+export class Transaction implements EngineWriter {
   readonly now: number
   clock: ClockState
   /** The work is taken up even though it changes nothing, for the time that it was done at. */
@@ -88,7 +88,7 @@ export class Stage implements EngineWriter {
   readonly #counters: Counters
   readonly #chain: Mac
   readonly #chains = new Map<number, Chain | undefined>()
-  #overlay: Overlay | undefined
+  #memtable: Memtable | undefined
   /** What is below, and the overlay above it. */
   #above: View | undefined
   /** How many of the changes are in the overlay. */
@@ -114,17 +114,21 @@ export class Stage implements EngineWriter {
   }
 
   /** The changes, as rows; laid when somebody looks, for most works only write at their end. */
-  get overlay(): Overlay {
-    this.#overlay ??= new Overlay()
-    while (this.#laid < this.changes.length) this.#overlay.apply(this.changes[this.#laid++]!)
-    return this.#overlay
+  get memtable(): Memtable {
+    this.#memtable ??= new Memtable()
+    while (this.#laid < this.changes.length) this.#memtable.apply(this.changes[this.#laid++]!)
+    return this.#memtable
   }
 
   get #view(): View {
     const below = this.#below
     if (this.changes.length === 0) return below
-    const { overlay } = this
-    this.#above ??= { ...below, overlays: [overlay, ...below.overlays], unsettled: below.unsettled + 1 }
+    const { memtable } = this
+    this.#above ??= {
+      ...below,
+      memtables: [memtable, ...below.memtables],
+      uncommitted: below.uncommitted + 1,
+    }
     return this.#above
   }
 
@@ -150,7 +154,7 @@ export class Stage implements EngineWriter {
   }
 
   stamp(kind: number): number | undefined {
-    return stampOf(this.#view, kind)
+    return changeCountOf(this.#view, kind)
   }
 
   put(draft: Draft): void {
@@ -231,10 +235,10 @@ export class Stage implements EngineWriter {
 
   /** Whether an overlay holds a row of this id; in segments nobody looks, for the caller has. */
   #isKnown(text: string, tenant: number): boolean {
-    for (const overlay of this.#view.overlays) {
-      const entry = overlay.entry(text)
+    for (const memtable of this.#view.memtables) {
+      const entry = memtable.entry(text)
       if (entry !== undefined) return entry.item !== undefined
-      if (overlay.dropped.has(tenant)) return false
+      if (memtable.dropped.has(tenant)) return false
     }
     return false
   }

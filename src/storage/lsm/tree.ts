@@ -3,35 +3,35 @@
  * how changes become safe; not who asked for them or who may see them.
  */
 
-import type { Clock, EngineKeys, Random } from '../../crypto/ports.js'
+import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
 import { type Files, removeQuietly } from '../files.js'
 import type { Header, StateDocument } from '../vault-file.js'
 import type { BlockCache } from './block-cache.js'
-import { Stamps } from './change-counters.js'
-import type { Merged } from './compaction.js'
+import { ChangeCounters } from './change-counters.js'
+import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
-import { writeOverlay } from './flush.js'
-import type { Mark } from './frames.js'
-import { Shelf } from './manifest.js'
-import { Overlay } from './memtable.js'
+import { writeMemtable } from './flush.js'
+import type { WalPosition } from './frames.js'
+import { Manifest } from './manifest.js'
+import { Memtable } from './memtable.js'
 import type { View } from './query.js'
 import { type Change, decodeFrame, encodeFrame, INSERT, REMOVE, REPLACE } from './row-change.js'
-import type { SegmentPlace } from './sstable/reader.js'
+import type { SSTableContext } from './sstable/reader.js'
 import { finish } from './sstable/row-writer.js'
-import type { LiveSegment } from './sstable/search.js'
-import { describeContents, type LedgerStatus } from './status.js'
+import type { LiveSSTable } from './sstable/search.js'
+import { describeContents, type LsmStatus } from './status.js'
 import { type Counters, copyCounters } from './transaction.js'
-import { createJournal, type Journal, type JournalPlace, journalPath } from './wal.js'
+import { createWal, type Wal, type WalContext, walPath } from './wal.js'
 
 /** What a ledger is opened with. */
-export interface LedgerOptions {
+export interface LsmOptions {
   files: Files
   directory: string
   /** Its mac was verified. */
   header: Header
   keys: EngineKeys
-  random: Random
+  random: RandomSource
   clock: Clock
   /** Told what a person should know and no program needs. */
   notice(text: string): void
@@ -40,70 +40,76 @@ export interface LedgerOptions {
 }
 
 /** Rows of the journals before the present one, while they are folded beside the works. */
-interface Freezing {
-  overlay: Overlay
+interface FrozenMemtable {
+  memtable: Memtable
   /** As they were when the present journal began. */
   counters: Counters
-  steps: Generator<undefined, LiveSegment[]> | undefined
+  steps: Generator<undefined, LiveSSTable[]> | undefined
   /** Set when all steps are done. */
-  written: LiveSegment[] | undefined
+  written: LiveSSTable[] | undefined
 }
 
 /** What a ledger is made of; `opening` puts it together. */
-export interface LedgerParts {
-  reader: SegmentPlace
-  journals: JournalPlace
+export interface LsmParts {
+  reader: SSTableContext
+  wals: WalContext
   state: StateDocument
   contents: Contents
-  journal: Journal
+  wal: Wal
 }
 
-export class Ledger {
+export class LsmTree {
   /** With the header as it stands now. */
-  options: LedgerOptions
+  options: LsmOptions
   /** Rows of the present journal that are safe. */
-  overlay = new Overlay()
+  memtable = new Memtable()
   /** Changes that were written but not synced. */
   pending: Change[] = []
   /** A frame was written but not synced; one that only notes the time has no changes. */
   isUnsynced = false
   /** Of what is safe. */
-  readonly stamps = new Stamps()
+  readonly changeCounters = new ChangeCounters()
   /** As of the last change that was written. */
   counters: Counters
   readonly cache: BlockCache
-  readonly shelf: Shelf
-  readonly #journals: JournalPlace
-  #journal: Journal
-  #freezing: Freezing | undefined
+  readonly manifest: Manifest
+  readonly #wals: WalContext
+  #wal: Wal
+  #frozen: FrozenMemtable | undefined
 
-  constructor(options: LedgerOptions, parts: LedgerParts) {
+  constructor(options: LsmOptions, parts: LsmParts) {
     this.options = options
     this.cache = parts.reader.cache
-    this.shelf = new Shelf(options, parts.reader, parts.state, parts.contents)
-    this.#journals = parts.journals
-    this.#journal = parts.journal
+    this.manifest = new Manifest(options, parts.reader, parts.state, parts.contents)
+    this.#wals = parts.wals
+    this.#wal = parts.wal
     this.counters = copyCounters(parts.contents.counters)
   }
 
   get contents(): Contents {
-    return this.shelf.contents
+    return this.manifest.contents
   }
 
   /** Whether the present journal has more than this. */
   isLargerThan({ bytes, rows }: { bytes: number; rows: number }): boolean {
-    const count = this.overlay.count('records') + this.overlay.count('logs')
-    return this.#journal.mark.end > bytes || count > rows
+    const count = this.memtable.count('records') + this.memtable.count('logs')
+    return this.#wal.position.end > bytes || count > rows
   }
 
   /** What is safe, and so may be shown. */
   view(): View {
-    const { records, logs } = this.shelf
-    return { overlays: this.#overlays(), unsettled: 0, records, logs, stamps: this.stamps }
+    const { records, logs } = this.manifest
+    return {
+      memtables: this.#memtables(),
+      uncommitted: 0,
+      records,
+      logs,
+      changeCounters: this.changeCounters,
+    }
   }
 
-  #overlays(): Overlay[] {
-    return this.#freezing === undefined ? [this.overlay] : [this.overlay, this.#freezing.overlay]
+  #memtables(): Memtable[] {
+    return this.#frozen === undefined ? [this.memtable] : [this.memtable, this.#frozen.memtable]
   }
 
   /**
@@ -112,13 +118,13 @@ export class Ledger {
    * @throws CofferError `storage_failed`.
    */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
-    this.shelf.refuseIfBroken()
-    const { mark } = this.#journal
+    this.manifest.refuseIfBroken()
+    const { position } = this.#wal
     const waiting = this.pending.length
     const before = this.counters
     try {
       const plain = encodeFrame(changes, counters.last, counters.rev)
-      this.#journal.append(plain)
+      this.#wal.append(plain)
       this.isUnsynced = true
       for (const change of decodeFrame(plain).changes) this.pending.push(change)
       this.counters = copyCounters(counters)
@@ -126,7 +132,7 @@ export class Ledger {
     } catch (error) {
       this.pending.length = waiting
       this.counters = before
-      this.#cutTo(mark, error)
+      this.#cutTo(position, error)
       throw error
     }
   }
@@ -137,17 +143,17 @@ export class Ledger {
    * @throws CofferError `storage_failed`.
    */
   sync(): void {
-    this.shelf.refuseIfBroken()
+    this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return
     try {
-      this.#journal.sync()
+      this.#wal.sync()
     } catch (error) {
-      this.shelf.break(error)
+      this.manifest.break(error)
       throw error
     }
     for (const change of this.pending) {
-      this.stamps.note(change)
-      this.overlay.apply(change)
+      this.changeCounters.note(change)
+      this.memtable.apply(change)
     }
     this.pending = []
     this.isUnsynced = false
@@ -156,7 +162,7 @@ export class Ledger {
 
   #acknowledge(): void {
     try {
-      this.#journal.acknowledge()
+      this.#wal.acknowledge()
     } catch {
       // The frames themselves are safe; without `head` they are judged by their chain alone.
       this.options.notice(
@@ -166,140 +172,133 @@ export class Ledger {
   }
 
   /** Moves the journal's rows into segments. Nothing is lost or half done, whatever fails. */
-  async fold(): Promise<void> {
+  async flush(): Promise<void> {
     this.sync()
-    while (!this.advanceFold());
-    await this.finishFold()
-    if (this.#journal.mark.frames === 0 && this.shelf.contents.journals.length === 1) return
-    await this.#foldOverlay(this.overlay, this.counters)
+    while (!this.advanceFlush());
+    await this.finishFlush()
+    if (this.#wal.position.frames === 0 && this.manifest.contents.wals.length === 1) return
+    await this.#flushMemtable(this.memtable, this.counters)
   }
 
   /** Stores changes that are too many for a frame: all of them become safe by the `state` that names their segments. */
-  async store(overlay: Overlay, counters: Counters): Promise<void> {
-    await this.fold()
-    this.stamps.noteAll()
-    await this.#foldOverlay(overlay, counters)
+  async store(memtable: Memtable, counters: Counters): Promise<void> {
+    await this.flush()
+    this.changeCounters.noteAll()
+    await this.#flushMemtable(memtable, counters)
   }
 
-  async #foldOverlay(overlay: Overlay, counters: Counters): Promise<void> {
-    this.shelf.refuseIfBroken()
-    const old = this.#journal
-    const journal = old.mark.frames === 0 ? old : this.#createJournal()
-    let written: LiveSegment[] = []
+  async #flushMemtable(memtable: Memtable, counters: Counters): Promise<void> {
+    this.manifest.refuseIfBroken()
+    const old = this.#wal
+    const wal = old.position.frames === 0 ? old : this.#createWal()
+    let written: LiveSSTable[] = []
     try {
-      written = finish(writeOverlay(this.shelf.writer, this.shelf.reader, overlay))
+      written = finish(writeMemtable(this.manifest.writer, this.manifest.reader, memtable))
     } catch (error) {
-      if (journal !== old) this.#discard(journal)
+      if (wal !== old) this.#discard(wal)
       throw error
     }
-    const emptied = await this.#closeUnless(journal, () =>
-      this.shelf.adopt(overlay, written, counters, journal),
-    )
+    const emptied = await this.#closeUnless(wal, () => this.manifest.adopt(memtable, written, counters, wal))
     this.counters = copyCounters(counters)
-    this.overlay = new Overlay()
-    if (journal !== old) this.#switchTo(journal)
-    this.shelf.remove(emptied)
-    await this.shelf.erase()
+    this.memtable = new Memtable()
+    if (wal !== old) this.#switchTo(wal)
+    this.manifest.remove(emptied)
+    await this.manifest.erase()
   }
 
   /**
-   * Begins a new journal, so that what the one before holds can be folded beside the works: by {@link advanceFold} until
-   * it is true, then {@link finishFold}. `state` names both meanwhile.
+   * Begins a new journal, so that what the one before holds can be folded beside the works: by {@link advanceFlush} until
+   * it is true, then {@link finishFlush}. `state` names both meanwhile.
    */
   async freeze(): Promise<void> {
     this.sync()
-    if (this.#freezing !== undefined || this.#journal.mark.frames === 0) return
-    const journal = this.#createJournal()
-    await this.#closeUnless(journal, () => this.shelf.addJournal(journal))
-    this.#freezing = {
-      overlay: this.overlay,
+    if (this.#frozen !== undefined || this.#wal.position.frames === 0) return
+    const wal = this.#createWal()
+    await this.#closeUnless(wal, () => this.manifest.addWal(wal))
+    this.#frozen = {
+      memtable: this.memtable,
       counters: copyCounters(this.counters),
       steps: undefined,
       written: undefined,
     }
-    this.overlay = new Overlay()
-    this.#switchTo(journal)
+    this.memtable = new Memtable()
+    this.#switchTo(wal)
   }
 
   /**
    * Does one step of folding what is frozen; true when nothing is left to do. One that failed begins anew.
    * @throws CofferError `storage_failed`.
    */
-  advanceFold(): boolean {
-    const freezing = this.#freezing
-    if (freezing === undefined || freezing.written !== undefined) return true
-    freezing.steps ??= writeOverlay(this.shelf.writer, this.shelf.reader, freezing.overlay)
+  advanceFlush(): boolean {
+    const frozen = this.#frozen
+    if (frozen === undefined || frozen.written !== undefined) return true
+    frozen.steps ??= writeMemtable(this.manifest.writer, this.manifest.reader, frozen.memtable)
     try {
-      const step = freezing.steps.next()
-      if (step.done) freezing.written = step.value
+      const step = frozen.steps.next()
+      if (step.done) frozen.written = step.value
       return step.done === true
     } catch (error) {
-      freezing.steps = undefined
+      frozen.steps = undefined
       throw error
     }
   }
 
   /** Makes the segments of what was frozen count, and its journal go. */
-  async finishFold(): Promise<void> {
-    const freezing = this.#freezing
-    if (freezing?.written === undefined) return
-    this.shelf.refuseIfBroken()
-    const emptied = await this.shelf.adopt(
-      freezing.overlay,
-      freezing.written,
-      freezing.counters,
-      this.#journal,
-    )
-    this.#freezing = undefined
-    this.shelf.remove(emptied)
-    await this.shelf.erase()
+  async finishFlush(): Promise<void> {
+    const frozen = this.#frozen
+    if (frozen?.written === undefined) return
+    this.manifest.refuseIfBroken()
+    const emptied = await this.manifest.adopt(frozen.memtable, frozen.written, frozen.counters, this.#wal)
+    this.#frozen = undefined
+    this.manifest.remove(emptied)
+    await this.manifest.erase()
   }
 
-  #createJournal(): Journal {
-    return createJournal(this.#journals, this.options.random, this.#journal.mark.tag)
+  #createWal(): Wal {
+    return createWal(this.#wals, this.options.random, this.#wal.position.tag)
   }
 
-  #switchTo(journal: Journal): void {
-    this.#journal.close()
-    this.#journal = journal
+  #switchTo(wal: Wal): void {
+    this.#wal.close()
+    this.#wal = wal
     this.#acknowledge()
   }
 
   /** Closes a journal that `work` failed to make count; its file stays, for `state` may name it after all. */
-  async #closeUnless<T>(journal: Journal, work: () => Promise<T>): Promise<T> {
+  async #closeUnless<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      if (journal !== this.#journal) journal.close()
+      if (wal !== this.#wal) wal.close()
       throw error
     }
   }
 
-  #discard(journal: Journal): void {
-    journal.close()
-    removeQuietly(this.options.files, journalPath(this.options.directory, journal.id))
+  #discard(wal: Wal): void {
+    wal.close()
+    removeQuietly(this.options.files, walPath(this.options.directory, wal.id))
   }
 
   /**
    * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. Contract: the removals
    * are synced. `wasInJournal` tells that a version of one of them is in the journal, which is then folded away.
    */
-  async eraseRemoved(changes: readonly Change[], wasInJournal: boolean): Promise<void> {
-    if (wasInJournal) return this.fold()
-    this.shelf.eraseRows(changes.map(({ row }) => row.id))
+  async eraseRemoved(changes: readonly Change[], wasInWal: boolean): Promise<void> {
+    if (wasInWal) return this.flush()
+    this.manifest.eraseRows(changes.map(({ row }) => row.id))
   }
 
-  /** Makes a merge count; see {@link Shelf.finishMerge}. */
-  finishMerge(inputs: readonly LiveSegment[], merged: Merged): Promise<void> {
-    const removed = this.#overlays().flatMap((overlay) =>
-      overlay.covered.filter((id) => overlay.entry(toText(id))?.item === undefined),
+  /** Makes a merge count; see {@link Manifest.finishCompaction}. */
+  finishCompaction(inputs: readonly LiveSSTable[], compacted: CompactionResult): Promise<void> {
+    const removed = this.#memtables().flatMap((memtable) =>
+      memtable.shadowed.filter((id) => memtable.entry(toText(id))?.item === undefined),
     )
-    return this.shelf.finishMerge(inputs, merged, removed)
+    return this.manifest.finishCompaction(inputs, compacted, removed)
   }
 
-  /** Replaces `vault.json`, by `write`; see {@link Shelf.replaceHeader}. */
+  /** Replaces `vault.json`, by `write`; see {@link Manifest.replaceHeader}. */
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
-    await this.shelf.replaceHeader(header, write)
+    await this.manifest.replaceHeader(header, write)
     this.options = { ...this.options, header }
   }
 
@@ -311,33 +310,35 @@ export class Ledger {
     }
     return removals.some(({ row }) => {
       const text = toText(row.id)
-      return written.has(text) || this.#overlays().some((overlay) => overlay.entry(text)?.item !== undefined)
+      return (
+        written.has(text) || this.#memtables().some((memtable) => memtable.entry(text)?.item !== undefined)
+      )
     })
   }
 
   /** The files that make up the vault now, apart from its header; relative to the directory. */
-  fileNames(): { segments: string[]; others: string[] } {
+  fileNames(): { sstables: string[]; others: string[] } {
     const { directory } = this.options
-    const segments = this.contents.segments.map(({ segment }) => segment.path.slice(directory.length + 1))
-    return { segments, others: [journalPath('', this.#journal.id).slice(1), 'state'] }
+    const sstables = this.contents.sstables.map(({ sstable }) => sstable.path.slice(directory.length + 1))
+    return { sstables, others: [walPath('', this.#wal.id).slice(1), 'state'] }
   }
 
-  status(): LedgerStatus {
-    const overlays = this.#overlays()
-    return describeContents(this.contents, overlays, this.#journal.mark.end)
+  status(): LsmStatus {
+    const memtables = this.#memtables()
+    return describeContents(this.contents, memtables, this.#wal.position.end)
   }
 
   close(): void {
-    this.#freezing?.steps?.return([])
-    this.#journal.close()
-    this.shelf.close()
+    this.#frozen?.steps?.return([])
+    this.#wal.close()
+    this.manifest.close()
   }
 
-  #cutTo(mark: Mark, cause: unknown): void {
+  #cutTo(position: WalPosition, cause: unknown): void {
     try {
-      this.#journal.cut(mark)
+      this.#wal.truncate(position)
     } catch {
-      this.shelf.break(cause)
+      this.manifest.break(cause)
     }
   }
 }

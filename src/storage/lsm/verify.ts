@@ -6,17 +6,17 @@ import { formatDate } from '../../domain/dates.js'
 import { CofferError } from '../../errors.js'
 import { asBuffer, isEqual, toText } from '../bytes.js'
 import type { Contents } from './contents.js'
-import { Overlay } from './memtable.js'
+import { Memtable } from './memtable.js'
 import { ASIDE } from './recovery.js'
 import type { Change, StoredRow } from './row-change.js'
 import { DICT, EXPIRY, type Family, IDS, POST, ROWS } from './sstable/format.js'
-import type { Segment } from './sstable/reader.js'
+import type { SSTable } from './sstable/reader.js'
 import { walkRows } from './sstable/scan.js'
-import type { LiveSegment } from './sstable/search.js'
-import { type Finding, report, survey } from './survey.js'
+import type { LiveSSTable } from './sstable/search.js'
+import { addFinding, type Finding, survey } from './survey.js'
 import { isAhead } from './time.js'
 import { chainNext, chainStart } from './transaction.js'
-import type { LedgerOptions } from './tree.js'
+import type { LsmOptions } from './tree.js'
 
 export interface Verification {
   findings: Finding[]
@@ -39,26 +39,26 @@ const STRIDE = 256
  * vault and nothing is waiting to be synced.
  */
 export async function* verifyVault(
-  options: LedgerOptions,
+  options: LsmOptions,
   check: CheckRow,
 ): AsyncGenerator<number, Verification> {
   const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
-  const { contents, changes, segments } = await survey(options, result.findings)
+  const { contents, changes, sstables } = await survey(options, result.findings)
   const surveyed = result.findings.length
-  const overlay = new Overlay()
-  for (const change of changes) overlay.apply(change)
+  const memtable = new Memtable()
+  for (const change of changes) memtable.apply(change)
   const now = options.clock()
   const checkDated: CheckRow = (row, family) => {
     noteDate(result, family, row.created, now)
     return check(row, family)
   }
-  for (const live of segments) yield* verifySegment(live, overlay, checkDated, result)
+  for (const live of sstables) yield* verifySSTable(live, memtable, checkDated, result)
   for (const family of ['records', 'logs'] as const) {
-    for (const row of overlay.live(family)) note(result, 'the journal', family, row, checkDated)
+    for (const row of memtable.live(family)) note(result, 'the journal', family, row, checkDated)
   }
   const areWhole = result.findings.length === surveyed
   if (contents !== undefined && areWhole) yield* verifyChains(options, contents, changes, result)
-  for (const { segment } of segments) segment.close()
+  for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
@@ -75,25 +75,25 @@ function noteDate(result: Verification, family: Family, created: number, now: nu
 const count = ({ readable }: Verification) => readable.records + readable.logs
 
 /** Every block of every section, their agreement with one another, and every live record. */
-function* verifySegment(live: LiveSegment, overlay: Overlay, check: CheckRow, result: Verification) {
-  const { segment } = live
-  const place = segment.path.slice(segment.path.lastIndexOf('segments/'))
+function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, result: Verification) {
+  const { sstable } = live
+  const place = sstable.path.slice(sstable.path.lastIndexOf('segments/'))
   result.segments++
   yield count(result)
   try {
     verifyIndex(live)
   } catch (error) {
-    report(result.findings, place, error)
+    addFinding(result.findings, place, error)
   }
-  for (let number = 0; number < segment.name.rows; number++) {
+  for (let number = 0; number < sstable.meta.rows; number++) {
     if (number % STRIDE === 0) yield count(result)
     try {
-      const { tenant, id } = segment.entry(number)
-      if (live.isDead(number) || live.dropped.has(tenant) || overlay.dropped.has(tenant)) continue
-      if (segment.name.family === 'records' && overlay.entry(toText(id)) !== undefined) continue
-      note(result, place, segment.name.family, segment.row(number), check)
+      const { tenant, id } = sstable.entry(number)
+      if (live.isDead(number) || live.dropped.has(tenant) || memtable.dropped.has(tenant)) continue
+      if (sstable.meta.family === 'records' && memtable.entry(toText(id)) !== undefined) continue
+      note(result, place, sstable.meta.family, sstable.row(number), check)
     } catch (error) {
-      report(result.findings, place, error)
+      addFinding(result.findings, place, error)
     }
   }
 }
@@ -104,65 +104,65 @@ function note(result: Verification, place: string, family: Family, row: StoredRo
   else result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
 }
 
-function verifyIndex(live: LiveSegment): void {
-  const { segment } = live
-  const { rows } = segment.footer
+function verifyIndex(live: LiveSSTable): void {
+  const { sstable } = live
+  const { rows } = sstable.footer
   const fail = (what: string) => {
     throw new CofferError('vault_damaged', `Its ${what} does not agree with its rows.`)
   }
-  if (segment.count(ROWS) !== rows || segment.name.rows !== rows) fail('count')
+  if (sstable.count(ROWS) !== rows || sstable.meta.rows !== rows) fail('count')
   let last = -1
   for (let row = 0; row < rows; row++) {
-    const seq = segment.seqOf(row)
+    const seq = sstable.seqOf(row)
     if (seq <= last) fail('order')
     last = seq
   }
-  if (segment.name.family === 'records') verifyIds(segment, fail)
-  verifyPostings(segment, fail)
-  for (let index = 0; index < segment.count(EXPIRY); index++) {
-    const { expires, row } = segment.expiring(index)
-    if (row >= rows || segment.entry(row).expires !== expires) fail('expiry')
+  if (sstable.meta.family === 'records') verifyIds(sstable, fail)
+  verifyPostings(sstable, fail)
+  for (let index = 0; index < sstable.count(EXPIRY); index++) {
+    const { expires, row } = sstable.expiring(index)
+    if (row >= rows || sstable.entry(row).expires !== expires) fail('expiry')
   }
 }
 
-function verifyIds(segment: Segment, fail: (what: string) => void): void {
-  if (segment.count(IDS) !== segment.footer.rows) fail('list of ids')
-  for (let index = 0; index < segment.count(IDS); index++) {
-    const block = segment.block(IDS, Math.floor(index / 682))
+function verifyIds(sstable: SSTable, fail: (what: string) => void): void {
+  if (sstable.count(IDS) !== sstable.footer.rows) fail('list of ids')
+  for (let index = 0; index < sstable.count(IDS); index++) {
+    const block = sstable.block(IDS, Math.floor(index / 682))
     const at = (index % 682) * 12
     const row = block.readUInt32LE(at + 8)
     if (
-      row >= segment.footer.rows ||
-      asBuffer(segment.entry(row).id).compare(block, at, at + 8, 0, 8) !== 0
+      row >= sstable.footer.rows ||
+      asBuffer(sstable.entry(row).id).compare(block, at, at + 8, 0, 8) !== 0
     ) {
       fail('list of ids')
     }
   }
 }
 
-function verifyPostings(segment: Segment, fail: (what: string) => void): void {
+function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
   let posted = 0
   let before = ''
-  for (let index = 0; index < segment.count(DICT); index++) {
-    const block = segment.block(DICT, Math.floor(index / 512))
+  for (let index = 0; index < sstable.count(DICT); index++) {
+    const block = sstable.block(DICT, Math.floor(index / 512))
     const at = (index % 512) * 16
     const key = toText(block, at, at + 8)
     const posting = { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
     if (key <= before && index > 0) fail('dictionary')
     before = key
     if (posting.count > 1) posted += posting.count
-    for (let place = 0, last = -1; place < posting.count; place++) {
-      const row = segment.postedRow(posting, place)
-      if (row <= last || row >= segment.footer.rows) fail('postings')
+    for (let nth = 0, last = -1; nth < posting.count; nth++) {
+      const row = sstable.postedRow(posting, nth)
+      if (row <= last || row >= sstable.footer.rows) fail('postings')
       last = row
     }
   }
-  if (posted !== segment.count(POST)) fail('postings')
+  if (posted !== sstable.count(POST)) fail('postings')
 }
 
 /** Each tenant's log rows, oldest first, lead from the start of their chain to the value that `state` holds. */
 function* verifyChains(
-  options: LedgerOptions,
+  options: LsmOptions,
   contents: Contents,
   changes: readonly Change[],
   result: Verification,
@@ -174,18 +174,18 @@ function* verifyChains(
     const isBroken = last.isBroken || chain === undefined || !isEqual(value, chain)
     chains.set(tenant, { value: chain ?? value, count: last.count + 1, isBroken })
   }
-  const logs = contents.segments.filter(({ segment }) => segment.name.family === 'logs')
-  const maps = logs.map(({ segment }) => new Uint32Array(segment.name.rows))
+  const logs = contents.sstables.filter(({ sstable }) => sstable.meta.family === 'logs')
+  const maps = logs.map(({ sstable }) => new Uint32Array(sstable.meta.rows))
   let seen = 0
   for (const cursor of walkRows(logs, maps)) {
-    follow(cursor.segment.row(cursor.index))
+    follow(cursor.sstable.row(cursor.index))
     if (++seen % STRIDE === 0) yield count(result)
   }
   compareChains(chains, contents, result)
-  const overlay = new Overlay()
-  for (const change of changes) overlay.apply(change)
-  for (const tenant of overlay.dropped) chains.delete(tenant)
-  for (const row of overlay.live('logs')) follow(row)
+  const memtable = new Memtable()
+  for (const change of changes) memtable.apply(change)
+  for (const tenant of memtable.dropped) chains.delete(tenant)
+  for (const row of memtable.live('logs')) follow(row)
   for (const [tenant, { isBroken }] of chains) {
     if (isBroken) result.findings.push({ place: `log of tenant ${tenant}`, problem: 'Its chain is broken.' })
   }

@@ -20,7 +20,7 @@ const PREFIX_BYTES = 4
 function say(message: object): void {
   const text = Buffer.from(JSON.stringify(message))
   const prefix = Buffer.alloc(PREFIX_BYTES)
-  prefix.writeUInt32LE(text.length)
+  prefix.writeUInt32BE(text.length)
   fs.writeSync(1, Buffer.concat([prefix, text]))
 }
 
@@ -28,7 +28,7 @@ function hear(): { args: Given } {
   const buffer = Buffer.alloc(64 * 1024)
   for (let bytes = 0; ; ) {
     bytes += fs.readSync(0, buffer, bytes, buffer.length - bytes, null)
-    const end = PREFIX_BYTES + buffer.readUInt32LE()
+    const end = PREFIX_BYTES + buffer.readUInt32BE()
     if (bytes >= end) return JSON.parse(buffer.toString('utf8', PREFIX_BYTES, end))
   }
 }

@@ -70,7 +70,7 @@ export interface Footer {
 }
 
 /** What is known of a row without reading its record. */
-export interface RowFacts {
+export interface RowMeta {
   id: Uint8Array
   seq: number
   rev: number
@@ -82,15 +82,15 @@ export interface RowFacts {
 }
 
 /** Where a row's record lies: `offset` of the sealed bytes (of the chain value, in a log segment); `length` counts both. */
-export interface RecordPlace {
+export interface RecordLocation {
   offset: number
   length: number
 }
 
-export type RowEntry = RowFacts & RecordPlace
+export type RowEntry = RowMeta & RecordLocation
 
 /** Path of a segment under the vault's directory. */
-export function segmentPath(directory: string, family: Family, id: Uint8Array): string {
+export function sstablePath(directory: string, family: Family, id: Uint8Array): string {
   return `${directory}/segments/${family === 'records' ? 'r' : 'l'}-${encodeId(id)}`
 }
 
@@ -184,15 +184,15 @@ export function encodeTail(position: number, length: number): Uint8Array {
 export function decodeTail(tail: Uint8Array): { position: number; length: number } | undefined {
   const bytes = asBuffer(tail)
   if (bytes.length !== TAIL_LENGTH) return undefined
-  const place = { position: bytes.readUIntLE(8, 6), length: bytes.readUInt32LE(14) }
-  return bytes.equals(encodeTail(place.position, place.length)) ? place : undefined
+  const location = { position: bytes.readUIntLE(8, 6), length: bytes.readUInt32LE(14) }
+  return bytes.equals(encodeTail(location.position, location.length)) ? location : undefined
 }
 
 export function writeRowEntry(
   bytes: Buffer,
   at: number,
-  row: RowFacts,
-  { offset, length }: RecordPlace,
+  row: RowMeta,
+  { offset, length }: RecordLocation,
 ): void {
   bytes.set(row.id, at)
   bytes.writeUIntLE(row.seq, at + 16, 6)
@@ -209,7 +209,7 @@ export function writeRowEntry(
 }
 
 /** Where the record of the row entry at `at` lies. */
-export function readRecordPlace(bytes: Buffer, at: number): RecordPlace {
+export function readRecordLocation(bytes: Buffer, at: number): RecordLocation {
   return { offset: bytes.readUIntLE(at + 46, 6), length: bytes.readUInt32LE(at + 52) }
 }
 
@@ -218,11 +218,11 @@ export function copyRowEntry(
   from: Buffer,
   at: number,
   to: Buffer,
-  place: number,
+  target: number,
   offset: number,
-): Pick<RowFacts, 'seq' | 'created' | 'tenant'> {
-  from.copy(to, place, at, at + ENTRY[ROWS])
-  to.writeUIntLE(offset, place + 46, 6)
+): Pick<RowMeta, 'seq' | 'created' | 'tenant'> {
+  from.copy(to, target, at, at + ENTRY[ROWS])
+  to.writeUIntLE(offset, target + 46, 6)
   return {
     seq: from.readUIntLE(at + 16, 6),
     created: from.readUIntLE(at + 28, 6),

@@ -29,12 +29,12 @@ import {
   type RowEntry,
   readRowEntry,
   type Section,
-  segmentPath,
+  sstablePath,
   TAIL_LENGTH,
 } from './format.js'
 
 /** What a segment is read with. */
-export interface SegmentPlace {
+export interface SSTableContext {
   files: Files
   directory: string
   cipher: Cipher
@@ -42,7 +42,7 @@ export interface SegmentPlace {
 }
 
 /** How `state` knows a segment. */
-export interface SegmentName {
+export interface SSTableMeta {
   id: Uint8Array
   family: Family
   /** The sealed footer's tag, 16 bytes. */
@@ -67,19 +67,19 @@ const NOTHING = new Uint8Array(0)
 /** Records up to this many bytes are kept as they are sealed; they are asked for again and again. */
 const KEPT_RECORD = 4096
 
-export class Segment {
-  readonly name: SegmentName
+export class SSTable {
+  readonly meta: SSTableMeta
   readonly path: string
-  readonly #place: SegmentPlace
+  readonly #context: SSTableContext
   readonly #serial: number
   #file: number | undefined
   #footer: Footer | undefined
 
-  constructor(place: SegmentPlace, name: SegmentName) {
-    this.name = name
-    this.path = segmentPath(place.directory, name.family, name.id)
-    this.#place = place
-    this.#serial = place.cache.register()
+  constructor(context: SSTableContext, meta: SSTableMeta) {
+    this.meta = meta
+    this.path = sstablePath(context.directory, meta.family, meta.id)
+    this.#context = context
+    this.#serial = context.cache.register()
   }
 
   /** @throws CofferError `vault_damaged` when it is not the footer that `state` knows. */
@@ -89,19 +89,20 @@ export class Segment {
   }
 
   get file(): number {
-    this.#file ??= this.#place.files.open(this.path, 'write')
+    this.#file ??= this.#context.files.open(this.path, 'write')
     if (this.#file === undefined) throw this.#damaged('is missing')
     return this.#file
   }
 
   close(): void {
-    if (this.#file !== undefined) this.#place.files.close(this.#file)
+    if (this.#file !== undefined) this.#context.files.close(this.#file)
     this.#file = undefined
   }
 
   #openFooter(): Footer {
-    const { bytes, tag, id, family } = this.name
-    if (this.#place.files.size(this.file) !== bytes) throw this.#damaged('has another length than it should')
+    const { bytes, tag, id, family } = this.meta
+    if (this.#context.files.size(this.file) !== bytes)
+      throw this.#damaged('has another length than it should')
     const piece = this.#readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
     const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
     if (tail === undefined || tail.position + tail.length + TAIL_LENGTH !== bytes)
@@ -111,7 +112,7 @@ export class Segment {
       inPiece >= 0
         ? piece.subarray(inPiece, inPiece + tail.length)
         : this.#readExactly(tail.position, tail.length)
-    const plain = this.#place.cipher.open(sealed, associateBlock(id, FOOTER, 0))
+    const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
     if (plain === undefined || !isEqual(sealed.subarray(sealed.length - 16), tag)) {
       throw this.#damaged('has a footer that does not open')
     }
@@ -123,13 +124,13 @@ export class Segment {
 
   #readExactly(position: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(length)
-    if (this.#place.files.read(this.file, bytes, position) < length) throw this.#damaged('is too short')
+    if (this.#context.files.read(this.file, bytes, position) < length) throw this.#damaged('is too short')
     return bytes
   }
 
   /** The plain entries of one block. */
   block(section: Section, number: number): Buffer {
-    return this.#place.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
+    return this.#context.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
   }
 
   /** The same past the cache, for those who pass over everything once. */
@@ -139,8 +140,8 @@ export class Segment {
     const expected = Math.min(whole, length - number * whole)
     if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
     const sealed = this.#readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
-    this.#place.cache.opened++
-    const plain = this.#place.cipher.open(sealed, associateBlock(this.name.id, section, number))
+    this.#context.cache.opened++
+    const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
     if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
   }
@@ -176,8 +177,8 @@ export class Segment {
     if (length > KEPT_RECORD && length > most)
       return { ...known, sealed: NOTHING, chain: undefined, unread: length }
     const read = () => this.#readExactly(offset, length)
-    const bytes = length > KEPT_RECORD ? read() : this.#place.cache.record(this.#serial, number, read)
-    const isLog = this.name.family === 'logs'
+    const bytes = length > KEPT_RECORD ? read() : this.#context.cache.record(this.#serial, number, read)
+    const isLog = this.meta.family === 'logs'
     const sealed = isLog ? bytes.subarray(CHAIN) : bytes
     const chain = isLog ? bytes.subarray(0, CHAIN) : undefined
     return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed, chain }
@@ -242,7 +243,7 @@ export class Segment {
 
   /** Overwrites the sealed bytes of these rows with zeros, and syncs; doing so again changes nothing. */
   erase(rows: Iterable<number>): void {
-    const { files } = this.#place
+    const { files } = this.#context
     for (const row of rows) {
       const { offset, length } = this.entry(row)
       files.write(this.file, new Uint8Array(length), offset)

@@ -4,12 +4,12 @@
  */
 
 import { removeQuietly } from '../../files.js'
-import { orderIds, orderKeys } from '../radix-sort.js'
+import { sortIds, sortKeys } from '../radix-sort.js'
 import type { StoredRow } from '../row-change.js'
-import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, segmentPath } from './format.js'
-import { Segment, type SegmentName, type SegmentPlace } from './reader.js'
-import { LiveSegment } from './search.js'
-import { SegmentWriter, type WriterPlace } from './writer.js'
+import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
+import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
+import { LiveSSTable } from './search.js'
+import { SSTableWriter, type SSTableWriterContext } from './writer.js'
 
 const NO_ROWS = new Uint32Array(0)
 const NO_TENANTS: ReadonlySet<number> = new Set()
@@ -26,23 +26,23 @@ export function finish<T>(steps: Generator<undefined, T>): T {
  * early or failing, it removes what it wrote.
  * @throws CofferError `storage_failed`.
  */
-export function* writeRowsAsSegments(
-  writer: WriterPlace,
-  reader: SegmentPlace,
+export function* writeRowsAsSSTables(
+  writer: SSTableWriterContext,
+  reader: SSTableContext,
   family: Family,
   rows: readonly StoredRow[],
-): Generator<undefined, LiveSegment[]> {
-  const written: SegmentName[] = []
+): Generator<undefined, LiveSSTable[]> {
+  const written: SSTableMeta[] = []
   let isDone = false
   try {
-    for (const piece of pieces(rows)) written.push(yield* writeSegment(writer, family, piece))
+    for (const piece of pieces(rows)) written.push(yield* writeSSTable(writer, family, piece))
     if (written.length > 0) writer.files.syncDirectory(`${writer.directory}/segments`)
     isDone = true
   } finally {
     if (!isDone)
-      for (const { id } of written) removeQuietly(writer.files, segmentPath(writer.directory, family, id))
+      for (const { id } of written) removeQuietly(writer.files, sstablePath(writer.directory, family, id))
   }
-  return written.map((name) => new LiveSegment(new Segment(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
+  return written.map((name) => new LiveSSTable(new SSTable(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
 }
 
 /** Rows and bytes that are held in memory before they are written. */
@@ -79,13 +79,13 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 }
 
 /** One segment of rows, ascending by `seq`. */
-export function* writeSegment(
-  place: WriterPlace,
+export function* writeSSTable(
+  context: SSTableWriterContext,
   family: Family,
   rows: readonly StoredRow[],
-): Generator<undefined, SegmentName> {
-  const writer = new SegmentWriter(place, family)
-  let name: SegmentName | undefined
+): Generator<undefined, SSTableMeta> {
+  const writer = new SSTableWriter(context, family)
+  let name: SSTableMeta | undefined
   try {
     yield* writeRows(writer, rows)
     if (family === 'records') yield* writeIds(writer, rows)
@@ -99,52 +99,52 @@ export function* writeSegment(
   }
 }
 
-function* writeRows(writer: SegmentWriter, rows: readonly StoredRow[]) {
-  const places: { offset: number; length: number }[] = []
+function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
+  const locations: { offset: number; length: number }[] = []
   for (const row of rows) {
-    places.push(writer.addRecord(row))
-    if (places.length % STRIDE === 0) yield
+    locations.push(writer.addRecord(row))
+    if (locations.length % STRIDE === 0) yield
   }
   writer.begin(ROWS)
   for (let number = 0; number < rows.length; number++) {
-    writer.addRow(rows[number]!, places[number]!)
+    writer.addRow(rows[number]!, locations[number]!)
     if (number % STRIDE === 0) yield
   }
 }
 
-function* writeIds(writer: SegmentWriter, rows: readonly StoredRow[]) {
+function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
   writer.begin(IDS)
-  const order = orderIds(rows)
-  for (let place = 0; place < order.count; place++) {
-    writer.addId(order.high(place), order.low(place), order.row(place))
-    if (place % STRIDE === 0) yield
+  const sorted = sortIds(rows)
+  for (let index = 0; index < sorted.count; index++) {
+    writer.addId(sorted.high(index), sorted.low(index), sorted.row(index))
+    if (index % STRIDE === 0) yield
   }
 }
 
-function* writeKeys(writer: SegmentWriter, rows: readonly StoredRow[]) {
-  const order = orderKeys(rows)
+function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
+  const sorted = sortKeys(rows)
   yield
   writer.begin(POST)
   let written = 0
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
-    if (end - place === 1) place = end
-    else while (place < end) writer.addPosted(order.row(place++))
+  for (let index = 0; index < sorted.count; ) {
+    const end = sorted.endOf(index)
+    if (end - index === 1) index = end
+    else while (index < end) writer.addPosted(sorted.row(index++))
     if (++written % STRIDE === 0) yield
   }
   writer.begin(DICT)
   let start = 0
-  for (let place = 0; place < order.count; ) {
-    const end = order.endOf(place)
-    const count = end - place
-    writer.addKey(order.high(place), order.low(place), count === 1 ? order.row(place) : start, count)
+  for (let index = 0; index < sorted.count; ) {
+    const end = sorted.endOf(index)
+    const count = end - index
+    writer.addKey(sorted.high(index), sorted.low(index), count === 1 ? sorted.row(index) : start, count)
     if (count > 1) start += count
-    place = end
+    index = end
     if (++written % STRIDE === 0) yield
   }
 }
 
-function writeExpiry(writer: SegmentWriter, rows: readonly StoredRow[]): void {
+function writeExpiry(writer: SSTableWriter, rows: readonly StoredRow[]): void {
   writer.begin(EXPIRY)
   const expiring = rows
     .map(({ expires }, number) => ({ expires, number }))

@@ -1,29 +1,29 @@
 /** Passes over the entries of segments in order, block by block and past the cache, for those who look at all of them. */
 
 import { DICT, ENTRY, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './format.js'
-import type { Segment } from './reader.js'
-import type { LiveSegment } from './search.js'
+import type { SSTable } from './reader.js'
+import type { LiveSSTable } from './search.js'
 
 /** One segment being passed over, block by block, past the cache. */
 export class Cursor {
   readonly map: Uint32Array
-  readonly segment: Segment
+  readonly sstable: SSTable
   /** What the section is sorted by, in two numbers: of `ids` and `dict` the words of the first 8 bytes. */
   high = 0
   low = 0
   /** Offset of the entry in the block. */
   at = 0
-  readonly #live: LiveSegment
+  readonly #live: LiveSSTable
   readonly #section: Section
   readonly #count: number
   #block: Buffer = Buffer.alloc(0)
   #index = -1
 
-  constructor(live: LiveSegment, section: Section, map: Uint32Array) {
-    this.segment = live.segment
+  constructor(live: LiveSSTable, section: Section, map: Uint32Array) {
+    this.sstable = live.sstable
     this.#live = live
     this.#section = section
-    this.#count = live.segment.count(section)
+    this.#count = live.sstable.count(section)
     this.map = map
     this.next()
   }
@@ -46,7 +46,7 @@ export class Cursor {
     if (this.isDone) return
     const held = this.#index % PER_BLOCK[this.#section]
     if (held === 0) {
-      this.#block = this.segment.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
+      this.#block = this.sstable.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
     }
     this.at = held * ENTRY[this.#section]
     this.#readOrder()
@@ -94,7 +94,7 @@ export function least(cursors: readonly Cursor[]): Cursor | undefined {
 
 /** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
 export function* walkRows(
-  inputs: readonly LiveSegment[],
+  inputs: readonly LiveSSTable[],
   maps: readonly Uint32Array[],
 ): Generator<Cursor, undefined> {
   const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))

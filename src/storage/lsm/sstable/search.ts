@@ -6,11 +6,11 @@
 import { toText } from '../../bytes.js'
 import type { Query, RangeField, RowId, Where } from '../../store.js'
 import {
-  type Bits,
+  type Bitset,
   clearBit,
   countBits,
-  emptyBits,
-  fullBits,
+  emptyBitset,
+  fullBitset,
   hasBit,
   intersect,
   keepBetween,
@@ -20,9 +20,9 @@ import {
   subtract,
   unite,
 } from '../bitset.js'
-import { isWithin, type Overlay } from '../memtable.js'
+import { isWithin, type Memtable } from '../memtable.js'
 import { EXPIRY } from './format.js'
-import { lowerBound, type Posting, type Segment } from './reader.js'
+import { lowerBound, type Posting, type SSTable } from './reader.js'
 
 /** Matching rows of a segment, ascending. */
 export interface Matches {
@@ -36,21 +36,21 @@ export const NO_MATCHES: Matches = { count: 0, row: () => -1 }
 /** A posting this many times longer than what is left is probed rather than read. */
 const PROBE_FACTOR = 64
 /** Bit sets of long postings kept per segment. */
-const KEPT_BITS = 8
+const KEPT_BITSETS = 8
 
 /** A segment, and what of it is no longer true. Replaced as a whole when `state` is. */
-export class LiveSegment {
-  readonly segment: Segment
+export class LiveSSTable {
+  readonly sstable: SSTable
   /** Row numbers, ascending. */
   readonly dead: Uint32Array
   /** Dead rows whose bytes are to be overwritten. */
   readonly due: Uint32Array
   readonly dropped: ReadonlySet<number>
-  readonly #hidden = new WeakMap<Overlay, { seen: number; rows: number[] }>()
-  readonly #bits = new Map<string, Bits>()
+  readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
+  readonly #bitsets = new Map<string, Bitset>()
 
-  constructor(segment: Segment, dead: Uint32Array, due: Uint32Array, dropped: ReadonlySet<number>) {
-    this.segment = segment
+  constructor(sstable: SSTable, dead: Uint32Array, due: Uint32Array, dropped: ReadonlySet<number>) {
+    this.sstable = sstable
     this.dead = dead
     this.due = due
     this.dropped = dropped
@@ -64,62 +64,62 @@ export class LiveSegment {
   /** Number of the live row with this id. */
   find(tenant: number, id: RowId): number | undefined {
     if (this.dropped.has(tenant)) return undefined
-    const row = this.segment.find(id)
+    const row = this.sstable.find(id)
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
   /** Live rows here of ids that the overlay replaced or removed; each id is looked up once. */
-  hiddenBy(overlay: Overlay): readonly number[] {
-    const known = this.#hidden.get(overlay) ?? { seen: 0, rows: [] }
-    this.#hidden.set(overlay, known)
-    if (known.seen === overlay.covered.length) return known.rows
-    const ids = overlay.covered.slice(known.seen).sort(Buffer.compare)
+  hiddenBy(memtable: Memtable): readonly number[] {
+    const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
+    this.#hidden.set(memtable, known)
+    if (known.seen === memtable.shadowed.length) return known.rows
+    const ids = memtable.shadowed.slice(known.seen).sort(Buffer.compare)
     for (const id of ids) {
-      const row = this.segment.find(id)
+      const row = this.sstable.find(id)
       if (row !== undefined && !this.isDead(row)) known.rows.push(row)
     }
-    known.seen = overlay.covered.length
+    known.seen = memtable.shadowed.length
     return known.rows
   }
 
   /** All rows of a posting. Not to be changed. */
-  bitsOf(key: Uint8Array, posting: Posting): Bits {
+  bitsetOf(key: Uint8Array, posting: Posting): Bitset {
     const text = toText(key)
-    const kept = this.#bits.get(text)
+    const kept = this.#bitsets.get(text)
     if (kept !== undefined) return kept
-    const { rows } = this.segment.footer
-    const bits = posting.count === rows ? fullBits(rows) : emptyBits(rows)
+    const { rows } = this.sstable.footer
+    const bits = posting.count === rows ? fullBitset(rows) : emptyBitset(rows)
     if (posting.count < rows) {
-      for (let index = 0; index < posting.count; index++) setBit(bits, this.segment.postedRow(posting, index))
+      for (let index = 0; index < posting.count; index++) setBit(bits, this.sstable.postedRow(posting, index))
     }
-    if (posting.count * 32 > rows && this.#bits.size < KEPT_BITS) this.#bits.set(text, bits)
+    if (posting.count * 32 > rows && this.#bitsets.size < KEPT_BITSETS) this.#bitsets.set(text, bits)
     return bits
   }
 }
 
 /** Live rows of the query's tenant and kind that match, at time `now`. */
 export function search(
-  live: LiveSegment,
-  overlays: readonly Overlay[],
+  live: LiveSSTable,
+  memtables: readonly Memtable[],
   query: Omit<Query, 'page' | 'size'>,
   now: number,
 ): Matches {
-  const { segment } = live
+  const { sstable } = live
   const { tenant, all, where } = query
-  if (!segment.footer.tenants.has(tenant) || live.dropped.has(tenant)) return NO_MATCHES
-  if (overlays.some(({ dropped }) => dropped.has(tenant))) return NO_MATCHES
+  if (!sstable.footer.tenants.has(tenant) || live.dropped.has(tenant)) return NO_MATCHES
+  if (memtables.some(({ dropped }) => dropped.has(tenant))) return NO_MATCHES
   const condition = bind(where, all)
-  const hidden = query.family === 'logs' ? [] : overlays.flatMap((overlay) => live.hiddenBy(overlay))
-  const expired = expiredCount(segment, now)
+  const hidden = query.family === 'logs' ? [] : memtables.flatMap((memtable) => live.hiddenBy(memtable))
+  const expired = expiredCount(sstable, now)
   if ('key' in condition && live.dead.length === 0 && hidden.length === 0 && expired === 0) {
-    const posting = segment.posting(condition.key)
+    const posting = sstable.posting(condition.key)
     if (posting === undefined) return NO_MATCHES
-    return { count: posting.count, row: (index) => segment.postedRow(posting, index) }
+    return { count: posting.count, row: (index) => sstable.postedRow(posting, index) }
   }
   const bits = evaluate(live, condition, undefined)
   for (const row of live.dead) clearBit(bits, row)
   for (const row of hidden) clearBit(bits, row)
-  for (let index = 0; index < expired; index++) clearBit(bits, segment.expiring(index).row)
+  for (let index = 0; index < expired; index++) clearBit(bits, sstable.expiring(index).row)
   return selectFrom(bits)
 }
 
@@ -136,10 +136,10 @@ function isBound(where: Where): boolean {
 }
 
 /** Rows whose time is over: so many from the front of the expiry section. */
-function expiredCount(segment: Segment, now: number): number {
-  const { low } = segment.footer.expires
+function expiredCount(sstable: SSTable, now: number): number {
+  const { low } = sstable.footer.expires
   if (low === 0 || low > now) return 0
-  return lowerBound(segment.count(EXPIRY), (index) => segment.expiring(index).expires > now)
+  return lowerBound(sstable.count(EXPIRY), (index) => sstable.expiring(index).expires > now)
 }
 
 /**
@@ -147,140 +147,146 @@ function expiredCount(segment: Segment, now: number): number {
  * nothing expires costs a look at its footer.
  */
 export function searchExpired(
-  live: LiveSegment,
-  overlays: readonly Overlay[],
+  live: LiveSSTable,
+  memtables: readonly Memtable[],
   now: number,
   limit: number,
 ): number[] {
-  const { segment, dropped } = live
-  const expired = expiredCount(segment, now)
+  const { sstable, dropped } = live
+  const expired = expiredCount(sstable, now)
   if (expired === 0) return []
-  const hidden = new Set(overlays.flatMap((overlay) => live.hiddenBy(overlay)))
-  const gone = [dropped, ...overlays.map((overlay) => overlay.dropped)]
+  const hidden = new Set(memtables.flatMap((memtable) => live.hiddenBy(memtable)))
+  const gone = [dropped, ...memtables.map((memtable) => memtable.dropped)]
   const rows: number[] = []
   for (let index = 0; index < expired && rows.length < limit; index++) {
-    const { row } = segment.expiring(index)
+    const { row } = sstable.expiring(index)
     if (hidden.has(row) || live.isDead(row)) continue
-    const { tenant } = segment.entry(row)
+    const { tenant } = sstable.entry(row)
     if (!gone.some((tenants) => tenants.has(tenant))) rows.push(row)
   }
   return rows
 }
 
 /** Rows of `universe` (all, when undefined) that match; the caller's to change. */
-function evaluate(live: LiveSegment, where: Where, universe: Bits | undefined): Bits {
+function evaluate(live: LiveSSTable, where: Where, universe: Bitset | undefined): Bitset {
   if ('key' in where) return evaluateKey(live, where.key, universe)
   if ('ids' in where) return evaluateIds(live, where.ids, universe)
   if ('and' in where) return evaluateAll(live, where.and, universe)
-  if ('range' in where) return evaluateRange(live.segment, where, universe)
-  const { rows } = live.segment.footer
+  if ('range' in where) return evaluateRange(live.sstable, where, universe)
+  const { rows } = live.sstable.footer
   if ('not' in where) {
-    const bits = universe?.slice() ?? fullBits(rows)
+    const bits = universe?.slice() ?? fullBitset(rows)
     subtract(bits, evaluate(live, where.not, universe))
     return bits
   }
-  const bits = emptyBits(rows)
+  const bits = emptyBitset(rows)
   for (const part of where.or) unite(bits, evaluate(live, part, universe))
   return bits
 }
 
-function evaluateKey(live: LiveSegment, key: Uint8Array, universe: Bits | undefined): Bits {
-  const { segment } = live
-  const posting = segment.posting(key)
-  if (posting === undefined) return emptyBits(segment.footer.rows)
-  if (universe === undefined) return live.bitsOf(key, posting).slice()
+function evaluateKey(live: LiveSSTable, key: Uint8Array, universe: Bitset | undefined): Bitset {
+  const { sstable } = live
+  const posting = sstable.posting(key)
+  if (posting === undefined) return emptyBitset(sstable.footer.rows)
+  if (universe === undefined) return live.bitsetOf(key, posting).slice()
   const bits = universe.slice()
   if (countBits(universe) * PROBE_FACTOR >= posting.count) {
-    intersect(bits, live.bitsOf(key, posting))
+    intersect(bits, live.bitsetOf(key, posting))
     return bits
   }
-  for (const row of rowsOf(universe)) if (!isPosted(segment, posting, row)) clearBit(bits, row)
+  for (const row of rowsOf(universe)) if (!isPosted(sstable, posting, row)) clearBit(bits, row)
   return bits
 }
 
-function isPosted(segment: Segment, posting: Posting, row: number): boolean {
-  const at = lowerBound(posting.count, (index) => segment.postedRow(posting, index) >= row)
-  return at < posting.count && segment.postedRow(posting, at) === row
+function isPosted(sstable: SSTable, posting: Posting, row: number): boolean {
+  const at = lowerBound(posting.count, (index) => sstable.postedRow(posting, index) >= row)
+  return at < posting.count && sstable.postedRow(posting, at) === row
 }
 
-function evaluateIds({ segment }: LiveSegment, ids: readonly RowId[], universe: Bits | undefined): Bits {
-  const bits = emptyBits(segment.footer.rows)
-  if (segment.name.family === 'logs') {
+function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: Bitset | undefined): Bitset {
+  const bits = emptyBitset(sstable.footer.rows)
+  if (sstable.meta.family === 'logs') {
     // Log segments have no ids section: nothing asks for a log row by its id but a test of this promise.
     const wanted = new Set(ids.map((id) => toText(id)))
-    for (const row of rowsOf(universe ?? fullBits(segment.footer.rows))) {
-      if (wanted.has(toText(segment.entry(row).id))) setBit(bits, row)
+    for (const row of rowsOf(universe ?? fullBitset(sstable.footer.rows))) {
+      if (wanted.has(toText(sstable.entry(row).id))) setBit(bits, row)
     }
     return bits
   }
   for (const id of ids) {
-    const row = segment.find(id)
+    const row = sstable.find(id)
     if (row !== undefined && (universe === undefined || hasBit(universe, row))) setBit(bits, row)
   }
   return bits
 }
 
 /** Narrows step by step, rarest first, so that the costly conditions look at few rows. */
-function evaluateAll(live: LiveSegment, parts: readonly Where[], universe: Bits | undefined): Bits {
-  const ordered = parts.map((part) => ({ part, rows: estimate(live.segment, part) }))
+function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitset | undefined): Bitset {
+  const ordered = parts.map((part) => ({ part, rows: estimate(live.sstable, part) }))
   ordered.sort((left, right) => left.rows - right.rows)
-  let bits: Bits | undefined = universe?.slice()
+  let bits: Bitset | undefined = universe?.slice()
   for (const { part } of ordered) bits = evaluate(live, part, bits)
-  return bits ?? fullBits(live.segment.footer.rows)
+  return bits ?? fullBitset(live.sstable.footer.rows)
 }
 
 /** About how many rows a condition leaves; Infinity for what has to read rows. */
-function estimate(segment: Segment, where: Where): number {
-  if ('key' in where) return segment.posting(where.key)?.count ?? 0
-  if ('ids' in where) return segment.name.family === 'logs' ? Number.POSITIVE_INFINITY : where.ids.length
+function estimate(sstable: SSTable, where: Where): number {
+  if ('key' in where) return sstable.posting(where.key)?.count ?? 0
+  if ('ids' in where) return sstable.meta.family === 'logs' ? Number.POSITIVE_INFINITY : where.ids.length
   if ('and' in where)
-    return Math.min(...where.and.map((part) => estimate(segment, part)), segment.footer.rows)
-  if ('or' in where) return where.or.reduce((sum, part) => sum + estimate(segment, part), 0)
-  if ('not' in where) return segment.footer.rows
-  return where.range === 'modified' ? Number.POSITIVE_INFINITY : segment.footer.rows / 2
+    return Math.min(...where.and.map((part) => estimate(sstable, part)), sstable.footer.rows)
+  if ('or' in where) return where.or.reduce((sum, part) => sum + estimate(sstable, part), 0)
+  if ('not' in where) return sstable.footer.rows
+  return where.range === 'modified' ? Number.POSITIVE_INFINITY : sstable.footer.rows / 2
 }
 
 function evaluateRange(
-  segment: Segment,
+  sstable: SSTable,
   range: { range: RangeField; from?: number; below?: number },
-  universe: Bits | undefined,
-): Bits {
-  const { rows } = segment.footer
+  universe: Bitset | undefined,
+): Bitset {
+  const { rows } = sstable.footer
   // 0 means never, and never is in no range.
   const from = Math.max(1, range.from ?? 1)
   const below = range.below ?? Number.POSITIVE_INFINITY
-  if (range.range === 'created') return cutCreated(segment, universe?.slice() ?? fullBits(rows), from, below)
-  if (range.range === 'expires') return expiringBetween(segment, universe, from, below)
-  const bits = universe?.slice() ?? fullBits(rows)
-  for (const row of rowsOf(bits)) if (!isWithin(segment.modifiedOf(row), range)) clearBit(bits, row)
+  if (range.range === 'created')
+    return cutCreated(sstable, universe?.slice() ?? fullBitset(rows), from, below)
+  if (range.range === 'expires') return expiringBetween(sstable, universe, from, below)
+  const bits = universe?.slice() ?? fullBitset(rows)
+  for (const row of rowsOf(bits)) if (!isWithin(sstable.modifiedOf(row), range)) clearBit(bits, row)
   return bits
 }
 
 /** Where rows ascend by `created`, a range of it is a range of row numbers. */
-function cutCreated(segment: Segment, bits: Bits, from: number, below: number): Bits {
-  const { created, rows, isOrdered } = segment.footer
+function cutCreated(sstable: SSTable, bits: Bitset, from: number, below: number): Bitset {
+  const { created, rows, isOrdered } = sstable.footer
   const isCut = created.low < below && created.high >= from && (created.low < from || created.high >= below)
   if (!isOrdered && isCut) {
     const range = { range: 'created', from, below } as const
-    for (const row of rowsOf(bits)) if (!isWithin(segment.createdOf(row), range)) clearBit(bits, row)
+    for (const row of rowsOf(bits)) if (!isWithin(sstable.createdOf(row), range)) clearBit(bits, row)
     return bits
   }
   const reached = (time: number) => {
     if (time <= created.low) return 0
-    return time > created.high ? rows : lowerBound(rows, (row) => segment.createdOf(row) >= time)
+    return time > created.high ? rows : lowerBound(rows, (row) => sstable.createdOf(row) >= time)
   }
   keepBetween(bits, reached(from), reached(below))
   return bits
 }
 
-function expiringBetween(segment: Segment, universe: Bits | undefined, from: number, below: number): Bits {
-  const bits = emptyBits(segment.footer.rows)
-  const { low, high } = segment.footer.expires
+function expiringBetween(
+  sstable: SSTable,
+  universe: Bitset | undefined,
+  from: number,
+  below: number,
+): Bitset {
+  const bits = emptyBitset(sstable.footer.rows)
+  const { low, high } = sstable.footer.expires
   if (low === 0 || high < from || low >= below) return bits
-  const count = segment.count(EXPIRY)
-  const first = lowerBound(count, (index) => segment.expiring(index).expires >= from)
+  const count = sstable.count(EXPIRY)
+  const first = lowerBound(count, (index) => sstable.expiring(index).expires >= from)
   for (let index = first; index < count; index++) {
-    const { expires, row } = segment.expiring(index)
+    const { expires, row } = sstable.expiring(index)
     if (expires >= below) break
     if (universe === undefined || hasBit(universe, row)) setBit(bits, row)
   }

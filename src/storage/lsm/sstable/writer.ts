@@ -3,7 +3,7 @@
  * folding feed it; it holds at most one block of each kind and the dictionary.
  */
 
-import type { Cipher, Random } from '../../../crypto/ports.js'
+import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { CofferError } from '../../../errors.js'
 import type { Files } from '../../files.js'
 import type { StoredRow } from '../row-change.js'
@@ -23,20 +23,20 @@ import {
   PER_BLOCK,
   POST,
   type Range,
-  type RecordPlace,
+  type RecordLocation,
   ROWS,
-  type RowFacts,
+  type RowMeta,
   type Section,
-  segmentPath,
+  sstablePath,
   writeRowEntry,
 } from './format.js'
-import type { SegmentName } from './reader.js'
+import type { SSTableMeta } from './reader.js'
 
-export interface WriterPlace {
+export interface SSTableWriterContext {
   files: Files
   directory: string
   cipher: Cipher
-  random: Random
+  random: RandomSource
 }
 
 const BUFFER = 1024 * 1024
@@ -85,10 +85,10 @@ class Output {
   }
 }
 
-export class SegmentWriter {
+export class SSTableWriter {
   readonly id: Uint8Array
   readonly path: string
-  readonly #place: WriterPlace
+  readonly #context: SSTableWriterContext
   readonly #family: Family
   readonly #file: number
   readonly #output: Output
@@ -107,21 +107,22 @@ export class SegmentWriter {
   #entries = 0
 
   /** @throws CofferError `storage_failed`; the file that was begun is then the caller's to remove. */
-  constructor(place: WriterPlace, family: Family) {
-    this.id = place.random.bytes(16)
-    this.path = segmentPath(place.directory, family, this.id)
-    this.#place = place
+  constructor(location: SSTableWriterContext, family: Family) {
+    this.id = location.random.bytes(16)
+    this.path = sstablePath(location.directory, family, this.id)
+    this.#context = location
     this.#family = family
-    const file = place.files.open(this.path, 'create')
-    if (file === undefined) throw new CofferError('vault_damaged', `${place.directory}/segments is missing.`)
+    const file = location.files.open(this.path, 'create')
+    if (file === undefined)
+      throw new CofferError('vault_damaged', `${location.directory}/segments is missing.`)
     this.#file = file
-    this.#output = new Output(place.files, file)
+    this.#output = new Output(location.files, file)
     const none = () => ({ start: 0, length: 0 })
     this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
   }
 
   /** The next row's bytes (a log row's chain value comes first); gives their offset. */
-  addRecord(row: StoredRow): RecordPlace {
+  addRecord(row: StoredRow): RecordLocation {
     const offset = this.#output.position
     if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
     this.#output.add(row.sealed)
@@ -144,9 +145,9 @@ export class SegmentWriter {
   }
 
   /** Ascending by `seq`. */
-  addRow(row: RowFacts, place: RecordPlace): void {
+  addRow(row: RowMeta, location: RecordLocation): void {
     const at = this.#slot(ROWS)
-    writeRowEntry(this.#block, at, row, place)
+    writeRowEntry(this.#block, at, row, location)
     this.#noteRow(row.seq, row.created, row.tenant)
   }
 
@@ -199,7 +200,7 @@ export class SegmentWriter {
   }
 
   /** Writes footer and tail; the file is safe when it returns, its name only after a sync of the directory. */
-  finish(): SegmentName {
+  finish(): SSTableMeta {
     this.#end()
     const footer: Footer = {
       family: this.#family,
@@ -214,13 +215,13 @@ export class SegmentWriter {
       idFences: Buffer.concat(this.#fences[IDS]),
       keyFences: Buffer.concat(this.#fences[DICT]),
     }
-    const sealed = this.#place.cipher.seal(encodeFooter(footer), associateBlock(this.id, FOOTER, 0))
+    const sealed = this.#context.cipher.seal(encodeFooter(footer), associateBlock(this.id, FOOTER, 0))
     const position = this.#output.position
     this.#output.add(sealed)
     this.#output.add(encodeTail(position, sealed.length))
     this.#output.flush()
-    this.#place.files.sync(this.#file)
-    this.#place.files.close(this.#file)
+    this.#context.files.sync(this.#file)
+    this.#context.files.close(this.#file)
     return {
       id: this.id,
       family: this.#family,
@@ -234,8 +235,8 @@ export class SegmentWriter {
 
   /** Gives up: closes and removes what was begun. */
   abandon(): void {
-    this.#place.files.close(this.#file)
-    this.#place.files.remove(this.path)
+    this.#context.files.close(this.#file)
+    this.#context.files.remove(this.path)
   }
 
   /** Where the next entry goes in the block under way. */
@@ -259,7 +260,7 @@ export class SegmentWriter {
   #seal(section: Section, entries: number): void {
     const number = Math.ceil(this.#entries / PER_BLOCK[section]) - 1
     const plain = this.#block.subarray(0, entries * ENTRY[section])
-    this.#output.add(this.#place.cipher.seal(plain, associateBlock(this.id, section, number)))
+    this.#output.add(this.#context.cipher.seal(plain, associateBlock(this.id, section, number)))
   }
 
   #end(): void {

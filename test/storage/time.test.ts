@@ -6,9 +6,9 @@ import t from 'tap'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { describeAhead, judgeClock, passTime, type Times } from '../../src/storage/lsm/time.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -62,8 +62,8 @@ t.test('a jump is remembered by the journal and by state', async (t) => {
   })
   let files = new FakeFiles()
   let engine = await createFileEngine(optionsFor(files))
-  const reopen = async (isFolded: boolean): Promise<FileEngine> => {
-    if (isFolded) await engine.fold()
+  const reopen = async (isFlushed: boolean): Promise<FileEngine> => {
+    if (isFlushed) await engine.flush()
     // As after a kill: nothing is closed.
     files = files.afterCrash(false)
     return openFileEngine(optionsFor(files))
@@ -73,28 +73,28 @@ t.test('a jump is remembered by the journal and by state', async (t) => {
       if (isJump) return 'jumped'
       return purgeUntil === now ? 'steady' : 'settling'
     })
-  for (const isFolded of [false, true]) {
-    const name = `${isFolded}`
+  for (const isFlushed of [false, true]) {
+    const name = `${isFlushed}`
     clock.set(clock() + HOUR)
     await engine.write((writer) => writer.put(draftOf({ name })))
     clock.set(clock() + 2 * DAY)
     t.equal(await state(), 'jumped')
     await engine.write((writer) => writer.noteTime())
     t.equal(await state(), 'settling')
-    engine = await reopen(isFolded)
+    engine = await reopen(isFlushed)
     t.equal(await state(), 'settling', 'opened anew')
     clock.set(clock() + HOUR)
     t.equal(await state(), 'steady')
     clock.set(clock() - DAY)
     t.equal(await state(), 'jumped')
     await engine.write((writer) => writer.put(draftOf({ name: `${name} back` })))
-    engine = await reopen(isFolded)
+    engine = await reopen(isFlushed)
     t.equal(await state(), 'settling', 'a clock that went back is remembered too')
     t.match(notices.splice(0), [/23 hours ahead of the clock/])
     await engine.write((writer) => writer.noteTime({ isTrusted: true }))
     t.equal(await state(), 'steady')
-    await engine.fold()
-    engine = await reopen(isFolded)
+    await engine.flush()
+    engine = await reopen(isFlushed)
     t.equal(await state(), 'steady', 'who vouches for the clock ends it')
     t.strictSame(notices, [])
     clock.set(clock() + 2 * DAY)

@@ -6,13 +6,13 @@ import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { type Salvage, salvageRows } from '../../src/storage/lsm/salvage.js'
-import type { LedgerOptions } from '../../src/storage/lsm/tree.js'
+import type { LsmOptions } from '../../src/storage/lsm/tree.js'
 import type { CheckRow } from '../../src/storage/lsm/verify.js'
 import type { Row } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 /** Stands for a seal: a text that cannot be changed unnoticed. */
 const seal = (text: string) => `${text}|${Buffer.from(digest(text, 8)).toString('hex')}`
@@ -23,7 +23,7 @@ const check: CheckRow = (row) => {
 const keyOf = (name: string) => digest(`key/1/${name}`, 8)
 let seeds = 0
 
-function optionsFor(files: FakeFiles, directory: string): LedgerOptions & { role: 'command' } {
+function optionsFor(files: FakeFiles, directory: string): LsmOptions & { role: 'command' } {
   const random = repeatableRandom(`salvage ${seeds++}`)
   const shape = { files, directory, header: testHeader(), random, notice: () => undefined }
   return { ...shape, keys: engineKeys(random), clock: createClock(), role: 'command', cacheBytes: 100_000 }
@@ -40,10 +40,10 @@ async function makeVault() {
       await writer.append(logDraft(seal(`log ${text}`)))
     })
   for (const name of ['a', 'b', 'c']) await put(name)
-  await engine.fold()
+  await engine.flush()
   await put('d')
   await put('a', 'a again', 1)
-  await engine.fold()
+  await engine.flush()
   await put('e')
   await put('b', 'b again', 2)
   await engine.write((writer) => writer.remove(3, 1, digest('id/3/1/c', 16)))

@@ -4,14 +4,13 @@
  */
 
 import { formatDate } from '../../domain/dates.js'
-import type { Kind, RecordOf, TenantRecord } from '../../domain/records.js'
+import type { TenantRecord } from '../../domain/records.js'
 import { containerSet, containerSetId } from '../../domain/token/container.js'
+import { eachRecord, readAll } from '../pages.js'
 import type { Store } from '../store.js'
 
-const PAGE = 1000
-
 /** What mending did, for those who ask what they have to do themselves. */
-export interface Mended {
+export interface Repairs {
   /** Links that led to a lost token. */
   links_left_out: number
   /** Applications whose key works no more; it can be regenerated. */
@@ -21,24 +20,24 @@ export interface Mended {
 }
 
 /** @param missingLogs log records known to be missing, by tenant. */
-export async function mendRecords(
+export async function repairRecords(
   store: Store,
   missingLogs: ReadonlyMap<number, number>,
-  powers: { secretsKey: string; createUuid(): string },
-): Promise<Mended> {
-  const mended: Mended = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
-  const tenants = await collect(store, 'tenant', 0)
-  mended.settings_lost = await mendSettings(store, tenants, powers)
+  context: { secretsKey: string; createUuid(): string },
+): Promise<Repairs> {
+  const repairs: Repairs = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
+  const tenants = await readAll(store, 'tenant', 0)
+  repairs.settings_lost = await repairSettings(store, tenants, context)
   for (const tenant of tenants) {
-    mended.links_left_out += await removeLooseLinks(store, tenant.number)
-    mended.applications_without_key += await countKeyless(store, tenant.number)
-    await mendContainers(store, tenant.number)
-    await noteSalvage(store, tenant, missingLogs.get(tenant.number) ?? 0, powers.createUuid())
+    repairs.links_left_out += await removeLooseLinks(store, tenant.number)
+    repairs.applications_without_key += await countKeyless(store, tenant.number)
+    await repairContainers(store, tenant.number)
+    await noteSalvage(store, tenant, missingLogs.get(tenant.number) ?? 0, context.createUuid())
   }
-  return mended
+  return repairs
 }
 
-async function mendSettings(
+async function repairSettings(
   store: Store,
   tenants: readonly TenantRecord[],
   { secretsKey, createUuid }: { secretsKey: string; createUuid(): string },
@@ -59,7 +58,7 @@ async function mendSettings(
 }
 
 async function removeLooseLinks(store: Store, tenant: number): Promise<number> {
-  const links = await collect(store, 'association', tenant)
+  const links = await readAll(store, 'association', tenant)
   return store.write(async (writer) => {
     let removed = 0
     for (const { id, parent_id, child_id } of links) {
@@ -73,7 +72,7 @@ async function removeLooseLinks(store: Store, tenant: number): Promise<number> {
 }
 
 async function countKeyless(store: Store, tenant: number): Promise<number> {
-  const applications = await collect(store, 'application', tenant)
+  const applications = await readAll(store, 'application', tenant)
   return store.read(async (reader) => {
     let count = 0
     for (const { key_hash } of applications)
@@ -83,9 +82,9 @@ async function countKeyless(store: Store, tenant: number): Promise<number> {
 }
 
 /** By these sets tokens are found for those who may read only some. */
-async function mendContainers(store: Store, tenant: number): Promise<void> {
+async function repairContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
-  for await (const { containers } of each(store, 'token', tenant))
+  for await (const { containers } of eachRecord(store, 'token', tenant))
     sets.set(containerSetId(containers), containerSet(containers))
   await store.write(async (writer) => {
     for (const [id, containers] of sets) {
@@ -113,18 +112,4 @@ async function noteSalvage(
       trace_id: traceId,
     }),
   )
-}
-
-async function* each<K extends Kind>(store: Store, kind: K, tenant: number): AsyncGenerator<RecordOf[K]> {
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.read((reader) => reader.find(kind, tenant, { page, size: PAGE }))
-    yield* records
-    if (page * PAGE >= total) return
-  }
-}
-
-async function collect<K extends Kind>(store: Store, kind: K, tenant: number): Promise<RecordOf[K][]> {
-  const records: RecordOf[K][] = []
-  for await (const record of each(store, kind, tenant)) records.push(record)
-  return records
 }

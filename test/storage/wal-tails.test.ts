@@ -5,9 +5,9 @@
  */
 import t from 'tap'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { draftOf } from '../storage/engine-suite.js'
-import { FakeFiles } from '../storage/fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '../storage/powers.js'
+import { draftOf } from './engine-suite.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const FRAMES = 5
 const HEAD = '/vault/head'
@@ -33,11 +33,10 @@ async function makeVault() {
   }
   await engine.close()
   const path = [...files.contents().keys()].find((name) => name.includes('/journal-'))!
-  const journal = files.contents().get(path)!
+  const wal = files.contents().get(path)!
   const borders = [64]
-  while (borders.at(-1)! < journal.length)
-    borders.push(borders.at(-1)! + 8 + journal.readUInt32LE(borders.at(-1)!))
-  return { files, path, journal, borders, heads }
+  while (borders.at(-1)! < wal.length) borders.push(borders.at(-1)! + 8 + wal.readUInt32LE(borders.at(-1)!))
+  return { files, path, wal, borders, heads }
 }
 
 type Outcome = 'refused' | 'whole' | 'shorter' | 'set aside'
@@ -72,7 +71,7 @@ async function look(files: FakeFiles, path: string): Promise<Outcome> {
 }
 
 t.test('whatever is damaged at the end of the journal, and whatever head says', async (t) => {
-  const { files, path, journal, borders, heads } = await makeVault()
+  const { files, path, wal, borders, heads } = await makeVault()
   const variants: [string, Buffer | undefined][] = [
     ['present', files.contents().get(HEAD)],
     ['missing', undefined],
@@ -84,12 +83,12 @@ t.test('whatever is damaged at the end of the journal, and whatever head says', 
     return next === undefined ? [border] : [border, border + 3, Math.floor((border + next) / 2), next - 1]
   })
   const damages: [string, (at: number) => Buffer][] = [
-    ['cut', (at) => journal.subarray(0, at)],
-    ['zeroed', (at) => Buffer.concat([journal.subarray(0, at), Buffer.alloc(journal.length - at)])],
+    ['cut', (at) => wal.subarray(0, at)],
+    ['zeroed', (at) => Buffer.concat([wal.subarray(0, at), Buffer.alloc(wal.length - at)])],
     [
       'flipped',
       (at) => {
-        const bytes = Buffer.from(journal)
+        const bytes = Buffer.from(wal)
         if (at < bytes.length) bytes[at]! ^= 1
         return bytes
       },
@@ -104,8 +103,8 @@ t.test('whatever is damaged at the end of the journal, and whatever head says', 
         copy.plant(HEAD, head)
         const outcome = await look(copy, path)
         counts[outcome]++
-        const isSound = at === journal.length
-        const title = `head ${which}, journal ${how} at ${at} of ${journal.length}`
+        const isSound = at === wal.length
+        const title = `head ${which}, journal ${how} at ${at} of ${wal.length}`
         if (isSound !== (outcome === 'whole')) t.fail(`${title}: ${outcome}`)
         if (which === 'present' && !isSound && outcome !== 'refused') t.fail(`${title}: ${outcome}`)
         // A journal that ends between two frames, under a head that does not know the later one, is what it was once.
@@ -122,8 +121,8 @@ t.test('whatever is damaged at the end of the journal, and whatever head says', 
 })
 
 t.test('a disk that has no room for the journal set aside loses nothing', async (t) => {
-  const { files, path, journal } = await makeVault()
-  const torn = journal.subarray(0, journal.length - 5)
+  const { files, path, wal } = await makeVault()
+  const torn = wal.subarray(0, wal.length - 5)
   files.plant(path, torn)
   files.plant(HEAD, undefined)
   files.fault = { at: files.steps + 2, code: 'ENOSPC' }

@@ -1,9 +1,9 @@
 /** What came of work that may fail, as a value. */
 import { CofferError } from '../../errors.js'
 
-export type Outcome<T> = { ok: true; value: T } | { ok: false; error: unknown }
+export type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown }
 
-export async function settle<T>(work: () => T | Promise<T>): Promise<Outcome<T>> {
+export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {
@@ -20,9 +20,9 @@ export async function attempt(
   what: string,
   work: () => Promise<void>,
 ): Promise<boolean> {
-  const outcome = await settle(work)
-  if (outcome.ok) return true
-  const reason = outcome.error instanceof CofferError ? outcome.error.message : 'The reason is unknown.'
+  const settled = await settle(work)
+  if (settled.ok) return true
+  const reason = settled.error instanceof CofferError ? settled.error.message : 'The reason is unknown.'
   notice(`The vault's files could not be ${what} now; it will be tried again. ${reason}`)
   return false
 }

@@ -3,7 +3,7 @@
 /** What waits in the meantime waits no longer than this, and than the one piece of work that is under way. */
 const SLICE_MS = 10
 
-export class Pace {
+export class TimeSlice {
   #beganMs = performance.now()
 
   /** Whether it is time for others. */
@@ -16,7 +16,7 @@ export class Pace {
   }
 
   /** Resolves once everybody who waited had a turn. */
-  async rest(): Promise<void> {
+  async yieldToOthers(): Promise<void> {
     await new Promise(setImmediate)
     this.begin()
   }

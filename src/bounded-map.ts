@@ -1,0 +1,16 @@
+/** A Map of at most `limit` entries: setting a key makes it the newest, and one entry too many drops the oldest. */
+export class BoundedMap<K, V> extends Map<K, V> {
+  readonly #limit: number
+
+  constructor(limit: number) {
+    super()
+    this.#limit = limit
+  }
+
+  override set(key: K, value: V): this {
+    this.delete(key)
+    super.set(key, value)
+    if (this.size > this.#limit) this.delete(this.keys().next().value as K)
+    return this
+  }
+}

@@ -1,0 +1,33 @@
+/** Reads all records that match, page by page. */
+import type { Kind, RecordOf } from '../domain/records.js'
+import type { Condition, Store, StoreReader } from './store.js'
+
+const PAGE_SIZE = 1000
+
+/**
+ * Every record that matches, newest first. Through a reader all pages are of one unit of work; through a store each
+ * page is a unit of its own. Contract: the caller changes no record of this kind meanwhile.
+ */
+export async function* eachRecord<K extends Kind>(
+  source: StoreReader | Store,
+  kind: K,
+  tenant: number,
+  where?: Condition,
+): AsyncGenerator<RecordOf[K]> {
+  for (let page = 1; ; page++) {
+    const query = { page, size: PAGE_SIZE, ...(where === undefined ? {} : { where }) }
+    const find = (reader: StoreReader) => reader.find(kind, tenant, query)
+    const { records, total } = 'find' in source ? await find(source) : await source.read(find)
+    yield* records
+    if (page * PAGE_SIZE >= total) return
+  }
+}
+
+/** The same as an array. */
+export async function readAll<K extends Kind>(
+  ...query: Parameters<typeof eachRecord<K>>
+): Promise<RecordOf[K][]> {
+  const records: RecordOf[K][] = []
+  for await (const record of eachRecord(...query)) records.push(record)
+  return records
+}
