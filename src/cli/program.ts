@@ -5,6 +5,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
+import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
@@ -125,8 +126,7 @@ function addOperation(group: Command, definition: RegisteredOperation, accept: A
   // What was just written is answered masked, to everybody.
   if (definition.isRevealable && definition.log?.operation === 'read')
     command.option('--reveal', 'show data in the clear')
-  if (definition.endpoint !== undefined && Object.hasOwn(definition.endpoint.query, 'page'))
-    command.option('--all', 'all pages')
+  if (isPaged(definition.input)) command.option('--all', 'all pages')
   if (definition.isExplainable) {
     command.option('--explain', 'say what would be answered and which rule decides; do nothing')
     command.option('--explain-as <app-id>', 'the same, as if this application asked')

@@ -1,6 +1,6 @@
 /** Runs one operation from the command line: input, question, `perform`, output. */
 import { CofferError } from '../errors.js'
-import { type List, listOf } from '../framework/page.js'
+import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
@@ -217,15 +217,15 @@ function hintsFor({ context, definition, input }: Pick<Task, 'context' | 'defini
   empty: string
   done: string
 } {
-  const { noun, verb } = definition
+  const { noun, output, destroys } = definition
   const isFiltered = listFlags(definition).some(
-    ({ property }) => !['page', 'size'].includes(property) && input[property] !== undefined,
+    ({ property }) => !PAGE_PROPERTIES.includes(property) && input[property] !== undefined,
   )
-  const first =
-    context.registry.find(`${noun} create`) === undefined ? '' : ` Create one: coffer ${noun} create --help`
+  const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
+  const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
   return {
     empty: isFiltered ? `No ${noun} matches these filters.` : `No ${noun}s yet.${first}`,
-    done: verb === 'delete' ? 'Deleted.' : 'Done.',
+    done: output === undefined && destroys !== undefined ? 'Deleted.' : 'Done.',
   }
 }
 

@@ -7,7 +7,7 @@ import type { Place } from '../storage/store.js'
 import type { Context, Session } from './operation.js'
 import { arrayOf, component, count, object } from './output.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
-import type { Infer, NumberSchema, Schema } from './schema.js'
+import type { Infer, NumberSchema, ObjectSchema, Schema } from './schema.js'
 
 /** Bytes that one unit of work opens and shows, or one record that has more. */
 export const BYTES_AT_ONCE = 256 * 1024
@@ -53,6 +53,14 @@ export function pageInput<const L extends number>(largest: L) {
       description: `Items on a page, at most ${largest}.`,
     },
   } as const satisfies Record<string, NumberSchema>
+}
+
+/** The properties by which a page is asked for. */
+export const PAGE_PROPERTIES: readonly string[] = Object.keys(pageInput(1))
+
+/** Whether an operation with this input answers in pages. */
+export function isPaged({ properties = {} }: ObjectSchema): boolean {
+  return PAGE_PROPERTIES.every((property) => Object.hasOwn(properties, property))
 }
 
 /** The page `page` of `total` items, `size` to a page; past the end `data` is empty and the totals are true. */

@@ -19,6 +19,8 @@ interface Notes {
   /** Of an output: the name under which the OpenAPI document describes it once. */
   component?: string
   examples?: readonly unknown[]
+  /** Of what may be any JSON: it is text where this other property has one of these values. */
+  textWhere?: { property: string; values: readonly string[] }
   /** A second name of the flag, of one letter. */
   short?: string
 }
@@ -112,7 +114,7 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** What our schemas say that JSON Schema has no word for. */
-const OWN_NOTES = ['sensitive', 'flag', 'short', 'isPath', 'needsOneOf'] as const
+const OWN_NOTES = ['sensitive', 'flag', 'short', 'textWhere', 'isPath', 'needsOneOf'] as const
 
 /**
  * What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type, and a

@@ -4,7 +4,6 @@
  */
 import { resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
-import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema, Schema } from '../../framework/schema.js'
@@ -107,16 +106,17 @@ function readValues(
   for (const flag of flags) {
     const texts = contents[flag.property]
     if (texts === undefined) continue
-    const isText = isTextOf(flag, given.type ?? body.type)
+    const isText = isTextOf(flag, given, body)
     given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
   }
   return given
 }
 
-/** Whether it is the data of a token whose type takes nothing but text. */
-function isTextOf({ property }: Flag, type: unknown): boolean {
-  const isPlain = TOKEN_TYPES.some(({ name, isStructured }) => name === type && isStructured !== true)
-  return property === 'data' && isPlain && type !== 'token'
+/** Whether what may be any JSON is known to be text, by another property. */
+function isTextOf({ schema: { textWhere } }: Flag, ...others: Readonly<Record<string, unknown>>[]): boolean {
+  if (textWhere === undefined) return false
+  const value = others.find((values) => values[textWhere.property] !== undefined)?.[textWhere.property]
+  return textWhere.values.includes(value as string)
 }
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
@@ -209,12 +209,12 @@ async function completeInput(
       `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
     )
   }
-  for (const flag of missing) merged[flag.property] = await askFor(context, flag, merged.type)
+  for (const flag of missing) merged[flag.property] = await askFor(context, flag, merged)
   const { needsOneOf = [] } = definition.input as ObjectSchema
   const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
   const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
   if (choice !== undefined && context.terminal.mayPrompt)
-    merged[choice.property] = await askFor(context, choice, merged.type)
+    merged[choice.property] = await askFor(context, choice, merged)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
@@ -224,7 +224,11 @@ async function completeInput(
   return merged
 }
 
-async function askFor({ terminal, input }: CommandContext, flag: Flag, type: unknown): Promise<unknown> {
+async function askFor(
+  { terminal, input }: CommandContext,
+  flag: Flag,
+  merged: Readonly<Record<string, unknown>>,
+): Promise<unknown> {
   const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
   if (schema.type === 'string' && schema.enum !== undefined) {
@@ -239,7 +243,7 @@ async function askFor({ terminal, input }: CommandContext, flag: Flag, type: unk
     if (answer === '') return 'Something is needed here.'
     const text = await readAnswer(input, answer, name)
     const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, type) })
+    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, merged) })
     return true
   }
   await ask(terminal, {

@@ -2,10 +2,15 @@
 import type { Lenient } from '../../domain/omit-undefined.js'
 import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
-import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
+import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
 import { anything, component, date, made, notes, text, texts, uuid } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
+
+/** Types whose data is text. `token` takes any JSON. */
+const PLAIN_TYPES = TOKEN_TYPES.filter(
+  ({ name, isStructured }) => isStructured !== true && name !== 'token',
+).map(({ name }) => name)
 
 /** What a terminal's table shows of tokens. */
 export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
@@ -14,7 +19,12 @@ export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
 
 const contents = {
-  data: { nullable: true, sensitive: true, description: 'The value to keep: any JSON.' },
+  data: {
+    nullable: true,
+    sensitive: true,
+    textWhere: { property: 'type', values: PLAIN_TYPES },
+    description: 'The value to keep: any JSON.',
+  },
   mask: {
     nullable: true,
     description: 'What is shown instead of the data: any JSON, its strings expressions over data.',
