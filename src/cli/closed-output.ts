@@ -1,7 +1,7 @@
 /** Finds out whether standard output was closed when the program was started, as in `coffer token list >&-`. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import type { ProcessLike } from './context.js'
+import type { ProcessLike } from './context/context.js'
 import type { OutputStream } from './output/terminal.js'
 
 const SHELL = /^-?(?:(?:[bd]?a|z|k|mk|fi)?sh|busybox)$/

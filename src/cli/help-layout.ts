@@ -1,7 +1,7 @@
 /** How the help of a command is laid out, and how commander's messages are worded. */
 import type { Command, Help, Option } from 'commander'
 import type { RegisteredOperation } from '../framework/registry.js'
-import type { TerminalCommand } from './task.js'
+import type { TerminalCommand } from './context/task.js'
 
 export const TOPICS = `Start here:
   $ coffer demo                    see it work on a throw-away vault

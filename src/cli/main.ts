@@ -7,7 +7,7 @@ import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault/vault.js'
 import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
-import type { CommandContext, ProcessLike } from './context.js'
+import type { CommandContext, ProcessLike } from './context/context.js'
 import { createInput } from './input/input.js'
 import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
 
@@ -95,11 +95,11 @@ async function runLine(
       process.on('SIGHUP', ignore)
     },
     reachVault: async (work) => {
-      const { reachThisVault } = await import('./credentials.js')
+      const { reachThisVault } = await import('./context/credentials.js')
       return using(await reachThisVault(context), work)
     },
     withVault: async (work, role) => {
-      const { unlockVault } = await import('./credentials.js')
+      const { unlockVault } = await import('./context/credentials.js')
       return using(await unlockVault(context, role), work)
     },
   }

@@ -10,7 +10,8 @@ import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import type { CommandContext, CommandFacts } from './context.js'
+import type { CommandContext, CommandFacts } from './context/context.js'
+import type { CommandOption, TerminalCommand } from './context/task.js'
 import {
   cleanMessage,
   describeOperation,
@@ -19,7 +20,6 @@ import {
   TOPICS,
 } from './help-layout.js'
 import { addFlags, listWords, spellBooleans, takesBody } from './input/options.js'
-import type { CommandOption, TerminalCommand } from './task.js'
 
 /** Help is folded while this much is left for the text beside an option. */
 const LEAST_TEXT_COLUMNS = 20

@@ -6,13 +6,13 @@ import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Asked, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
-import { findTenantChoice } from './commands/tenant-choice.js'
-import type { CommandContext } from './context.js'
-import { readApiKey, requireVault } from './credentials.js'
+import type { CommandContext } from './context/context.js'
+import { readApiKey, requireVault } from './context/credentials.js'
+import type { Input, Options, Steps, Task } from './context/task.js'
+import { findTenantChoice } from './context/tenant-choice.js'
 import { listFlags } from './input/options.js'
 import { gatherInput } from './input/request.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
-import type { Input, Options, Steps, Task } from './task.js'
 
 const LARGEST_PAGE = 1000
 /** A command that only reads removes expired tokens from the disk for this long. */
@@ -32,13 +32,13 @@ export async function runOperation(
   if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
   if (terminal.mustHaveFields && !isExplained)
-    (await import('./known-fields.js')).requireFields(definition.output, config.fields ?? [])
+    (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const steps = (await presentation.load?.()) ?? {}
   const input =
     (await steps.gather?.(context, words, options)) ??
     (await gatherInput(context, definition, words, options))
   if (isExplained) {
-    const { explainOperation } = await import('./output/explain.js')
+    const { explainOperation } = await import('./commands/explain.js')
     const application = typeof options.explainAs === 'string' ? options.explainAs : undefined
     return explainOperation(context, definition, input, { key, application, reveal: options.reveal === true })
   }
@@ -87,7 +87,7 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
       const as = key === undefined ? await findOwner() : { key }
       const isOther = operation !== definition.name
       if (isOther || definition.runOffline === undefined) return askAs(operation, asked, as)
-      const { askOffline } = await import('./offline.js')
+      const { askOffline } = await import('./context/offline.js')
       if ((definition.run ?? definition.runDetached) === undefined)
         return askOffline(context, definition, asked)
       return askAs(operation, asked, as).catch(async (error: unknown) => {

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureStarters } from '../../src/cli/commands/sample-applications.js'
+import { ensureStarters } from '../../src/cli/commands/serve/sample-applications.js'
 import { decideTransform, type Rule } from '../../src/domain/access.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { perform } from '../../src/framework/perform.js'

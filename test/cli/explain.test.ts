@@ -1,6 +1,6 @@
 /** `--explain`: which rule decides, what would be answered, and that nothing is done. */
 import t from 'tap'
-import { drawExplanation } from '../../src/cli/output/explain.js'
+import { drawExplanation } from '../../src/cli/commands/explain.js'
 import type { Explanation } from '../../src/framework/explain.js'
 import { createVaultHome } from './home.js'
 

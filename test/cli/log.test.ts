@@ -1,9 +1,9 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
 import { createTail, verify } from '../../src/cli/commands/log.js'
-import type { CommandContext } from '../../src/cli/context.js'
+import type { CommandContext } from '../../src/cli/context/context.js'
+import type { Task } from '../../src/cli/context/task.js'
 import { chooseFormat, printResult } from '../../src/cli/output/output.js'
-import type { Task } from '../../src/cli/task.js'
 import { readConfig } from '../../src/config.js'
 import { openEphemeral } from '../../src/vault/open.js'
 import { requireOperation } from '../operations/vault.js'

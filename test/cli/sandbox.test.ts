@@ -1,5 +1,5 @@
 import t from 'tap'
-import { tellGaps, tellSandbox } from '../../src/cli/sandbox.js'
+import { tellGaps, tellSandbox } from '../../src/cli/context/sandbox.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
 
 const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }

@@ -1,6 +1,6 @@
 /** The sweeps of a running server: again and again, one at a time, until told to stop. */
 import t from 'tap'
-import { sweepRegularly } from '../../src/cli/commands/expiry-sweeper.js'
+import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import { createVaultHome } from './home.js'
 
 t.test('sweeps until the signal, and goes on after a failure', async (t) => {

@@ -3,7 +3,7 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import { ensureStarters } from '../../src/cli/commands/sample-applications.js'
+import { ensureStarters } from '../../src/cli/commands/serve/sample-applications.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'

@@ -1,6 +1,6 @@
 /** Completion scripts for shells, written from the same tree of commands that is parsed. */
 import { CofferError } from '../../errors.js'
-import type { CommandContext, CommandFacts } from '../context.js'
+import type { CommandContext, CommandFacts } from '../context/context.js'
 import { write } from '../output/terminal.js'
 
 const SHELLS: Record<string, (commands: readonly CommandFacts[]) => string> = {

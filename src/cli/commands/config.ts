@@ -1,9 +1,9 @@
 /** `coffer config set`: where the value comes from, and advice. */
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
+import type { Steps } from '../context/task.js'
 import { readAnswer } from '../input/input.js'
 import { printNotice, printWarning } from '../output/output.js'
-import type { Steps } from '../task.js'
 
 export const set: Steps = {
   gather: async (context, [name = '', given]) => {

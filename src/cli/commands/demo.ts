@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import type { Environment } from '../../config.js'
 import { CofferError } from '../../errors.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
 import { type OutputStream, write } from '../output/terminal.js'
 
 /** Published by the card networks for testing; it buys nothing. */

@@ -1,16 +1,15 @@
 /** `coffer formula check | install | create | update`: formulas in files, and the warning about code that would not run. */
-import { existsSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
+import { findFixture } from '../context/fixtures.js'
+import type { Steps } from '../context/task.js'
 import { findPlace, formatFrame } from '../output/code-frame.js'
 import { displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import type { Steps } from '../task.js'
 
 const SHIPPED = ['card-alias', 'matching-hmac', 'json-webhook']
 
@@ -75,7 +74,7 @@ export const store: Steps = {
 
 /** What is wrong with `code` before anything calls it. */
 async function findFault(context: CommandContext, code: unknown): Promise<CofferError | undefined> {
-  const { askOffline } = await import('../offline.js')
+  const { askOffline } = await import('../context/offline.js')
   try {
     await askOffline(context, checkFormulaCode, { code })
     return undefined
@@ -85,6 +84,10 @@ async function findFault(context: CommandContext, code: unknown): Promise<Coffer
   }
 }
 
+function findShipped(name: string): string {
+  return findFixture(`formulas/${name}.json`)
+}
+
 function findFormulaFile({ cwd }: CommandContext, name: string): string {
   if (SHIPPED.includes(name)) return findShipped(name)
   if (name.endsWith('.json')) return resolve(cwd, name)
@@ -92,15 +95,6 @@ function findFormulaFile({ cwd }: CommandContext, name: string): string {
     'usage',
     `There is no formula "${name}". There are ${SHIPPED.join(', ')}, and files: my-formula.json.`,
   )
-}
-
-/** Fixtures stand beside the one bundled file's folder, and beside that of the compiled sources. */
-function findShipped(name: string): string {
-  const places = ['../fixtures/formulas/', '../../../../fixtures/formulas/']
-  const paths = places.map((place) => fileURLToPath(new URL(`${place}${name}.json`, import.meta.url)))
-  const found = paths.find((path) => existsSync(path))
-  if (found !== undefined) return found
-  throw new CofferError('internal', `The package was installed without fixtures/formulas/${name}.json.`)
 }
 
 /** @throws CofferError `usage` for what is no formula. A contract needs no code. */

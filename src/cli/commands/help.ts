@@ -1,7 +1,7 @@
 /** `coffer help`: the help of a command, and the topics that belong to no command. */
 import { SETTINGS, type Setting } from '../../config.js'
 import { ERRORS } from '../../errors.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
 import { write } from '../output/terminal.js'
 
 /** `coffer help …`: the help of a command, or a topic. @throws CofferError `usage` for neither. */

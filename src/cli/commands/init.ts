@@ -5,17 +5,17 @@ import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import type { App } from '../../vault/app.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
 import {
   askNewPassphrase,
   keyFilePath,
   newVaultDirectory,
   readGivenPassphrase,
   saveKeyFile,
-} from '../credentials.js'
+} from '../context/credentials.js'
+import type { Options } from '../context/task.js'
 import { chooseFormat, printNotice, printResult } from '../output/output.js'
-import type { Options } from '../task.js'
-import { ensureStarters } from './sample-applications.js'
+import { ensureStarters } from './serve/sample-applications.js'
 
 const DEFAULT_TENANT = 'default'
 

@@ -1,11 +1,11 @@
 /** `coffer invite outbox | accept | create | resend`: mail as its reader sees it, and where it went. */
 import { present } from '../../domain/omit-undefined.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
+import type { Steps } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { printNotice, printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import type { Steps } from '../task.js'
 
 /** One mail on a terminal is shown as its reader would see it. */
 export const outbox: Steps = {

@@ -2,10 +2,10 @@
 import { setTimeout } from 'node:timers/promises'
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
+import type { Steps, Task } from '../context/task.js'
 import { cellOf } from '../output/layout.js'
 import { printNotice } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import type { Steps, Task } from '../task.js'
 
 /** Columns stand below one another though nobody knows what is still to come; an id of one's own may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }

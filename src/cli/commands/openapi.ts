@@ -1,9 +1,9 @@
 /** `coffer openapi`: the document of the HTTP interface, without a server or a vault. */
 import { createDocument } from '../../http/openapi.js'
 import { VERSION } from '../../version.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
 import { printResult } from '../output/output.js'
-import { readDocumentFlags } from './serve-options.js'
+import { readDocumentFlags } from './serve/serve-options.js'
 
 /** @throws CofferError `usage` */
 export async function printOpenApi(

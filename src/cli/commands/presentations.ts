@@ -13,7 +13,7 @@ import { deleteTenant } from '../../operations/tenant/tenant.js'
 import { updateToken } from '../../operations/token/token.js'
 import { restoreVault } from '../../operations/vault/offline.js'
 import { describeVault, verifyVault } from '../../operations/vault/vault.js'
-import type { Presentation } from '../task.js'
+import type { Presentation } from '../context/task.js'
 
 const FOLLOW = ['-f, --follow', 'go on with all that comes, until Ctrl-C'] as const
 const loadTenant = async () => import('./tenant.js')

@@ -5,10 +5,15 @@
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, SETTINGS, type Setting } from '../../config.js'
 import { CofferError } from '../../errors.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
+import {
+  readUserSettings,
+  type Texts,
+  type UserSettings,
+  writeUserSettings,
+} from '../context/user-settings.js'
 import { readAnswer } from '../input/input.js'
 import { chooseFormat, printNotice, printResult, printWarning } from '../output/output.js'
-import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from './user-settings.js'
 
 /** What only one run, or a person at each time, can say. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'no-input']

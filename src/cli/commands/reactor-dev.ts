@@ -4,15 +4,15 @@ import { basename, dirname, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { type CofferError, toProblem } from '../../errors.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext } from '../context/context.js'
+import { tellSandbox } from '../context/sandbox.js'
+import type { Input, Steps, Task } from '../context/task.js'
 import { readMap } from '../input/options.js'
 import { readTexts } from '../input/request.js'
 import { findPlace, formatFrame } from '../output/code-frame.js'
 import { displayLines } from '../output/display.js'
 import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { tellSandbox } from '../sandbox.js'
-import type { Input, Steps, Task } from '../task.js'
 
 type Json = Record<string, unknown>
 

@@ -1,8 +1,8 @@
 /** `coffer reactor logs`: the last runs of a reactor, and those that come. */
 import { setTimeout } from 'node:timers/promises'
+import type { Steps, Task } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { write } from '../output/terminal.js'
-import type { Steps, Task } from '../task.js'
 
 const SHOWN = 20
 const KEPT = 100

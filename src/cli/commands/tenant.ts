@@ -1,9 +1,9 @@
 /** `coffer tenant create | list | use | delete`: which tenant commands act in, and the question before one is deleted. */
 import { CofferError } from '../../errors.js'
 import type { TenantView } from '../../operations/tenant/tenant.js'
+import type { Steps, Task } from '../context/task.js'
+import { findTenantChoice, rememberTenant } from '../context/tenant-choice.js'
 import { printNotice, printWarning } from '../output/output.js'
-import type { Steps, Task } from '../task.js'
-import { findTenantChoice, rememberTenant } from './tenant-choice.js'
 
 export const create: Steps = {
   run: async ({ context, ask, print }) => {

@@ -1,5 +1,5 @@
 /** The commands of the terminal alone, as data: no operation stands behind them. What each does loads when it is run. */
-import type { TerminalCommand } from '../task.js'
+import type { TerminalCommand } from '../context/task.js'
 
 const PREFIX = ['--prefix <name>', 'the first part of the names of its headers (default svc)'] as const
 const BODY_LIMIT = ['--body-limit <size>', 'the largest body, such as 64KiB or 4MiB (default 1MiB)'] as const
@@ -41,7 +41,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer serve --starter-apps',
       'coffer serve --allow-host vault.test',
     ],
-    run: async (context, _, options) => (await import('./serve.js')).serve(context, options),
+    run: async (context, _, options) => (await import('./serve/serve.js')).serve(context, options),
   },
   {
     name: 'openapi',

@@ -1,6 +1,6 @@
 /** `coffer token update`: what only the vault can tell of an input. */
 import { CofferError } from '../../errors.js'
-import type { Steps } from '../task.js'
+import type { Steps } from '../context/task.js'
 
 /** Whether the data of a token is text, whose digits are text too, the vault tells by refusing a number. */
 export const update: Steps = {

@@ -1,9 +1,9 @@
 /** `coffer vault status | verify | restore`: what the terminal adds to the answers. */
 import { CofferError } from '../../errors.js'
 import type { SalvageReport, Verification } from '../../framework/vault-port.js'
-import { findVaultDirectory } from '../credentials.js'
+import { findVaultDirectory } from '../context/credentials.js'
+import type { Steps } from '../context/task.js'
 import { printNotice } from '../output/output.js'
-import type { Steps } from '../task.js'
 
 const SALVAGING =
   'Restore a backup, or bring what can be read into a new vault: coffer vault restore --salvage DIRECTORY --vault NEW'

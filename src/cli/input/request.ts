@@ -7,11 +7,17 @@ import { parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema, Schema } from '../../framework/schema.js'
-import type { CommandContext } from '../context.js'
 import { printNotice, printWarning } from '../output/output.js'
-import { isTerminal } from '../output/terminal.js'
+import { isTerminal, type Terminal } from '../output/terminal.js'
 import { type Input, readAnswer } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
+
+/** Where input comes from: standard input and files, and a person at the terminal. */
+export interface Asking {
+  readonly terminal: Terminal
+  readonly input: Input
+  readonly cwd: string
+}
 
 /**
  * The merged input of one operation. A body given as a file or on standard input is the ground, flags override it,
@@ -19,7 +25,7 @@ import { type Flag, listFlags, readFlag, takesBody } from './options.js'
  * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
  */
 export async function gatherInput(
-  context: CommandContext,
+  context: Asking,
   definition: RegisteredOperation,
   words: readonly (string | undefined)[],
   options: Readonly<Record<string, unknown>>,
@@ -45,7 +51,7 @@ export async function gatherInput(
 
 /** Paths are those of whoever typed them; a server that does the work is in another directory. */
 function resolvePaths(
-  { cwd }: CommandContext,
+  { cwd }: Asking,
   { input }: RegisteredOperation,
   values: Record<string, unknown>,
 ): Record<string, unknown> {
@@ -121,7 +127,7 @@ function isTextOf({ schema: { textWhere } }: Flag, ...others: Readonly<Record<st
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
 async function warnOfExposed(
-  { terminal }: CommandContext,
+  { terminal }: Asking,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -145,7 +151,7 @@ function isSource(text: string): boolean {
 
 /** Who gave `-` at a terminal should know that it is their turn. */
 async function noteWaiting(
-  { terminal }: CommandContext,
+  { terminal }: Asking,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -160,7 +166,7 @@ async function noteWaiting(
  * flags say all must not wait for an input that nobody will close.
  */
 async function readBody(
-  context: CommandContext,
+  context: Asking,
   input: Input,
   definition: RegisteredOperation,
   given: Contents,
@@ -179,7 +185,7 @@ async function readBody(
 }
 
 /** A body that is any JSON at all. */
-async function readDocument({ input, terminal }: CommandContext, source: string): Promise<unknown> {
+async function readDocument({ input, terminal }: Asking, source: string): Promise<unknown> {
   if (source === '-' && isTerminal(terminal.stdin)) {
     throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
   }
@@ -196,7 +202,7 @@ function parseBody(text: string, name: string): Record<string, unknown> {
 }
 
 async function completeInput(
-  context: CommandContext,
+  context: Asking,
   definition: RegisteredOperation,
   flags: readonly Flag[],
   merged: Record<string, unknown>,
@@ -225,7 +231,7 @@ async function completeInput(
 }
 
 async function askFor(
-  { terminal, input }: CommandContext,
+  { terminal, input }: Asking,
   flag: Flag,
   merged: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {

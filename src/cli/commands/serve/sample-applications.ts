@@ -1,10 +1,10 @@
 /** The three applications that a fresh server is used with: one of each type, with all that the type is for. */
 
-import { type ApplicationType, PERMISSIONS, type Permission } from '../../domain/permissions.js'
-import type { AnyOperation } from '../../framework/operation.js'
-import { perform } from '../../framework/perform.js'
-import { createApplication, listApplications } from '../../operations/application/application.js'
-import type { App } from '../../vault/app.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../../../domain/permissions.js'
+import type { AnyOperation } from '../../../framework/operation.js'
+import { perform } from '../../../framework/perform.js'
+import { createApplication, listApplications } from '../../../operations/application/application.js'
+import type { App } from '../../../vault/app.js'
 
 /** `key` only where it is new: it is never kept. */
 export interface Starter {

@@ -1,9 +1,9 @@
 /** The mail side of `coffer serve`: the outbox page of a local server, and the post that carries mail while it runs. */
 
-import { createOutboxPage, OUTBOX_PATH } from '../../http/pages/outbox-page.js'
-import type { Page } from '../../http/pages/pages.js'
-import { readMailSettings } from '../../operations/invite/mail.js'
-import type { App } from '../../vault/app.js'
+import { createOutboxPage, OUTBOX_PATH } from '../../../http/pages/outbox-page.js'
+import type { Page } from '../../../http/pages/pages.js'
+import { readMailSettings } from '../../../operations/invite/mail.js'
+import type { App } from '../../../vault/app.js'
 
 export interface ServedMail {
   /** The outbox, where there is one. */

@@ -2,8 +2,8 @@
  * How an operation is run from the command line, and what a command may add to that: words and options of its own, a
  * question, another way to print. Most operations add nothing.
  */
-import type { Format } from '../config.js'
-import type { RegisteredOperation } from '../framework/registry.js'
+import type { Format } from '../../config.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import type { CommandContext } from './context.js'
 
 export type Input = Record<string, unknown>

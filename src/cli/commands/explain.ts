@@ -1,11 +1,11 @@
 /** `--explain`: what an operation on tokens would answer to somebody, and which rule decides. It does nothing else. */
 import type { ExplainedDecision, Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
-import { findTenantChoice } from '../commands/tenant-choice.js'
-import type { CommandContext } from '../context.js'
-import { display, indent, layOutJson } from './display.js'
-import { chooseFormat, printNotice, printResult } from './output.js'
-import { write } from './terminal.js'
+import type { CommandContext } from '../context/context.js'
+import { findTenantChoice } from '../context/tenant-choice.js'
+import { display, indent, layOutJson } from '../output/display.js'
+import { chooseFormat, printNotice, printResult } from '../output/output.js'
+import { write } from '../output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 /** Where a transform means something; elsewhere a rule grants, and that is all. */

@@ -1,9 +1,9 @@
 /** What the flags of `serve` and `openapi` say, checked. It reads no file and opens no port. */
-import { CofferError } from '../../errors.js'
-import { LOG_FORMATS, type LogFormat } from '../../http/access-log.js'
-import { PREFIX } from '../../http/headers.js'
-import { parseRate, type Rate } from '../../http/rate-limit.js'
-import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../http/start.js'
+import { CofferError } from '../../../errors.js'
+import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
+import { PREFIX } from '../../../http/headers.js'
+import { parseRate, type Rate } from '../../../http/rate-limit.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/start.js'
 
 type Flags = Readonly<Record<string, unknown>>
 

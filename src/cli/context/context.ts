@@ -1,12 +1,12 @@
 /** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
 
-import type { Config, Environment } from '../config.js'
-import type { Registry } from '../framework/registry.js'
-import type { App } from '../vault/app.js'
-import type { Clock } from '../vault/open.js'
-import type { Vault } from '../vault/vault.js'
-import type { Input } from './input/input.js'
-import type { InputStream, OutputStream, Terminal } from './output/terminal.js'
+import type { Config, Environment } from '../../config.js'
+import type { Registry } from '../../framework/registry.js'
+import type { App } from '../../vault/app.js'
+import type { Clock } from '../../vault/open.js'
+import type { Vault } from '../../vault/vault.js'
+import type { Input } from '../input/input.js'
+import type { InputStream, OutputStream, Terminal } from '../output/terminal.js'
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 

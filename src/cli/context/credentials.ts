@@ -2,13 +2,13 @@
 import { existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { CofferError } from '../errors.js'
-import type { App } from '../vault/app.js'
-import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../vault/open.js'
-import type { Vault } from '../vault/vault.js'
+import { CofferError } from '../../errors.js'
+import type { App } from '../../vault/app.js'
+import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../../vault/open.js'
+import type { Vault } from '../../vault/vault.js'
+import { SECRET_LIMIT_BYTES } from '../input/input.js'
+import { printNotice } from '../output/output.js'
 import type { CommandContext } from './context.js'
-import { SECRET_LIMIT_BYTES } from './input/input.js'
-import { printNotice } from './output/output.js'
 
 const VAULT_DIRECTORY = '.coffer'
 
@@ -112,7 +112,7 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
       'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
     )
   }
-  const { ask } = await import('./input/prompt.js')
+  const { ask } = await import('../input/prompt.js')
   const passphrase = await ask(terminal, {
     message: 'Passphrase',
     missing: '--passphrase-file',
@@ -146,7 +146,7 @@ export async function askNewPassphrase(
   { terminal }: CommandContext,
   missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
 ): Promise<string> {
-  const { askTwice } = await import('./input/prompt.js')
+  const { askTwice } = await import('../input/prompt.js')
   return askTwice(terminal, {
     message: 'New passphrase',
     again: 'The same again',

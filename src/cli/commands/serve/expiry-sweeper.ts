@@ -1,6 +1,6 @@
 /** Taking expired tokens off the disk while a server runs. What expired is gone from every read before that already. */
 import { setTimeout } from 'node:timers/promises'
-import type { App } from '../../vault/app.js'
+import type { App } from '../../../vault/app.js'
 
 const SWEEP_MS = 30_000
 

@@ -1,5 +1,5 @@
 /** What holds reactor code on this machine, in words. */
-import type { Sandbox } from '../framework/reactor-runtime.js'
+import type { Sandbox } from '../../framework/reactor-runtime.js'
 
 /** What every Linux can give; without one of these an escape from the realm reaches further. */
 const EXPECTED = [

@@ -5,13 +5,13 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { isApiKey } from '../../domain/application.js'
-import { CofferError } from '../../errors.js'
-import { createToken } from '../../operations/token/token.js'
-import type { App } from '../../vault/app.js'
-import { createVault, openVault, type Place } from '../../vault/open.js'
-import type { CommandContext } from '../context.js'
+import { isApiKey } from '../../../domain/application.js'
+import { CofferError } from '../../../errors.js'
+import { createToken } from '../../../operations/token/token.js'
+import type { App } from '../../../vault/app.js'
+import { createVault, openVault, type Place } from '../../../vault/open.js'
+import type { CommandContext } from '../../context/context.js'
+import { findFixture } from '../../context/fixtures.js'
 import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './sample-applications.js'
 
 const DIRECTORY = '.coffer-demo'
@@ -77,13 +77,4 @@ async function fill(app: App): Promise<void> {
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).split('\n')
   for (const line of lines.filter((each) => each.trim() !== ''))
     await performAsOwner(app, createToken, JSON.parse(line) as Record<string, unknown>)
-}
-
-/** Fixtures stand beside the one bundled file's folder, and beside that of the compiled sources. */
-function findFixture(name: string): string {
-  const places = ['../fixtures/', '../../../../fixtures/']
-  const paths = places.map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)))
-  const found = paths.find((path) => existsSync(path))
-  if (found !== undefined) return found
-  throw new CofferError('internal', `The package was installed without fixtures/${name}.`)
 }

@@ -3,8 +3,8 @@
  * settings, so that it is nobody else's and survives a move of the vault.
  */
 import { identifyVault } from '../../vault/open.js'
-import type { CommandContext } from '../context.js'
-import { findVaultDirectory } from '../credentials.js'
+import type { CommandContext } from './context.js'
+import { findVaultDirectory } from './credentials.js'
 import { readUserSettings, writeUserSettings } from './user-settings.js'
 
 /** The tenant of this run: what a flag or the environment says, else what was chosen, else undefined (the first). */
