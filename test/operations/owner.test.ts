@@ -1,0 +1,191 @@
+/** The operations of the vault's owner: who may ask, what they log, and that they answer what they declare. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import t from 'tap'
+import type { List } from '../../src/framework/page.js'
+import { type Schema, toJsonSchema } from '../../src/framework/schema.js'
+import { registry } from '../../src/operations/all.js'
+import type { Asked } from '../../src/vault/vault.js'
+import { createVaultHome } from '../cli/home.js'
+import { openTestVault, sampleOf } from './vault.js'
+
+interface LogView {
+  operation: string
+  entity_type: string
+  entity_id: string
+  message: string
+}
+
+const owners = registry.operations.filter(({ audience }) => audience === 'owner')
+
+t.test('no application may ask for one, by whatever name', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const { key } = await vault.createApplication('management', { permissions: ['tenant:read', 'log:read'] })
+  t.ok(owners.length > 20)
+  for (const { name, input } of owners) {
+    const asked: Asked = { operation: name, input: sampleOf(input) as Record<string, unknown>, as: { key } }
+    await t.rejects(vault.app.ask(asked), { code: 'forbidden' }, name)
+  }
+  t.notOk(
+    registry.routed.some(({ audience }) => audience !== undefined),
+    'none has a route',
+  )
+})
+
+t.test('a handler that an application reaches all the same gets nothing of the vault', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
+  const { authenticate } = await import('../../src/framework/authenticate.js')
+  const { perform } = await import('../../src/framework/perform.js')
+  const open = { ...registry.find('vault verify')!, audience: undefined }
+  const caller = await authenticate(vault.app, key)
+  // biome-ignore lint/suspicious/noExplicitAny: a declaration as a mistake would make it
+  await t.rejects(perform(vault.app, caller, open as any, {}, 'trace'), { code: 'forbidden' })
+})
+
+t.test(
+  'what changes something is an update of the tenant acted in; what reads or fails is nothing',
+  async (t) => {
+    const vault = await openTestVault()
+    t.teardown(() => vault.app.close())
+    const { app } = vault
+    const other = await vault.createTenant('other')
+    const ask = (operation: string, input: object, tenant?: string) =>
+      app.ask({
+        operation,
+        input: { ...input },
+        as: { reveal: false, ...(tenant === undefined ? {} : { tenant }) },
+      })
+    const logs = async (tenant?: string) =>
+      ((await vault.ask('log list', {}, tenant)) as List<LogView>).data.map(
+        ({ operation, entity_type, entity_id, message }) => [operation, entity_type, entity_id, message],
+      )
+    const before = await logs()
+    const beforeOther = await logs(other)
+    await ask('config list', {})
+    await ask('config get', { name: 'mail.from' })
+    await t.rejects(ask('config set', { name: 'reactors.time_limit_ms', value: 'x' }))
+    await t.rejects(ask('config set', { name: 'no.such', value: 'x' }))
+    await t.rejects(ask('config set', { name: 'mail.from' }))
+    await ask('tenant list', {})
+    t.same(await logs(), before)
+    await ask('config set', { name: 'reactors.time_limit_ms', value: '500' }, 'other')
+    await ask('config unset', { name: 'reactors.time_limit_ms' }, other)
+    await ask('tenant create', { name: 'third' }, other)
+    t.same(await logs(), before)
+    t.same(await logs(other), [
+      ['update', 'tenant', other, 'Another tenant created'],
+      ['update', 'tenant', other, 'Vault setting changed'],
+      ['update', 'tenant', other, 'Vault setting changed'],
+      ...beforeOther,
+    ])
+  },
+)
+
+t.test('what is about the vault works where the chosen tenant, or every tenant, is gone', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const ask = (operation: string, input = {}) =>
+    vault.app.ask({ operation, input, as: { reveal: false, tenant: 'gone' } })
+  await ask('config set', { name: 'public_url', value: 'https://vault.example.com' })
+  t.match(
+    ((await vault.ask('log list')) as List<LogView>).data[0],
+    { message: 'Vault setting changed' },
+    'the oldest tenant has the record',
+  )
+  await t.rejects(ask('log verify'), { code: 'not_found' })
+  await vault.ask('tenant delete')
+  t.same((await ask('tenant list')).result, [])
+  await ask('config unset', { name: 'public_url' })
+  await ask('tenant create', { name: 'new' })
+  t.equal(((await ask('tenant list')).result as unknown[]).length, 1)
+})
+
+t.test('what has no command is no command', async (t) => {
+  const home = await createVaultHome(t)
+  const internal = owners.filter(({ isInternal }) => isInternal === true)
+  t.ok(internal.length > 0)
+  for (const { name, noun, verb } of internal) {
+    t.equal((await home.run([noun, verb])).code, 2, name)
+    t.notMatch((await home.run([noun, '--help'])).stdout, new RegExp(`^  ${verb} `, 'm'))
+  }
+})
+
+t.test('key slots and keys that are changed are logged too, and every answer is as declared', async (t) => {
+  const home = await createVaultHome(t)
+  const ajv = new Ajv2020({ strict: false })
+  formats.default(ajv, ['uuid', 'date-time'])
+  const ask = async (name: string, words: readonly string[] = [], options = {}) => {
+    const result = await home.json([...name.split(' '), ...words, '--quiet'], options)
+    const { output } = registry.find(name)!
+    const validate = ajv.compile(spell(output!))
+    t.ok(validate(result), `${name}: ${ajv.errorsText(validate.errors)}`)
+    return result
+  }
+  home.write('words', 'correct horse battery staple\n')
+  home.write('code.js', 'module.exports = async ({ args }) => ({ raw: args.name })')
+  await ask('vault keys', ['add', '--new-key-file', 'second.key'])
+  const slots = await ask('vault passwd', ['--new-passphrase-file', 'words'])
+  await ask('vault keys', ['remove', slots[1].id])
+  await ask('vault status')
+  await ask('vault verify')
+  await ask('vault lock')
+  await ask('vault backup', ['copy'])
+  await ask('vault restore', ['copy', '--vault', 'restored'])
+  await ask('vault restore', ['restored', '--salvage', '--vault', 'salvaged'])
+  await ask('vault rekey', ['--yes'])
+  await ask('config list')
+  await ask('config set', ['tokens.included_monthly_active', '5'])
+  await ask('config get', ['mail.url'])
+  await ask('config unset', ['mail.url'])
+  await ask('tenant list')
+  const { id } = await ask('tenant create', ['staging'])
+  await ask('tenant use', [id])
+  await ask('tenant use', ['default'])
+  await ask('formula check', ['code.js'])
+  await ask('formula install', ['card-alias'])
+  const [formula] = (await home.json(['formula', 'list'])).data
+  const body = JSON.stringify({
+    name: 'r',
+    formula: { id: formula.id },
+    configuration: { ALIAS_KEY: 'a key of thirty-two characters ....' },
+  })
+  const reactor = await home.json(['reactor', 'create'], { stdin: body })
+  await ask('reactor logs', [reactor.id])
+  await ask('reactor dev', ['code.js', '--args', 'name=Ada'])
+  const invitation = await home.json(['invite', 'create', '--email', 'ada@example.com', '--quiet'])
+  const letter = await ask('invite outbox', [invitation.id])
+  await ask('invite outbox')
+  await ask('invite accept', [letter.link])
+  const proof = await ask('log verify')
+  t.ok(proof.is_whole)
+  const messages = ((await home.json(['log', 'list', '--size', '100'])) as List<LogView>).data
+    .filter(({ operation, entity_type }) => operation === 'update' && entity_type === 'tenant')
+    .map(({ message }) => message)
+  t.same(messages.toReversed(), [
+    'Vault key slots changed',
+    'Vault key slots changed',
+    'Vault key slots changed',
+    'Vault keys changed',
+    'Vault setting changed',
+    'Vault setting changed',
+    'Another tenant created',
+  ])
+})
+
+/** The schema of an output with what a document would refer to in its place. */
+function spell(schema: Schema): object {
+  const { component: _, ...plain } = schema as Schema & { component?: string }
+  const own = plain as Schema
+  if (own.type === 'array') return { ...toJsonSchema({ ...own, items: {} }), items: spell(own.items) }
+  if (own.type !== 'object') return toJsonSchema(own)
+  const properties = Object.entries(own.properties ?? {}).map(([name, value]) => [name, spell(value)])
+  const others = own.additionalProperties
+  return {
+    ...toJsonSchema({ ...own, properties: {}, additionalProperties: true }),
+    properties: Object.fromEntries(properties),
+    additionalProperties: typeof others === 'object' ? spell(others) : others,
+  }
+}
