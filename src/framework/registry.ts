@@ -84,8 +84,9 @@ function isRouted(operation: RegisteredOperation): operation is RoutedOperation 
 }
 
 function register(definition: AnyOperation): RegisteredOperation {
-  const { name, route, permissions = [], positionals = [], columns = [] } = definition
+  const { name, route, permissions = [], positionals = [], output } = definition
   const [noun = '', verb = ''] = name.split(' ')
+  const { columns = itemOutput(output ?? {}).columns ?? [] } = definition
   const registered = { ...definition, noun, verb, permissions, positionals, columns }
   if (route === undefined) return registered
   const [method = '', path = ''] = route.split(' ')
@@ -113,7 +114,7 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   if ((operation.run === undefined) === (operation.runDetached === undefined)) {
     faults.push('it needs one of run and runDetached')
   }
-  if (operation.examples.length === 0) faults.push('it has no example')
+  if (operation.examples.length === 0 && !operation.isInternal) faults.push('it has no example')
   if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')
   const { columns, output = { type: 'object', additionalProperties: false } } = operation
@@ -137,10 +138,10 @@ function findOwnerFaults(definition: AnyOperation): string[] {
 }
 
 function findRouteFaults(definition: AnyOperation, { method, path, parameters, query }: Endpoint): string[] {
-  const { audience, permissions, positionals } = definition
+  const { audience, isInternal, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
-  if (audience !== undefined) faults.push('an operation of the owner has no route')
+  if (audience !== undefined || isInternal) faults.push('an operation of the owner alone has no route')
   if (permissions === undefined) faults.push('a route needs permissions')
   if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)

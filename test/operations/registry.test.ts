@@ -100,7 +100,7 @@ t.test('what would be wrong later is refused at load', async (t) => {
     ['no route, for everybody', { route: undefined }, /needs a route/],
     ['permissions without a route', { ...owner, permissions: [] }, /need a route/],
     ['a word that is not in the input', { ...owner, positionals: ['ghost'] }, /positional ghost/],
-    ['a route for the owner alone', { audience: 'owner' }, /of the owner has no route/],
+    ['a route for the owner alone', { audience: 'owner' }, /of the owner alone has no route/],
     ['a route without permissions', { permissions: undefined }, /needs permissions/],
     ['a route and words', { positionals: ['id'] }, /are the parameters of its path/],
     ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],

@@ -3,7 +3,6 @@
  * questions. It knows schemas and never what an operation does.
  */
 import { parseJson } from '../../domain/json/json.js'
-import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema } from '../../framework/schema.js'
@@ -87,16 +86,17 @@ function readValues(
   for (const flag of flags) {
     const texts = contents[flag.property]
     if (texts === undefined) continue
-    const isText = isTextOf(flag, given.type ?? body.type)
+    const isText = isTextOf(flag, { ...body, ...given })
     given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
   }
   return given
 }
 
-/** Whether it is the data of a token whose type takes nothing but text. */
-function isTextOf({ property }: Flag, type: unknown): boolean {
-  const isPlain = TOKEN_TYPES.some(({ name, isStructured }) => name === type && isStructured !== true)
-  return property === 'data' && isPlain && type !== 'token'
+/** Whether its value is text, because of what else was given. */
+function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
+    values.includes(given[name] as string),
+  )
 }
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
@@ -189,12 +189,12 @@ async function completeInput(
       `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
     )
   }
-  for (const flag of missing) merged[flag.property] = await askFor(desk, flag, merged.type)
+  for (const flag of missing) merged[flag.property] = await askFor(desk, flag, merged)
   const { needsOneOf = [] } = definition.input as ObjectSchema
   const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
   const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
   if (choice !== undefined && desk.terminal.mayPrompt)
-    merged[choice.property] = await askFor(desk, choice, merged.type)
+    merged[choice.property] = await askFor(desk, choice, merged)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
@@ -204,7 +204,11 @@ async function completeInput(
   return merged
 }
 
-async function askFor({ terminal, input }: Desk, flag: Flag, type: unknown): Promise<unknown> {
+async function askFor(
+  { terminal, input }: Desk,
+  flag: Flag,
+  given: Readonly<Record<string, unknown>>,
+): Promise<unknown> {
   const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
   if (schema.type === 'string' && schema.enum !== undefined) {
@@ -219,7 +223,7 @@ async function askFor({ terminal, input }: Desk, flag: Flag, type: unknown): Pro
     if (answer === '') return 'Something is needed here.'
     const text = await readAnswer(input, answer, name)
     const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, type) })
+    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, given) })
     return true
   }
   await ask(terminal, {

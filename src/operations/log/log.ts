@@ -8,49 +8,51 @@ import type { PropertyErrors } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, date, oneOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
-import type { Infer } from '../../framework/schema.js'
+import { type Infer, takes } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
-const logOutput = component('Log', {
-  tenant_id: uuid,
-  'actor_id?': text,
-  'actor_type?': oneOf('application', 'user', 'system'),
-  entity_type: text,
-  entity_id: text,
-  operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
-  message: text,
-  created_at: date,
+const logOutput = component(
+  'Log',
+  ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
+  {
+    tenant_id: uuid,
+    'actor_id?': text,
+    'actor_type?': oneOf('application', 'user', 'system'),
+    entity_type: text,
+    entity_id: text,
+    operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
+    message: text,
+    created_at: date,
+  },
+)
+const entityTypeOutput = component('EntityType', ['display_name', 'value'], {
+  display_name: text,
+  value: text,
 })
-const entityTypeOutput = component('EntityType', { display_name: text, value: text })
 
 export const listLogs = operation({
   name: 'log list',
   summary: 'List what was done, newest first.',
   permissions: ['log:read'],
   route: 'GET /logs',
-  input: {
-    type: 'object',
-    properties: {
-      entity_type: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 100,
-        description: 'Only this type of entity; token matches cards and banks too.',
-      },
-      entity_id: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 400,
-        description: 'Only the entity with this id.',
-      },
-      start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
-      end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
-      ...pageInput(10_000),
+  input: takes([], {
+    entity_type: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 100,
+      description: 'Only this type of entity; token matches cards and banks too.',
     },
-    additionalProperties: true,
-  },
+    entity_id: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 400,
+      description: 'Only the entity with this id.',
+    },
+    start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
+    end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+    ...pageInput(10_000),
+  }),
   output: listOutput(logOutput),
-  columns: ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
   check: dateConditions,
   runDetached(session, input, dates) {
@@ -69,9 +71,8 @@ export const listEntityTypes = operation({
   summary: 'List the types of entity that the log speaks of.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   output: arrayOf(entityTypeOutput),
-  columns: ['display_name', 'value'],
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })

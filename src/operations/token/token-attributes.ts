@@ -2,19 +2,24 @@
 import type { Lenient } from '../../domain/omit-undefined.js'
 import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
-import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
+import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
 import { anything, component, date, made, notes, text, texts, uuid } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
-/** What a terminal's table shows of tokens. */
-export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
-
 /** A token's id in a path. */
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
 
+/** What takes nothing but text; a generic token takes any JSON. */
+const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
+
 const contents = {
-  data: { nullable: true, sensitive: true, description: 'The value to keep: any JSON.' },
+  data: {
+    nullable: true,
+    sensitive: true,
+    textWhere: { type: TEXT_TYPES.map(({ name }) => name) },
+    description: 'The value to keep: any JSON.',
+  },
   mask: {
     nullable: true,
     description: 'What is shown instead of the data: any JSON, its strings expressions over data.',
@@ -80,7 +85,7 @@ export const updateAttributes = {
 
 /** The API's token object, its members in the order of the specification. */
 export const tokenOutput = {
-  ...component('Token', {
+  ...component('Token', ['id', 'type', 'data', 'containers', 'created_at'], {
     id: text,
     tenant_id: uuid,
     type: text,
