@@ -136,7 +136,7 @@ export interface Operation<
   readonly wholeBody?: string
   /** What the body must be sent as, where it is not `application/json`. */
   readonly contentType?: string
-  /** What of the output a table on a terminal shows, if not all; dots reach into objects. */
+  /** What a table on a terminal shows of the output, in the place of what the output says. */
   readonly columns?: readonly string[]
   /** Command lines that work as pasted in a fresh vault, after those above them. */
   readonly examples: readonly string[]

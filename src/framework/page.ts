@@ -7,7 +7,7 @@ import type { Place } from '../storage/store.js'
 import type { Context, Session } from './operation.js'
 import { arrayOf, component, count, object } from './output.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
-import type { Infer, NumberSchema, ObjectSchema, Schema } from './schema.js'
+import { type Infer, memberOf, type NumberSchema, type ObjectSchema, type Schema } from './schema.js'
 
 /** Bytes that one unit of work opens and shows, or one record that has more. */
 export const BYTES_AT_ONCE = 256 * 1024
@@ -17,7 +17,7 @@ export interface List<T> {
   data: T[]
 }
 
-const paginationOutput = component('Pagination', {
+const paginationOutput = component('Pagination', [], {
   total_items: count,
   page_number: count,
   page_size: count,
@@ -29,10 +29,10 @@ export function listOutput<const S extends Schema>(item: S) {
   return object({ pagination: paginationOutput, data: arrayOf(item) })
 }
 
-/** What a list with this output has items of; of any other output, the output itself. */
+/** What a list or an array with this output has members of; of any other output, the output itself. */
 export function itemOutput(output: Schema): Schema {
   const { pagination, data } = (output.type === 'object' && output.properties) || {}
-  return pagination === undefined || data === undefined ? output : data
+  return memberOf(pagination === undefined || data === undefined ? output : data)
 }
 
 /** What of a list is asked for. */

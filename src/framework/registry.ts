@@ -84,8 +84,9 @@ function isRouted(operation: RegisteredOperation): operation is RoutedOperation 
 }
 
 function register(definition: AnyOperation): RegisteredOperation {
-  const { name, route, permissions = [], positionals = [], columns = [] } = definition
+  const { name, route, permissions = [], positionals = [], output } = definition
   const [noun = '', verb = ''] = name.split(' ')
+  const { columns = itemOutput(output ?? {}).columns ?? [] } = definition
   const registered = { ...definition, noun, verb, permissions, positionals, columns }
   if (route === undefined) return registered
   const [method = '', path = ''] = route.split(' ')
@@ -147,10 +148,10 @@ function findCommandFaults({
 }
 
 function findRouteFaults(definition: AnyOperation, { method, path, parameters, query }: Endpoint): string[] {
-  const { audience, permissions, positionals } = definition
+  const { audience, isInternal, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
-  if (audience !== undefined) faults.push('only an operation for everybody has a route')
+  if (audience !== undefined || isInternal) faults.push('only an operation for everybody has a route')
   if (permissions === undefined) faults.push('a route needs permissions')
   if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)

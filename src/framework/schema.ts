@@ -16,11 +16,13 @@ interface Notes {
   sensitive?: true
   /** The flag's name where it is not the property's: the singular of an array. */
   flag?: string
+  /** Where another property has one of these values, what is given to the flag is text, JSON or not. */
+  textWhere?: Readonly<Record<string, readonly string[]>>
   /** Of an output: the name under which the OpenAPI document describes it once. */
   component?: string
+  /** Of an output: what of it a table on a terminal shows, if not all; dots reach into objects. */
+  columns?: readonly string[]
   examples?: readonly unknown[]
-  /** Of what may be any JSON: it is text where this other property has one of these values. */
-  textWhere?: { property: string; values: readonly string[] }
   /** A second name of the flag, of one letter. */
   short?: string
 }
@@ -65,6 +67,22 @@ export interface ObjectSchema extends Notes {
   additionalProperties: boolean | Schema
   minProperties?: number
   maxProperties?: number
+}
+
+/** An input: these properties, of which some are required; what else is sent is ignored. */
+export function takes<
+  const P extends Readonly<Record<string, Schema>>,
+  const R extends readonly (keyof P & string)[],
+>(required: R, properties: P) {
+  return { type: 'object', properties, required, additionalProperties: true } as const
+}
+
+/** The same, but what else is sent is refused. */
+export function takesOnly<
+  const P extends Readonly<Record<string, Schema>>,
+  const R extends readonly (keyof P & string)[],
+>(required: R, properties: P) {
+  return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
 /** A filter of a list: what is kept may have any of the values. An empty one would be a filter that nobody meant. */
@@ -113,8 +131,17 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What our schemas say that JSON Schema has no word for. */
-const OWN_NOTES = ['sensitive', 'flag', 'short', 'textWhere', 'isPath', 'needsOneOf'] as const
+/** What JSON Schema has no word for. */
+const OWN_NOTES = new Set([
+  'nullable',
+  'sensitive',
+  'flag',
+  'short',
+  'isPath',
+  'textWhere',
+  'needsOneOf',
+  'columns',
+])
 
 /**
  * What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type, and a
@@ -122,10 +149,9 @@ const OWN_NOTES = ['sensitive', 'flag', 'short', 'textWhere', 'isPath', 'needsOn
  */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
-  const { nullable, ...noted } = schema as Schema & Record<string, unknown>
-  const out: Record<string, unknown> = { ...noted }
-  for (const note of OWN_NOTES) delete out[note]
-  if (nullable && schema.type !== undefined) out.type = [schema.type, 'null']
+  const entries = Object.entries(schema).filter(([name]) => !OWN_NOTES.has(name))
+  const out: Record<string, unknown> = Object.fromEntries(entries)
+  if (schema.nullable && schema.type !== undefined) out.type = [schema.type, 'null']
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)
   if (schema.type === 'object') {
     const { properties, additionalProperties } = schema
@@ -192,12 +218,12 @@ export function keepFitting(schema: Schema, value: unknown): unknown {
   return isOfType ? value : undefined
 }
 
-/** The first name in a path of names (`user.email`) that values of `schema`, or members of arrays, cannot have. */
+/** The first name in a path of names (`user.email`) that values of `schema` cannot have. Arrays are passed through. */
 export function findUnknownName(
   schema: Schema,
   path: string,
 ): { level: number; names: string[] } | undefined {
-  let at = memberOf(schema)
+  let at = schema
   for (const [level, name] of path.split('.').entries()) {
     // Below what may be any JSON, or has names of its own, every name may be.
     if (at.type === undefined && at.enum === undefined) return undefined
@@ -210,7 +236,8 @@ export function findUnknownName(
   return undefined
 }
 
-function memberOf(schema: Schema): Schema {
+/** What an array has members of, at any depth; of anything else, that itself. */
+export function memberOf(schema: Schema): Schema {
   return schema.type === 'array' ? memberOf(schema.items) : schema
 }
 

@@ -122,7 +122,7 @@ function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): str
 }
 
 /** The schemas that have a name of their own, at any depth of `schemas`. */
-function describeComponents(schemas: readonly Schema[]): Record<string, JsonSchema> {
+export function describeComponents(schemas: readonly Schema[]): Record<string, JsonSchema> {
   const found: Record<string, JsonSchema> = {}
   const visit = (schema: Schema): void => {
     const { component, ...described } = schema

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import type { Schema } from '../../src/framework/schema.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { registry } from '../../src/operations/all.js'
 import { createContract } from './contract.js'
@@ -43,6 +44,19 @@ t.test('what the document refers to is in it', async (t) => {
     )
     t.ok(found, reference)
   }
+})
+
+t.test('a component is one schema, wherever it is named', async (t) => {
+  const seen = new Map<string, Schema>()
+  const visit = (schema: Schema): void => {
+    const { component } = schema
+    if (component !== undefined) t.strictSame(seen.get(component) ?? schema, schema, component)
+    if (component !== undefined) seen.set(component, schema)
+    if (schema.type === 'array') visit(schema.items)
+    if (schema.type === 'object') Object.values(schema.properties ?? {}).forEach(visit)
+  }
+  for (const { output } of registry.operations) if (output !== undefined) visit(output)
+  t.ok(seen.size > 10)
 })
 
 t.test('the document says where each part of an input travels', async (t) => {

@@ -11,6 +11,7 @@ import { registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
 import { openEphemeral } from '../../src/vault/open.js'
+import { checkOutput } from './outputs.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')
 
@@ -67,7 +68,12 @@ export function permissionsOf(type: ApplicationType): Permission[] {
 export async function openTestVault(): Promise<TestVault> {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
-  const run: Run = (caller, name, input) => perform(app, caller, requireOperation(name), input, 'trace')
+  const run: Run = async (caller, name, input) => {
+    const operation = requireOperation(name)
+    const outcome = await perform(app, caller, operation, input, 'trace')
+    checkOutput(operation, outcome.result)
+    return outcome
+  }
   const ask = async (name: string, input: Input = {}, tenant?: string) =>
     (await run(await app.owner({ reveal: true, tenant }), name, input)).result
   return {

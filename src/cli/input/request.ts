@@ -112,17 +112,17 @@ function readValues(
   for (const flag of flags) {
     const texts = contents[flag.property]
     if (texts === undefined) continue
-    const isText = isTextOf(flag, given, body)
+    const isText = isTextOf(flag, { ...body, ...given })
     given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
   }
   return given
 }
 
-/** Whether what may be any JSON is known to be text, by another property. */
-function isTextOf({ schema: { textWhere } }: Flag, ...others: Readonly<Record<string, unknown>>[]): boolean {
-  if (textWhere === undefined) return false
-  const value = others.find((values) => values[textWhere.property] !== undefined)?.[textWhere.property]
-  return textWhere.values.includes(value as string)
+/** Whether its value is text, because of what else was given. */
+function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
+    values.includes(given[name] as string),
+  )
 }
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
@@ -233,7 +233,7 @@ async function completeInput(
 async function askFor(
   { terminal, input }: Asking,
   flag: Flag,
-  merged: Readonly<Record<string, unknown>>,
+  given: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
   const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
@@ -249,7 +249,7 @@ async function askFor(
     if (answer === '') return 'Something is needed here.'
     const text = await readAnswer(input, answer, name)
     const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, merged) })
+    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, given) })
     return true
   }
   await ask(terminal, {

@@ -16,25 +16,29 @@ import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, component, date, made, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
 
-export const applicationOutput = component('Application', {
-  id: uuid,
-  tenant_id: uuid,
-  name: text,
-  'key?': { ...text, description: 'Shown only when it is created or regenerated.' },
-  type: { enum: APPLICATION_TYPES },
-  'permissions?': texts,
-  'rules?': arrayOf(
-    component('Rule', {
-      'description?': text,
-      priority: { type: 'integer', minimum: 1 },
-      container: text,
-      transform: { enum: TRANSFORMS },
-      permissions: texts,
-    }),
-  ),
-  'expires_at?': date,
-  ...made,
-})
+export const applicationOutput = component(
+  'Application',
+  ['id', 'name', 'type', 'permissions', 'created_at'],
+  {
+    id: uuid,
+    tenant_id: uuid,
+    name: text,
+    'key?': { ...text, description: 'Shown only when it is created or regenerated.' },
+    type: { enum: APPLICATION_TYPES },
+    'permissions?': texts,
+    'rules?': arrayOf(
+      component('Rule', [], {
+        'description?': text,
+        priority: { type: 'integer', minimum: 1 },
+        container: text,
+        transform: { enum: TRANSFORMS },
+        permissions: texts,
+      }),
+    ),
+    'expires_at?': date,
+    ...made,
+  },
+)
 
 export type ApplicationView = Infer<typeof applicationOutput>
 

@@ -7,7 +7,7 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
-import { filterBy } from '../../framework/schema.js'
+import { filterBy, takes } from '../../framework/schema.js'
 import {
   applicationOutput,
   checkGrants,
@@ -18,12 +18,15 @@ import {
   viewApplication,
 } from './application-record.js'
 
-const COLUMNS = ['id', 'name', 'type', 'permissions', 'created_at']
 const MOST_PERMISSIONS = 50
 
 const id = { type: 'string', description: 'The id of the application.' } as const
 
-const permissionOutput = component('Permission', { type: text, description: text, application_types: texts })
+const permissionOutput = component('Permission', ['type', 'description', 'application_types'], {
+  type: text,
+  description: text,
+  application_types: texts,
+})
 
 const permissionList = {
   type: 'array',
@@ -65,21 +68,17 @@ export const createApplication = operation({
   route: 'POST /applications',
   success: 201,
   input: {
-    type: 'object',
-    properties: {
+    ...takes(['name', 'type'], {
       ...body,
       type: {
         type: 'string',
         enum: APPLICATION_TYPES,
         description: `One of ${APPLICATION_TYPES.join(', ')}.`,
       },
-    },
-    required: ['name', 'type'],
+    }),
     needsOneOf: ['permissions', 'rules'],
-    additionalProperties: true,
   },
   output: applicationOutput,
-  columns: COLUMNS,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
     `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
@@ -110,17 +109,12 @@ export const listApplications = operation({
   summary: 'List applications, newest first.',
   permissions: ['application:read'],
   route: 'GET /applications',
-  input: {
-    type: 'object',
-    properties: {
-      id: filterBy('Only the application with this id.'),
-      type: filterBy('Only applications of this type.'),
-      ...pageInput(100),
-    },
-    additionalProperties: true,
-  },
+  input: takes([], {
+    id: filterBy('Only the application with this id.'),
+    type: filterBy('Only applications of this type.'),
+    ...pageInput(100),
+  }),
   output: listOutput(applicationOutput),
-  columns: COLUMNS,
   examples: ['coffer app list', 'coffer app list --type private'],
   runDetached(session, input) {
     const { page = 1, size = 20 } = input
@@ -141,9 +135,8 @@ export const whoami = operation({
   summary: 'Get the application whose key is used.',
   permissions: [],
   route: 'GET /applications/key',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   output: applicationOutput,
-  columns: COLUMNS,
   examples: ['coffer app whoami --api-key-stdin < key.txt'],
   async run(context) {
     const { actor } = context.caller
@@ -158,9 +151,8 @@ export const getApplication = operation({
   summary: 'Get an application by its id.',
   permissions: ['application:read'],
   route: 'GET /applications/{id}',
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id }),
   output: applicationOutput,
-  columns: COLUMNS,
   examples: ['coffer app get 9a1f…'],
   log: { operation: 'read', message: 'Application retrieved' },
   async run(context, input) {
@@ -175,15 +167,8 @@ export const updateApplication = operation({
   summary: 'Replace what an application is called and may do; its type and key stay.',
   permissions: ['application:update'],
   route: 'PUT /applications/{id}',
-  input: {
-    type: 'object',
-    properties: { id, ...body },
-    required: ['id', 'name'],
-    needsOneOf: ['permissions', 'rules'],
-    additionalProperties: true,
-  },
+  input: { ...takes(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
   output: applicationOutput,
-  columns: COLUMNS,
   examples: ['coffer app update 9a1f… --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
   check: (input, tools) => checkGrants(undefined, input, tools),
@@ -208,7 +193,7 @@ export const deleteApplication = operation({
   summary: 'Delete an application; its key stops working at once.',
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id }),
   examples: ['coffer app delete 9a1f… --yes'],
   destroys: 'This deletes the application and its key,',
   log: { operation: 'delete', message: 'Application deleted' },
@@ -226,9 +211,8 @@ export const regenerateKey = operation({
   summary: 'Give an application a new key; the old one stops working at once.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id }),
   output: applicationOutput,
-  columns: COLUMNS,
   examples: ['coffer app regenerate 9a1f… --yes'],
   destroys: 'This ends the present key of application',
   log: { operation: 'update', message: 'Application key regenerated' },
@@ -254,19 +238,14 @@ export const listPermissions = operation({
   summary: 'List every permission and the application types that may hold it.',
   permissions: [],
   route: 'GET /permissions',
-  input: {
-    type: 'object',
-    properties: {
-      application_type: {
-        type: 'string',
-        enum: APPLICATION_TYPES,
-        description: 'Only what this type may hold.',
-      },
+  input: takes([], {
+    application_type: {
+      type: 'string',
+      enum: APPLICATION_TYPES,
+      description: 'Only what this type may hold.',
     },
-    additionalProperties: true,
-  },
+  }),
   output: arrayOf(permissionOutput),
-  columns: ['type', 'description', 'application_types'],
   examples: ['coffer app permissions', 'coffer app permissions --application-type public'],
   async run(_, input) {
     const wanted = input.application_type

@@ -5,6 +5,7 @@ import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } fro
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { anything, arrayOf, boolean, object, text } from '../../framework/output.js'
+import { takesOnly } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 
 const settingOutput = object({
@@ -21,7 +22,7 @@ export const listSettings = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'List the settings of the vault.',
-  input: { type: 'object', additionalProperties: false },
+  input: takesOnly([], {}),
   output: arrayOf(settingOutput),
   columns,
   examples: ['coffer config list'],
@@ -36,7 +37,7 @@ export const getSetting = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Show one setting of the vault.',
-  input: { type: 'object', properties: { name }, required: ['name'], additionalProperties: false },
+  input: takesOnly(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
   columns,
@@ -51,18 +52,13 @@ export const setSetting = operation({
   scope: 'vault',
   summary: 'Change a setting of the vault.',
   details: 'A value with a password in it is best asked for, or given as @FILE or on standard input.',
-  input: {
-    type: 'object',
-    properties: {
-      name,
-      value: {
-        type: 'string',
-        description: 'Left out, it is asked for; @FILE is what the file holds, - is standard input.',
-      },
+  input: takesOnly(['name', 'value'], {
+    name,
+    value: {
+      type: 'string',
+      description: 'Left out, it is asked for; @FILE is what the file holds, - is standard input.',
     },
-    required: ['name', 'value'],
-    additionalProperties: false,
-  },
+  }),
   positionals: ['name', 'value'],
   output: settingOutput,
   columns,
@@ -83,7 +79,7 @@ export const unsetSetting = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Forget a setting of the vault, so that its default counts again.',
-  input: { type: 'object', properties: { name }, required: ['name'], additionalProperties: false },
+  input: takesOnly(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
   columns,

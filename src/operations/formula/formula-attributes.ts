@@ -69,7 +69,7 @@ export const formulaBody = {
 
 const element = { name: text, 'description?': text, type: { enum: VALUE_TYPES } } as const
 
-export const formulaOutput = component('Formula', {
+export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status', 'created_at'], {
   id: uuid,
   name: text,
   'description?': text,

@@ -5,11 +5,11 @@ import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
+import { takes } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
 import { formulaBody, formulaId, formulaOutput, nameFilter, readFormulaBody } from './formula-attributes.js'
 
-const COLUMNS = ['id', 'name', 'type', 'status', 'created_at']
 /** Official formulas are nobody's. */
 const VAULT_TENANT = 0
 
@@ -24,14 +24,8 @@ export const createFormula = operation({
   permissions: ['reactor:create'],
   route: 'POST /reactor-formulas',
   success: 201,
-  input: {
-    type: 'object',
-    properties: formulaBody,
-    required: ['name', 'type', 'code'],
-    additionalProperties: true,
-  },
+  input: takes(['name', 'type', 'code'], formulaBody),
   output: formulaOutput,
-  columns: COLUMNS,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
   ],
@@ -58,16 +52,11 @@ export const listFormulas = operation({
   summary: 'List formulas, official and private, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas',
-  input: {
-    type: 'object',
-    properties: {
-      name: nameFilter,
-      ...pageInput(100),
-    },
-    additionalProperties: true,
-  },
+  input: takes([], {
+    name: nameFilter,
+    ...pageInput(100),
+  }),
   output: listOutput(formulaOutput),
-  columns: COLUMNS,
   examples: ['coffer formula list', `coffer formula list --name 'card*'`],
   runDetached(session, { name, ...asked }) {
     const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
@@ -81,9 +70,8 @@ export const getFormula = operation({
   summary: 'Get a formula by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas/{id}',
-  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id: formulaId }),
   output: formulaOutput,
-  columns: COLUMNS,
   examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
   log,
   async run(context, input) {
@@ -100,14 +88,8 @@ export const updateFormula = operation({
     'What is left out is removed. A reactor whose configuration no longer fits answers 400 until it is updated.',
   permissions: ['reactor:update'],
   route: 'PUT /reactor-formulas/{id}',
-  input: {
-    type: 'object',
-    properties: { id: formulaId, ...formulaBody },
-    required: ['id', 'name', 'type', 'code'],
-    additionalProperties: true,
-  },
+  input: takes(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
   output: formulaOutput,
-  columns: COLUMNS,
   examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
   log: { operation: 'update', message: 'Reactor formula updated' },
   check: checkFormula,
@@ -136,7 +118,7 @@ export const deleteFormula = operation({
   summary: 'Delete a formula that no reactor uses.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactor-formulas/{id}',
-  input: { type: 'object', properties: { id: formulaId }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id: formulaId }),
   examples: ['coffer formula delete 9a1f… --yes'],
   destroys: 'This deletes the code and contract of formula',
   log: { operation: 'delete', message: 'Reactor formula deleted' },

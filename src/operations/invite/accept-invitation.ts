@@ -8,6 +8,7 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
+import { takesOnly } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { type MemberView, memberOutput, viewMember } from '../member/member.js'
 import { isMember, joinTenant } from '../member/user.js'
@@ -61,19 +62,13 @@ export const acceptInvitationLink = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Accept an invitation, as the person who was invited would.',
-  input: {
-    type: 'object',
-    properties: {
-      link: { type: 'string', description: 'The link in the mail, or its token; - is standard input.' },
-      first_name: { type: 'string', description: 'What they are called.' },
-      last_name: { type: 'string', description: 'What their family is called.' },
-    },
-    required: ['link'],
-    additionalProperties: false,
-  },
+  input: takesOnly(['link'], {
+    link: { type: 'string', description: 'The link in the mail, or its token; - is standard input.' },
+    first_name: { type: 'string', description: 'What they are called.' },
+    last_name: { type: 'string', description: 'What their family is called.' },
+  }),
   positionals: ['link'],
   output: memberOutput,
-  columns: [],
   examples: ['coffer invite accept http://localhost:4010/invitations/accept?token=…'],
   check: ({ first_name = '', last_name = '' }) => checkNames({ first_name, last_name }),
   runDetached: async ({ inUnit, traceId }, { link }, names) => {

@@ -8,13 +8,12 @@ import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
+import { takes } from '../../framework/schema.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
 
-const COLUMNS = ['id', 'email', 'status', 'expires_at', 'created_at']
-
-const invitationOutput = component('Invitation', {
+const invitationOutput = component('Invitation', ['id', 'email', 'status', 'expires_at', 'created_at'], {
   id: uuid,
   tenant_id: uuid,
   email: text,
@@ -24,7 +23,7 @@ const invitationOutput = component('Invitation', {
 })
 
 const id = { type: 'string', description: 'The id of the invitation.' } as const
-const one = { type: 'object', properties: { id }, required: ['id'], additionalProperties: true } as const
+const one = takes(['id'], { id })
 
 export const createInvitation = operation({
   name: 'invite create',
@@ -34,14 +33,8 @@ export const createInvitation = operation({
   permissions: ['tenant:invitation:create'],
   route: 'POST /tenants/self/invitations',
   success: 201,
-  input: {
-    type: 'object',
-    properties: { email: { type: 'string', description: 'Their e-mail address.' } },
-    required: ['email'],
-    additionalProperties: true,
-  },
+  input: takes(['email'], { email: { type: 'string', description: 'Their e-mail address.' } }),
   output: invitationOutput,
-  columns: COLUMNS,
   examples: ['coffer invite create --email ada@example.com'],
   log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
@@ -73,9 +66,8 @@ export const listInvitations = operation({
   summary: 'List invitations that nobody accepted yet, newest first.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations',
-  input: { type: 'object', properties: { ...pageInput(100) }, additionalProperties: true },
+  input: takes([], { ...pageInput(100) }),
   output: listOutput(invitationOutput),
-  columns: COLUMNS,
   examples: ['coffer invite list'],
   async run(context, input) {
     const page = { page: input.page ?? 1, size: input.size ?? 20 }
@@ -95,7 +87,6 @@ export const getInvitation = operation({
   route: 'GET /tenants/self/invitations/{id}',
   input: one,
   output: invitationOutput,
-  columns: COLUMNS,
   examples: ['coffer invite get 9a1f…'],
   log: { operation: 'read', message: 'Invitation retrieved' },
   async run(context, input) {
@@ -113,7 +104,6 @@ export const resendInvitation = operation({
   route: 'POST /tenants/self/invitations/{id}/resend',
   input: one,
   output: invitationOutput,
-  columns: COLUMNS,
   examples: ['coffer invite resend 9a1f…'],
   log: { operation: 'update', message: 'Invitation resent' },
   async runDetached(session, input) {

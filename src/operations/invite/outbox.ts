@@ -5,6 +5,7 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { anything } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
+import { takesOnly } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
@@ -36,15 +37,11 @@ export const readOutbox = operation({
   summary: 'List the mail that was written, or read one.',
   details:
     'Without a mail server, mail stays here. Once a mail is sent, or its link ended, the link is kept nowhere.',
-  input: {
-    type: 'object',
-    properties: {
-      id: { type: 'string', description: 'The mail, or its invitation.' },
-      wait: { type: 'boolean', description: 'Wait until mail that is under way was tried.' },
-      ...pageInput(LARGEST_PAGE),
-    },
-    additionalProperties: false,
-  },
+  input: takesOnly([], {
+    id: { type: 'string', description: 'The mail, or its invitation.' },
+    wait: { type: 'boolean', description: 'Wait until mail that is under way was tried.' },
+    ...pageInput(LARGEST_PAGE),
+  }),
   positionals: ['id'],
   output: anything('A page of mails, or the one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],

@@ -18,21 +18,27 @@ import {
   uuid,
 } from '../../framework/output.js'
 import { type List, listOutput, pageInput, readPage } from '../../framework/page.js'
-import type { Infer } from '../../framework/schema.js'
+import { type Infer, takes, takesOnly } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
-const logOutput = component('Log', {
-  tenant_id: uuid,
-  'actor_id?': text,
-  'actor_type?': oneOf('application', 'user', 'system'),
-  entity_type: text,
-  entity_id: text,
-  operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
-  message: text,
-  created_at: date,
+const logOutput = component(
+  'Log',
+  ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
+  {
+    tenant_id: uuid,
+    'actor_id?': text,
+    'actor_type?': oneOf('application', 'user', 'system'),
+    entity_type: text,
+    entity_id: text,
+    operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
+    message: text,
+    created_at: date,
+  },
+)
+const entityTypeOutput = component('EntityType', ['display_name', 'value'], {
+  display_name: text,
+  value: text,
 })
-const entityTypeOutput = component('EntityType', { display_name: text, value: text })
-const COLUMNS = ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message']
 const LARGEST_PAGE = 10_000
 
 export const listLogs = operation({
@@ -40,29 +46,24 @@ export const listLogs = operation({
   summary: 'List what was done, newest first.',
   permissions: ['log:read'],
   route: 'GET /logs',
-  input: {
-    type: 'object',
-    properties: {
-      entity_type: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 100,
-        description: 'Only this type of entity; token matches cards and banks too.',
-      },
-      entity_id: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 400,
-        description: 'Only the entity with this id.',
-      },
-      start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
-      end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
-      ...pageInput(LARGEST_PAGE),
+  input: takes([], {
+    entity_type: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 100,
+      description: 'Only this type of entity; token matches cards and banks too.',
     },
-    additionalProperties: true,
-  },
+    entity_id: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 400,
+      description: 'Only the entity with this id.',
+    },
+    start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
+    end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+    ...pageInput(LARGEST_PAGE),
+  }),
   output: listOutput(logOutput),
-  columns: COLUMNS,
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
   check: dateConditions,
   runDetached(session, input, dates) {
@@ -81,9 +82,8 @@ export const listEntityTypes = operation({
   summary: 'List the types of entity that the log speaks of.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   output: arrayOf(entityTypeOutput),
-  columns: ['display_name', 'value'],
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })
@@ -93,22 +93,17 @@ export const tailLog = operation({
   audience: 'command',
   summary: 'Show the newest records, oldest first, and follow.',
   permissions: ['log:read'],
-  input: {
-    type: 'object',
-    properties: {
-      number: {
-        type: 'integer',
-        minimum: 0,
-        maximum: LARGEST_PAGE,
-        default: 20,
-        short: 'n',
-        description: 'How many of the newest records.',
-      },
+  input: takesOnly([], {
+    number: {
+      type: 'integer',
+      minimum: 0,
+      maximum: LARGEST_PAGE,
+      default: 20,
+      short: 'n',
+      description: 'How many of the newest records.',
     },
-    additionalProperties: false,
-  },
+  }),
   output: listOutput(logOutput),
-  columns: COLUMNS,
   examples: ['coffer log tail -n 50', 'coffer log tail -f'],
   runDetached: async ({ caller, perform }, { number = 20 }) => {
     const list = await perform(caller, listLogs, { size: Math.max(1, number) })
@@ -122,14 +117,13 @@ export const verifyLog = operation({
   audience: 'owner',
   summary: 'Prove that no record was changed, dropped, put in or moved.',
   details: 'Reads the whole log of the tenant; a server that has the vault open answers nobody meanwhile.',
-  input: { type: 'object', additionalProperties: false },
+  input: takesOnly([], {}),
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,
     records: count,
     'broken_at?': count,
   }),
-  columns: [],
   examples: ['coffer log verify'],
   runDetached: async (session) => {
     const tenant = await session.inUnit(async (context) => {

@@ -4,25 +4,29 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { component, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
-import { filterBy, type Infer } from '../../framework/schema.js'
+import { filterBy, type Infer, takes } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { leaveTenant } from './user.js'
 
-const userOutput = component('User', {
+const userOutput = component('User', [], {
   id: uuid,
   'email?': text,
   'first_name?': text,
   'last_name?': text,
   'picture?': text,
 })
-export const memberOutput = component('Member', {
-  id: uuid,
-  tenant_id: uuid,
-  role: oneOf('OWNER', 'ADMIN'),
-  user: userOutput,
-  ...maybeMade,
-})
+export const memberOutput = component(
+  'Member',
+  ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at'],
+  {
+    id: uuid,
+    tenant_id: uuid,
+    role: oneOf('OWNER', 'ADMIN'),
+    user: userOutput,
+    ...maybeMade,
+  },
+)
 
 export type MemberView = Infer<typeof memberOutput>
 
@@ -31,16 +35,11 @@ export const listMembers = operation({
   summary: 'List the members of your tenant, newest first.',
   permissions: ['tenant:member:read'],
   route: 'GET /tenants/self/members',
-  input: {
-    type: 'object',
-    properties: {
-      user_id: filterBy('Only the membership of this user.'),
-      ...pageInput(50),
-    },
-    additionalProperties: true,
-  },
+  input: takes([], {
+    user_id: filterBy('Only the membership of this user.'),
+    ...pageInput(50),
+  }),
   output: listOutput(memberOutput),
-  columns: ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at'],
   examples: ['coffer member list'],
   async run(context, input) {
     const page = { page: input.page ?? 1, size: input.size ?? 20 }
@@ -62,12 +61,7 @@ export const deleteMember = operation({
   details: 'The owner cannot be removed.',
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
-  input: {
-    type: 'object',
-    properties: { id: { type: 'string', description: 'The id of the membership, not of the user.' } },
-    required: ['id'],
-    additionalProperties: true,
-  },
+  input: takes(['id'], { id: { type: 'string', description: 'The id of the membership, not of the user.' } }),
   examples: ['coffer member delete 9a1f… --yes'],
   destroys: 'This ends every access of member',
   log: { operation: 'delete', message: 'Member deleted' },

@@ -2,6 +2,7 @@
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { anything, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
+import { takesOnly } from '../../framework/schema.js'
 import { KEPT_RUNS, listRuns } from './reactor-log.js'
 
 export const listReactorRuns = operation({
@@ -9,22 +10,17 @@ export const listReactorRuns = operation({
   audience: 'owner',
   summary: 'Show the last runs of a reactor: outcome, time, memory, console.',
   details: 'At most 100 are kept. They may show what the code was given, so they are for you alone.',
-  input: {
-    type: 'object',
-    properties: {
-      id: { type: 'string', description: 'The reactor.' },
-      number: {
-        type: 'integer',
-        minimum: 0,
-        maximum: KEPT_RUNS,
-        default: 20,
-        short: 'n',
-        description: 'How many of the newest runs.',
-      },
+  input: takesOnly(['id'], {
+    id: { type: 'string', description: 'The reactor.' },
+    number: {
+      type: 'integer',
+      minimum: 0,
+      maximum: KEPT_RUNS,
+      default: 20,
+      short: 'n',
+      description: 'How many of the newest runs.',
     },
-    required: ['id'],
-    additionalProperties: false,
-  },
+  }),
   positionals: ['id'],
   output: arrayOf(
     object({
@@ -60,14 +56,8 @@ export const developReactor = operation({
   details:
     'The same runtime and limits as in production, but no vault: arguments are taken as they are, and the code has\n' +
     'no client. What it prints is on standard error, what it returns on standard output.',
-  input: {
-    type: 'object',
-    properties: { code: { type: 'string' }, args: map, configuration: map },
-    required: ['code'],
-    additionalProperties: false,
-  },
+  input: takesOnly(['code'], { code: { type: 'string' }, args: map, configuration: map }),
   output: anything('What the code returned: `raw` and `tokenize`.'),
-  columns: [],
   examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],
   runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()

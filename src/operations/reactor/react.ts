@@ -8,14 +8,14 @@ import type { Caller } from '../../framework/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { anything, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
-import type { Infer } from '../../framework/schema.js'
+import { type Infer, takes } from '../../framework/schema.js'
 import { tokenize } from '../token/tokenize.js'
 import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
 import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
-const responseOutput = component('ReactorResponse', {
+const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'tokens?': anything('What the `tokenize` block of the code became.'),
   'raw?': anything('What the code gave back in the clear.'),
 })
@@ -28,22 +28,16 @@ export const react = operation({
     'tokens. What their formula declares is required and cast; the rest is forwarded as it is.',
   permissions: ['token:use'],
   route: 'POST /reactors/{id}/react',
-  input: {
-    type: 'object',
-    properties: {
-      id: { type: 'string', description: 'The id of the reactor.' },
-      args: {
-        type: 'object',
-        additionalProperties: true,
-        sensitive: true,
-        description: 'What the code is given, or all of it as JSON: {"card":"{{ my-token }}"}.',
-      },
+  input: takes(['id'], {
+    id: { type: 'string', description: 'The id of the reactor.' },
+    args: {
+      type: 'object',
+      additionalProperties: true,
+      sensitive: true,
+      description: 'What the code is given, or all of it as JSON: {"card":"{{ my-token }}"}.',
     },
-    required: ['id'],
-    additionalProperties: true,
-  },
+  }),
   output: responseOutput,
-  columns: ['raw', 'tokens'],
   examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
   log: { operation: 'react', message: 'Reactor invoked' },
   check: ({ args }, tools) => findExpressions(args, tools),

@@ -8,7 +8,7 @@ import { ANYBODY, type Recipient } from '../../framework/recipient.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
 import { searchTokens } from '../token/search.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/token.js'
-import { createAttributes } from '../token/token-attributes.js'
+import { createAttributes, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 type Input = Record<string, unknown>
@@ -72,10 +72,11 @@ function readBody(body: unknown): Input {
   )
 }
 
-/** One id or type may stand for a list of one. */
+/** One value may stand for a list of one. */
 function readQuery(query: unknown): Input {
   const input = query === undefined || query === null ? {} : readBody(query)
-  for (const name of ['id', 'type', 'types']) if (typeof input[name] === 'string') input[name] = [input[name]]
+  for (const [name, { type }] of Object.entries(tokenFilters))
+    if (type === 'array' && typeof input[name] === 'string') input[name] = [input[name]]
   return input
 }
 

@@ -9,14 +9,12 @@ import { type Context, operation } from '../../framework/operation.js'
 import { component, maybeMade, notes, object, oneOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
-import { filterBy, type Infer } from '../../framework/schema.js'
+import { filterBy, type Infer, takes } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
 import { formulaOutput, nameFilter } from '../formula/formula-attributes.js'
 import { removeRuns } from './reactor-log.js'
 
-const COLUMNS = ['id', 'name', 'formula.name', 'application.name', 'created_at']
-
-const reactorOutput = component('Reactor', {
+const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
   id: uuid,
   tenant_id: uuid,
   name: text,
@@ -70,14 +68,8 @@ export const createReactor = operation({
   permissions: ['reactor:create'],
   route: 'POST /reactors',
   success: 201,
-  input: {
-    type: 'object',
-    properties: { ...body, formula: reference('What it runs, as JSON: {"id":"…"}.') },
-    required: ['name', 'formula'],
-    additionalProperties: true,
-  },
+  input: takes(['name', 'formula'], { ...body, formula: reference('What it runs, as JSON: {"id":"…"}.') }),
   output: reactorOutput,
-  columns: COLUMNS,
   examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
   log: { operation: 'create', message: 'Reactor created' },
   check: checkBody,
@@ -103,17 +95,12 @@ export const listReactors = operation({
   summary: 'List reactors, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactors',
-  input: {
-    type: 'object',
-    properties: {
-      id: filterBy('Only the reactor with this id.'),
-      name: nameFilter,
-      ...pageInput(100),
-    },
-    additionalProperties: true,
-  },
+  input: takes([], {
+    id: filterBy('Only the reactor with this id.'),
+    name: nameFilter,
+    ...pageInput(100),
+  }),
   output: listOutput(reactorOutput),
-  columns: COLUMNS,
   examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
   runDetached(session, { id: ids, name, ...asked }) {
     const matches = (record: ReactorRecord) =>
@@ -128,9 +115,8 @@ export const getReactor = operation({
   summary: 'Get a reactor by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactors/{id}',
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id }),
   output: reactorOutput,
-  columns: COLUMNS,
   examples: ['coffer reactor get 9a1f…'],
   log,
   async run(context, input) {
@@ -145,14 +131,8 @@ export const updateReactor = operation({
   summary: 'Replace what a reactor is called, its configuration and its application; its formula stays.',
   permissions: ['reactor:update'],
   route: 'PUT /reactors/{id}',
-  input: {
-    type: 'object',
-    properties: { id, ...body },
-    required: ['id', 'name'],
-    additionalProperties: true,
-  },
+  input: takes(['id', 'name'], { id, ...body }),
   output: reactorOutput,
-  columns: COLUMNS,
   examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkBody,
@@ -177,7 +157,7 @@ export const deleteReactor = operation({
   summary: 'Delete a reactor, with what is kept of its runs.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
-  input: { type: 'object', properties: { id }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id }),
   examples: ['coffer reactor delete 9a1f… --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },

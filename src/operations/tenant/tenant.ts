@@ -5,13 +5,11 @@ import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-nam
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, count, date, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
-import type { Infer } from '../../framework/schema.js'
+import { type Infer, takes } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { removePeople } from '../member/member.js'
 import { monthOf } from '../token/token-access.js'
-
-const COLUMNS = ['id', 'name', 'owner_id', 'settings', 'created_at']
 
 export const tenantAttributes = {
   id: uuid,
@@ -20,11 +18,15 @@ export const tenantAttributes = {
   settings: object({ 'deduplicate_tokens?': oneOf('true', 'false') }),
   ...maybeMade,
 } as const
-export const tenantOutput = component('Tenant', tenantAttributes)
+export const tenantOutput = component(
+  'Tenant',
+  ['id', 'name', 'owner_id', 'settings', 'created_at'],
+  tenantAttributes,
+)
 
 export type TenantView = Infer<typeof tenantOutput>
 
-const usageOutput = component('UsageReport', {
+const usageOutput = component('UsageReport', [], {
   token_report: object({
     metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
     included_monthly_active_tokens: count,
@@ -37,9 +39,8 @@ export const getTenant = operation({
   summary: 'Get your tenant.',
   permissions: ['tenant:read'],
   route: 'GET /tenants/self',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   output: tenantOutput,
-  columns: COLUMNS,
   examples: ['coffer tenant get'],
   log: { operation: 'read', message: 'Tenant retrieved' },
   async run(context) {
@@ -54,29 +55,23 @@ export const updateTenant = operation({
   summary: 'Rename your tenant or change its settings.',
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
-  input: {
-    type: 'object',
-    properties: {
-      name: {
-        type: 'string',
-        minLength: 1,
-        maxLength: MAX_TENANT_NAME_LENGTH,
-        description: 'What people call it.',
-      },
-      settings: {
-        type: 'object',
-        properties: {
-          deduplicate_tokens: { type: 'string', enum: ['true', 'false'] },
-        },
-        additionalProperties: false,
-        description: 'deduplicate_tokens, "true" or "false"; left out, the settings stay.',
-      },
+  input: takes(['name'], {
+    name: {
+      type: 'string',
+      minLength: 1,
+      maxLength: MAX_TENANT_NAME_LENGTH,
+      description: 'What people call it.',
     },
-    required: ['name'],
-    additionalProperties: true,
-  },
+    settings: {
+      type: 'object',
+      properties: {
+        deduplicate_tokens: { type: 'string', enum: ['true', 'false'] },
+      },
+      additionalProperties: false,
+      description: 'deduplicate_tokens, "true" or "false"; left out, the settings stay.',
+    },
+  }),
   output: tenantOutput,
-  columns: COLUMNS,
   examples: [`coffer tenant update --name staging --settings '{"deduplicate_tokens":"true"}'`],
   log: { operation: 'update', message: 'Tenant updated' },
   check: ({ name }) => {
@@ -104,7 +99,7 @@ export const deleteTenant = operation({
     'Backups that were made before keep their own keys, and what they hold can still be read with them.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
@@ -120,7 +115,7 @@ export const reportUsage = operation({
   summary: 'Report how many tokens there are, and how many were active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
-  input: { type: 'object', additionalProperties: true },
+  input: takes([], {}),
   output: usageOutput,
   examples: ['coffer tenant usage'],
   async run(context) {

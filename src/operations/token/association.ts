@@ -4,7 +4,7 @@ import { type AssociationRecord, associationId } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, Existing, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import type { Infer } from '../../framework/schema.js'
+import { type Infer, takes } from '../../framework/schema.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -12,24 +12,13 @@ import {
   requireToken,
   requireTransform,
 } from './token-access.js'
-import {
-  checkFilters,
-  createAttributes,
-  TOKEN_COLUMNS,
-  tokenFilters,
-  tokenOutput,
-} from './token-attributes.js'
+import { checkFilters, createAttributes, tokenFilters, tokenOutput } from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
 const child_id = { type: 'string', description: 'The id of the child token.' } as const
-const both = {
-  type: 'object',
-  properties: { parent_id, child_id },
-  required: ['parent_id', 'child_id'],
-  additionalProperties: true,
-} as const
+const both = takes(['parent_id', 'child_id'], { parent_id, child_id })
 
 export const linkTokens = operation({
   name: 'token link',
@@ -82,14 +71,8 @@ export const createChild = operation({
   permissions: ['token:create', 'token:read'],
   route: 'POST /tokens/{parent_id}/children',
   success: 201,
-  input: {
-    type: 'object',
-    properties: { parent_id, ...createAttributes },
-    required: ['parent_id', 'type', 'data'],
-    additionalProperties: true,
-  },
+  input: takes(['parent_id', 'type', 'data'], { parent_id, ...createAttributes }),
   output: tokenOutput,
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   mayAnswerExisting: true,
   isRevealable: true,
@@ -116,14 +99,8 @@ export const listChildren = operation({
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens/{parent_id}/children',
-  input: {
-    type: 'object',
-    properties: { parent_id, ...tokenFilters, ...pageInput(100) },
-    required: ['parent_id'],
-    additionalProperties: true,
-  },
+  input: takes(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],

@@ -15,9 +15,10 @@ import { metadataLookup, searchLookup } from '../../domain/token-index-fields.js
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
+import { takes } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { eachContainerSet, listTokensWhere } from './token-access.js'
-import { TOKEN_COLUMNS, tokenOutput } from './token-attributes.js'
+import { tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const METADATA = 'metadata.'
@@ -34,20 +35,15 @@ export const searchTokens = operation({
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
-  input: {
-    type: 'object',
-    properties: {
-      query: {
-        type: 'string',
-        maxLength: MAX_QUERY_LENGTH,
-        description: 'What to find; nothing matches every token.',
-      },
-      ...pageInput(100),
+  input: takes([], {
+    query: {
+      type: 'string',
+      maxLength: MAX_QUERY_LENGTH,
+      description: 'What to find; nothing matches every token.',
     },
-    additionalProperties: true,
-  },
+    ...pageInput(100),
+  }),
   output: listOutput(tokenOutput),
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
   examples: [

@@ -7,22 +7,17 @@ import { invalid } from '../../errors.js'
 import { anything, component, date, made, notes, text, texts, uuid } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
-/** Types whose data is text. `token` takes any JSON. */
-const PLAIN_TYPES = TOKEN_TYPES.filter(
-  ({ name, isStructured }) => isStructured !== true && name !== 'token',
-).map(({ name }) => name)
-
-/** What a terminal's table shows of tokens. */
-export const TOKEN_COLUMNS = ['id', 'type', 'data', 'containers', 'created_at']
-
 /** A token's id in a path. */
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
+
+/** What takes nothing but text; a generic token takes any JSON. */
+const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const contents = {
   data: {
     nullable: true,
     sensitive: true,
-    textWhere: { property: 'type', values: PLAIN_TYPES },
+    textWhere: { type: TEXT_TYPES.map(({ name }) => name) },
     description: 'The value to keep: any JSON.',
   },
   mask: {
@@ -90,7 +85,7 @@ export const updateAttributes = {
 
 /** The API's token object, its members in the order of the specification. */
 export const tokenOutput = {
-  ...component('Token', {
+  ...component('Token', ['id', 'type', 'data', 'containers', 'created_at'], {
     id: text,
     tenant_id: uuid,
     type: text,

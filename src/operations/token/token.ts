@@ -1,6 +1,7 @@
 /** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
+import { takes } from '../../framework/schema.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -12,7 +13,6 @@ import {
 import {
   checkFilters,
   createAttributes,
-  TOKEN_COLUMNS,
   tokenFilters,
   tokenId,
   tokenOutput,
@@ -31,14 +31,8 @@ export const createToken = operation({
   permissions: ['token:create'],
   route: 'POST /tokens',
   success: 201,
-  input: {
-    type: 'object',
-    properties: createAttributes,
-    required: ['type', 'data'],
-    additionalProperties: true,
-  },
+  input: takes(['type', 'data'], createAttributes),
   output: tokenOutput,
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   mayAnswerExisting: true,
   isRevealable: true,
@@ -57,9 +51,8 @@ export const listTokens = operation({
   summary: 'List tokens, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens',
-  input: { type: 'object', properties: { ...tokenFilters, ...pageInput(100) }, additionalProperties: true },
+  input: takes([], { ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
   examples: ['coffer token list', 'coffer token list --type card --metadata customer=42 --size 50'],
@@ -73,9 +66,8 @@ export const getToken = operation({
   summary: 'Get a token by its id.',
   permissions: ['token:read'],
   route: 'GET /tokens/{id}',
-  input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id: tokenId }),
   output: tokenOutput,
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
   examples: ['coffer token get my-token', 'coffer token get my-token --reveal --fields data'],
@@ -97,14 +89,8 @@ export const updateToken = operation({
   permissions: ['token:update'],
   route: 'PATCH /tokens/{id}',
   contentType: 'application/merge-patch+json',
-  input: {
-    type: 'object',
-    properties: { id: tokenId, ...updateAttributes },
-    required: ['id'],
-    additionalProperties: true,
-  },
+  input: takes(['id'], { id: tokenId, ...updateAttributes }),
   output: tokenOutput,
-  columns: TOKEN_COLUMNS,
   isExplainable: true,
   isRevealable: true,
   examples: [
@@ -121,7 +107,7 @@ export const deleteToken = operation({
   summary: 'Delete a token; its data is gone for ever, its log stays.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{id}',
-  input: { type: 'object', properties: { id: tokenId }, required: ['id'], additionalProperties: true },
+  input: takes(['id'], { id: tokenId }),
   isExplainable: true,
   examples: ['coffer token delete my-token --yes'],
   destroys: 'This deletes the data of token',

@@ -4,6 +4,7 @@ import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, Existing, operation } from '../../framework/operation.js'
 import { anything } from '../../framework/output.js'
+import { takes } from '../../framework/schema.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
@@ -17,12 +18,9 @@ export const tokenize = operation({
   permissions: ['token:create'],
   route: 'POST /tokenize',
   wholeBody: 'payload',
-  input: {
-    type: 'object',
-    properties: { payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' } },
-    required: ['payload'],
-    additionalProperties: true,
-  },
+  input: takes(['payload'], {
+    payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
+  }),
   output: anything('The body with every value replaced by its token or the id of its token.'),
   isExplainable: true,
   examples: [

@@ -2,6 +2,7 @@
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, date, object, oneOf, text, texts } from '../../framework/output.js'
+import { takesOnly } from '../../framework/schema.js'
 import { findings, slotOutput } from './vault.js'
 
 const tally = { type: 'object', additionalProperties: count } as const
@@ -13,20 +14,15 @@ export const restoreVault = operation({
   details:
     'With --salvage the vault in the directory is left as it is. What was lost is counted by kind, and each log says how\n' +
     'many of its records are missing. What the lost changes had replaced or removed may be there again.',
-  input: {
-    type: 'object',
-    properties: {
-      file: {
-        type: 'string',
-        minLength: 1,
-        isPath: true,
-        description: 'What vault backup wrote; with --salvage the directory of a vault.',
-      },
-      salvage: { type: 'boolean', description: 'Take what can be read of a damaged vault.' },
+  input: takesOnly(['file'], {
+    file: {
+      type: 'string',
+      minLength: 1,
+      isPath: true,
+      description: 'What vault backup wrote; with --salvage the directory of a vault.',
     },
-    required: ['file'],
-    additionalProperties: false,
-  },
+    salvage: { type: 'boolean', description: 'Take what can be read of a damaged vault.' },
+  }),
   positionals: ['file'],
   output: object({
     directory: text,
@@ -39,7 +35,6 @@ export const restoreVault = operation({
     'applications_without_key?': count,
     'settings_lost?': boolean,
   }),
-  columns: [],
   examples: [
     'coffer vault restore /safe/place/vault.backup --vault restored',
     'coffer vault restore --salvage .coffer --vault salvaged',
@@ -55,9 +50,8 @@ export const changeKeys = operation({
   details:
     'Opens afterwards with what opened it for this command; other key slots are dropped and can be added again.\n' +
     'Needs exclusive access to the vault: stop a server first. If it is interrupted, run it again to go on.',
-  input: { type: 'object', additionalProperties: false },
+  input: takesOnly([], {}),
   output: object({ directory: text, resealed: count, dropped_slots: texts }),
-  columns: [],
   examples: ['coffer vault rekey'],
   destroys: 'This changes every key and seals everything anew. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
@@ -76,8 +70,7 @@ export const noteRekey = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Log that every key was changed.',
-  input: { type: 'object', additionalProperties: false },
-  columns: [],
+  input: takesOnly([], {}),
   examples: [],
   log: { operation: 'update', message: 'Vault keys changed' },
   run: async () => undefined,
@@ -94,11 +87,7 @@ export const changePassphrase = operation({
   name: 'vault passwd',
   audience: 'owner',
   summary: 'Set the passphrase that opens the vault, in place of the one before.',
-  input: {
-    type: 'object',
-    properties: { new_passphrase_file: passphraseFile },
-    additionalProperties: false,
-  },
+  input: takesOnly([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   columns: ['id', 'kind', 'created'],
   examples: ['coffer vault passwd'],
@@ -122,22 +111,18 @@ export const manageKeys = operation({
   summary: 'List what opens the vault, add to it, or remove from it.',
   details:
     'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. One always stays.',
-  input: {
-    type: 'object',
-    properties: {
-      action: { type: 'string', description: 'list, add or remove', default: 'list' },
-      slot: { type: 'string', description: 'The slot to remove.' },
-      new_key_file: {
-        type: 'string',
-        minLength: 1,
-        isPath: true,
-        description: 'Where the new key file goes; one that is there is never overwritten.',
-      },
-      passphrase: { type: 'boolean', description: 'Add a passphrase instead of a key file.' },
-      new_passphrase_file: passphraseFile,
+  input: takesOnly([], {
+    action: { type: 'string', description: 'list, add or remove', default: 'list' },
+    slot: { type: 'string', description: 'The slot to remove.' },
+    new_key_file: {
+      type: 'string',
+      minLength: 1,
+      isPath: true,
+      description: 'Where the new key file goes; one that is there is never overwritten.',
     },
-    additionalProperties: false,
-  },
+    passphrase: { type: 'boolean', description: 'Add a passphrase instead of a key file.' },
+    new_passphrase_file: passphraseFile,
+  }),
   positionals: ['action', 'slot'],
   output: arrayOf(slotOutput),
   columns: ['id', 'kind', 'created'],
@@ -176,7 +161,7 @@ export const showHolder = operation({
   name: 'vault lock',
   audience: 'owner',
   summary: 'Tell which process has the vault open.',
-  input: { type: 'object', additionalProperties: false },
+  input: takesOnly([], {}),
   output: object({
     held: boolean,
     'pid?': count,
@@ -184,7 +169,6 @@ export const showHolder = operation({
     'since?': date,
     'state?': oneOf('alive', 'dead', 'unknown'),
   }),
-  columns: [],
   examples: ['coffer vault lock'],
   runOffline: async ({ vault }) => {
     const holder = vault.holder()

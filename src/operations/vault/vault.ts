@@ -12,18 +12,17 @@ import {
   texts,
   uuid,
 } from '../../framework/output.js'
+import { takesOnly } from '../../framework/schema.js'
 import type { VaultHeader } from '../../framework/vault-port.js'
 
 export const slotOutput = object({ id: text, kind: oneOf('key-file', 'passphrase'), created: date })
 export const findings = arrayOf(object({ place: text, problem: text }))
 
-const nothing = { type: 'object', additionalProperties: false } as const
-
 export const describeVault = operation({
   name: 'vault status',
   audience: 'owner',
   summary: 'Show where the vault is, what opens it, and what it holds.',
-  input: nothing,
+  input: takesOnly([], {}),
   output: object({
     'directory?': text,
     vault: text,
@@ -43,7 +42,6 @@ export const describeVault = operation({
     logs: count,
     reactor_sandbox: anything('Each part of the confinement of reactor code, and whether it is in force.'),
   }),
-  columns: [],
   examples: ['coffer vault status'],
   runDetached: async (session) => {
     const vault = session.vault()
@@ -63,7 +61,7 @@ export const verifyVault = operation({
   scope: 'vault',
   summary: 'Look at every byte of the vault and say what is damaged.',
   details: 'Says what can still be read. Exit code 7 when anything is damaged.',
-  input: nothing,
+  input: takesOnly([], {}),
   output: object({
     ok: boolean,
     findings,
@@ -72,7 +70,6 @@ export const verifyVault = operation({
     'dated_ahead?': object({ records: count, logs: count, newest: date }),
     'set_aside?': texts,
   }),
-  columns: [],
   examples: ['coffer vault verify'],
   runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
   // A vault that is too damaged to be opened can still say what is readable.
@@ -89,8 +86,7 @@ export const compactVault = operation({
   scope: 'vault',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
   details: 'Confirms the clock: tokens that have expired by it are purged now.',
-  input: nothing,
-  columns: [],
+  input: takesOnly([], {}),
   examples: ['coffer vault compact'],
   runDetached: async (session) => {
     await session.inUnit(async ({ store }) => store.noteTime({ isTrusted: true }))
@@ -109,17 +105,11 @@ export const backUpVault = operation({
   details:
     'A server may go on meanwhile. The backup opens with what opens the vault now, whatever is changed later;\n' +
     'what is deleted from the vault later stays in it.',
-  input: {
-    type: 'object',
-    properties: {
-      file: { type: 'string', minLength: 1, isPath: true, description: 'A file that does not exist yet.' },
-    },
-    required: ['file'],
-    additionalProperties: false,
-  },
+  input: takesOnly(['file'], {
+    file: { type: 'string', minLength: 1, isPath: true, description: 'A file that does not exist yet.' },
+  }),
   positionals: ['file'],
   output: object({ file: text, bytes: count }),
-  columns: [],
   examples: ['coffer vault backup /safe/place/vault.backup'],
   runDetached: async (session, { file }) => ({
     file,
@@ -134,9 +124,8 @@ export const readHeader = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Read the header of the vault.',
-  input: nothing,
+  input: takesOnly([], {}),
   output: anything('The header as the file of the vault has it.'),
-  columns: [],
   examples: [],
   runDetached: async (session) => session.vault().maintenance().readHeader(),
 })
@@ -148,16 +137,10 @@ export const replaceHeader = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Put another header in place of the present one.',
-  input: {
-    type: 'object',
-    properties: {
-      header: { type: 'object', additionalProperties: true },
-      replaces: { type: 'string' },
-    },
-    required: ['header', 'replaces'],
-    additionalProperties: false,
-  },
-  columns: [],
+  input: takesOnly(['header', 'replaces'], {
+    header: { type: 'object', additionalProperties: true },
+    replaces: { type: 'string' },
+  }),
   examples: [],
   log: { operation: 'update', message: 'Vault key slots changed' },
   runDetached: async (session, { header, replaces }) => {
