@@ -7,7 +7,7 @@ import type { Found, Query, Row, RowId } from '../store.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import type { StoredRow } from './row-change.js'
-import { lowerBound } from './sstable/reader.js'
+import { lowerBound } from './sstable/binary-search.js'
 import { type LiveSSTable, search, searchExpired } from './sstable/search.js'
 
 /** What a unit of work sees. */
