@@ -75,14 +75,13 @@ export class BackgroundJobs {
 
   /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
   compactAll(): Promise<void> {
-    this.#compacting ??= this.#compactUntilDone().finally(() => {
+    const untilDone = async () => {
+      while (!this.#isClosing && !this.#isCompactionPaused && (await this.#compact()));
+    }
+    this.#compacting ??= untilDone().finally(() => {
       this.#compacting = undefined
     })
     return this.#compacting
-  }
-
-  async #compactUntilDone(): Promise<void> {
-    while (!this.#isClosing && !this.#isCompactionPaused && (await this.#compact()));
   }
 
   /** Does one compaction in slices; false when none was due or the vault closes. */

@@ -2,7 +2,6 @@
  * Compaction: writes several sorted tables, or one with many dead rows, as one without dead rows. Records are copied as
  * they are, indexes are merged block by block. Runs in small steps, between which other work can run.
  */
-import { asBuffer } from '../bytes.js'
 import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
 import { type Posting, SSTable, type SSTableContext, type SSTableMeta } from './sstable/reader.js'
 import { Cursor, least, walkRows } from './sstable/scan.js'
@@ -67,9 +66,13 @@ export function* compactSSTables(
     const rows = yield* copyRecords(writer, inputs, maps)
     if (rows > 0) {
       yield* mergeRows(writer, inputs, maps)
-      if (family === 'records') yield* mergeIds(writer, inputs, maps)
+      if (family === 'records') {
+        writer.begin(IDS)
+        yield* mergeEntries(inputs, maps, IDS, 8, ({ high, low }, row) => writer.addId(high, low, row))
+      }
       yield* mergeKeys(writer, inputs, maps)
-      yield* mergeExpiry(writer, inputs, maps)
+      writer.begin(EXPIRY)
+      yield* mergeEntries(inputs, maps, EXPIRY, 6, ({ high }, row) => writer.addExpiry(high, row))
       meta = writer.finish()
     }
   } finally {
@@ -102,13 +105,19 @@ function* mergeRows(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   }
 }
 
-function* mergeIds(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
-  writer.begin(IDS)
-  const cursors = inputs.map((live, index) => new Cursor(live, IDS, maps[index]!))
+/** Merges a section that has one entry a row; `rowAt` is the offset of the row's number in an entry. */
+function* mergeEntries(
+  inputs: readonly LiveSSTable[],
+  maps: readonly Uint32Array[],
+  section: typeof IDS | typeof EXPIRY,
+  rowAt: number,
+  add: (cursor: Cursor, row: number) => void,
+) {
+  const cursors = inputs.map((live, index) => new Cursor(live, section, maps[index]!))
   let count = 0
   for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
-    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 8)]!
-    if (row !== GONE) writer.addId(cursor.high, cursor.low, row)
+    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + rowAt)]!
+    if (row !== GONE) add(cursor, row)
     cursor.next()
     if (++count % STRIDE === 0) yield
   }
@@ -203,18 +212,6 @@ class Dictionary {
   }
 }
 
-function* mergeExpiry(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
-  writer.begin(EXPIRY)
-  const cursors = inputs.map((live, index) => new Cursor(live, EXPIRY, maps[index]!))
-  let count = 0
-  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
-    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 6)]!
-    if (row !== GONE) writer.addExpiry(cursor.block.readUIntLE(cursor.at, 6), row)
-    cursor.next()
-    if (++count % STRIDE === 0) yield
-  }
-}
-
 /**
  * The new table, in which rows that died since `inputs` were taken are dead and due too. `current` are the same tables
  * as of now.
@@ -241,9 +238,4 @@ export function adoptCompacted(
   })
   const rows = Uint32Array.from(dead).sort()
   return new LiveSSTable(sstable, rows, rows, dropped)
-}
-
-/** Whether both are the same file. */
-export function isSameFile(left: LiveSSTable, right: LiveSSTable): boolean {
-  return asBuffer(left.sstable.meta.id).equals(right.sstable.meta.id)
 }

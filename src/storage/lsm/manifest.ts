@@ -9,7 +9,7 @@ import { isEqual, toBase64 } from '../bytes.js'
 import { removeQuietly } from '../files.js'
 import type { RowId } from '../store.js'
 import { type Header, headerText, type StateDocument } from '../vault-file.js'
-import { adoptCompacted, type CompactionResult, compactSSTables, isSameFile } from './compaction.js'
+import { adoptCompacted, type CompactionResult, compactSSTables } from './compaction.js'
 import { chooseInputs } from './compaction-choice.js'
 import { type Contents, encodeContents, sortSSTables } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
@@ -125,8 +125,9 @@ export class Manifest {
     removed: readonly RowId[],
   ): Promise<void> {
     const { files, directory } = this.context
-    const known = inputs.flatMap(
-      (input) => this.#contents.sstables.find((live) => isSameFile(live, input)) ?? [],
+    const paths = inputs.map(({ sstable }) => sstable.path)
+    const known = paths.flatMap(
+      (path) => this.#contents.sstables.find(({ sstable }) => sstable.path === path) ?? [],
     )
     if (known.length < inputs.length) {
       if (meta !== undefined) removeQuietly(files, sstablePath(directory, meta.family, meta.id))

@@ -182,7 +182,10 @@ export class Memtable {
   #candidates(family: Family, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
     if ('key' in where) return this.#rows(family).withKey(where.key)
-    if ('ids' in where) return this.#items(family, where.ids)
+    if ('ids' in where) {
+      if (family === 'logs') return undefined
+      return [...new Set(where.ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? []))]
+    }
     if ('and' in where) {
       const known = where.and
         .map((part) => this.#candidates(family, part))
@@ -196,12 +199,6 @@ export class Memtable {
       for (const item of items) union.add(item)
     }
     return [...union]
-  }
-
-  #items(family: Family, ids: readonly RowId[]): Item[] | undefined {
-    if (family === 'logs') return undefined
-    const items = ids.map((id) => this.#entries.get(toText(id))?.item).filter((item) => item !== undefined)
-    return [...new Set(items)]
   }
 
   #rows(family: Family): Rows {

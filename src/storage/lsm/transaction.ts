@@ -119,19 +119,15 @@ export class Transaction implements EngineWriter {
 
   put(draft: Draft): void {
     if (draft.seq !== undefined) {
-      this.#replace(draft, draft.seq)
+      if (draft.created === undefined)
+        throw new CofferError('internal', 'A row was replaced without its time of creation.')
+      this.#take(REPLACE, this.#rowOf(draft, draft.seq, draft.created, undefined))
       return
     }
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
       throw new CofferError('internal', 'A row was put as new though there is one of its id.')
     }
     this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now, undefined))
-  }
-
-  #replace(draft: Draft, seq: number): void {
-    if (draft.created === undefined)
-      throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created, undefined))
   }
 
   /** Written out so that all rows have one shape, because there are many of them. */
@@ -145,10 +141,12 @@ export class Transaction implements EngineWriter {
   }
 
   append(draft: Draft): void {
-    const last = this.#lastOf(draft.tenant)
+    const { tenant } = draft
+    const known = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
+    const last = known ?? EMPTY_CHAIN
     const chain = chainNext(this.#chain, last.value, draft.sealed)
     this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
-    this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
+    this.#chains.set(tenant, { value: chain, count: last.count + 1 })
   }
 
   dropTenant(tenant: number): void {
@@ -186,11 +184,6 @@ export class Transaction implements EngineWriter {
     const change = { kind, row }
     this.changes.push(change)
     this.bytes += changeLength(change)
-  }
-
-  #lastOf(tenant: number): LogChain {
-    const chain = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
-    return chain ?? EMPTY_CHAIN
   }
 
   /** Whether a memtable holds a row of this id; the caller has searched the tables. */

@@ -6,7 +6,7 @@
 import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, encodeId, isEqual } from '../bytes.js'
-import { type Files, removeQuietly } from '../files.js'
+import { type Files, readWhole, removeQuietly } from '../files.js'
 import {
   findFrame,
   openFrame,
@@ -151,84 +151,59 @@ export interface OpenedWal {
  * that no later frame is chained to is a torn tail.
  * @throws CofferError `vault_damaged`.
  */
-export function openWal(context: WalContext, { id, previous }: WalRef): OpenedWal {
-  const { files, directory, vault } = context
-  const path = walPath(directory, id)
-  const acknowledged = readAcknowledged(context, id)
-  const file = files.open(path, 'write')
+export function openWal(context: WalContext, ref: WalRef): OpenedWal {
+  const path = walPath(context.directory, ref.id)
+  const acknowledged = readAcknowledged(context, ref.id)
+  const bytes = readWal(context, path)
+  if (!isEqual(bytes.subarray(0, WAL_HEADER), encodeWalHeader(ref.id, context.vault)))
+    throw damaged(path, 'does not begin as it should')
+  const { frames, position } = readIntact(context.wal, path, bytes, ref, acknowledged)
+  const file = context.files.open(path, 'write')
   if (file === undefined) throw damaged(path, 'is missing')
-  try {
-    const bytes = readWal(files, path, file)
-    if (!isEqual(bytes.subarray(0, WAL_HEADER), encodeWalHeader(id, vault))) {
-      throw damaged(path, 'does not begin as it should')
-    }
-    const frames: Frame[] = []
-    const start = { frames: 0, end: WAL_HEADER, tag: previous }
-    const position = readWhole(context.wal, path, bytes, { id, start, acknowledged }, frames)
-    const torn = bytes.length - position.end
-    return { wal: new Wal(context, { id, previous }, file, position), frames, torn, acknowledged }
-  } catch (error) {
-    files.close(file)
-    throw error
-  }
-}
-
-function readWal(files: Files, path: string, file: number): Buffer {
-  const size = files.size(file)
-  if (size > WAL_LIMIT) throw damaged(path, 'is larger than it can be')
-  const bytes = Buffer.allocUnsafe(size)
-  if (files.read(file, bytes, 0) < size) throw damaged(path, 'shrank while it was read')
-  return bytes
+  const wal = new Wal(context, ref, file, position)
+  return { wal, frames, torn: bytes.length - position.end, acknowledged }
 }
 
 /**
  * What can be read of a log however damaged it is. The first frame is found only where `previous` is right.
  * @throws CofferError `vault_damaged` when there is no such file.
  */
-export function readDamagedWal(
-  { files, directory, wal }: WalContext,
-  { id, previous }: WalRef,
-): ReadableFrames {
-  const path = walPath(directory, id)
-  const file = files.open(path, 'read')
-  if (file === undefined) throw damaged(path, 'is missing')
-  try {
-    return readFrames(wal, readWal(files, path, file), id, { frames: 0, end: WAL_HEADER, tag: previous })
-  } finally {
-    files.close(file)
-  }
+export function readDamagedWal(context: WalContext, { id, previous }: WalRef): ReadableFrames {
+  const bytes = readWal(context, walPath(context.directory, id))
+  return readFrames(context.wal, bytes, id, { frames: 0, end: WAL_HEADER, tag: previous })
 }
 
-interface Expected {
-  id: Uint8Array
-  start: WalPosition
-  acknowledged: WalPosition | undefined
+function readWal({ files }: WalContext, path: string): Buffer {
+  const bytes = readWhole(files, path, WAL_LIMIT)
+  if (bytes === undefined) throw damaged(path, 'is missing')
+  return asBuffer(bytes)
 }
 
-/** Reads frames up to the first that does not open, and returns where that is. */
-function readWhole(
+/** The frames up to the first that does not open, and where that is. */
+function readIntact(
   cipher: Cipher,
   path: string,
   bytes: Buffer,
-  { id, start, acknowledged }: Expected,
-  frames: Frame[],
-): WalPosition {
-  let position = start
+  { id, previous }: WalRef,
+  acknowledged: WalPosition | undefined,
+) {
+  const frames: Frame[] = []
+  let position: WalPosition = { frames: 0, end: WAL_HEADER, tag: previous }
+  const { frames: count, end, tag } = acknowledged ?? { ...position, end: 0 }
   for (;;) {
-    if (acknowledged !== undefined && position.end === acknowledged.end && !isSame(position, acknowledged))
+    if (position.end === end && (position.frames !== count || !isEqual(position.tag, tag)))
       throw damaged(path, 'does not lead where it was acknowledged')
     const next = openFrame(cipher, bytes, id, position)
     if (next === undefined) break
     frames.push(next.frame)
     position = next.position
   }
-  if (acknowledged !== undefined && position.end < acknowledged.end)
-    throw damaged(path, 'has a broken frame that was acknowledged')
-  if (acknowledged !== undefined && position.end > acknowledged.end && position.frames <= acknowledged.frames)
+  if (position.end < end) throw damaged(path, 'has a broken frame that was acknowledged')
+  if (acknowledged !== undefined && position.end > end && position.frames <= count)
     throw damaged(path, 'does not lead where it was acknowledged')
   if (findFrame(cipher, bytes, id, position) !== undefined)
     throw damaged(path, 'has a broken frame before a whole one')
-  return position
+  return { frames, position }
 }
 
 /** How far `head` says that this log was acknowledged; undefined when it is missing, unreadable or of another log. */
@@ -245,10 +220,6 @@ function readAcknowledged(context: WalContext, id: Uint8Array): WalPosition | un
   const plain = asBuffer(opened)
   if (!isEqual(plain.subarray(0, 16), id)) return undefined
   return { frames: plain.readUIntLE(16, 6), end: plain.readUIntLE(22, 6), tag: plain.subarray(28) }
-}
-
-function isSame(left: WalPosition, right: WalPosition): boolean {
-  return left.frames === right.frames && left.end === right.end && isEqual(left.tag, right.tag)
 }
 
 function damaged(path: string, what: string): CofferError {
