@@ -13,7 +13,7 @@ export const UPKEEP_COMMANDS: readonly OwnerCommand[] = [
   },
   {
     name: 'vault compact',
-    summary: 'Fold the journal and merge segments until nothing is left to be.',
+    summary: 'Flush the write-ahead log and compact the sorted tables.',
     arguments: [],
     options: [],
     examples: ['coffer vault compact'],

@@ -103,16 +103,16 @@ export class SSTableWriter {
   #entries = 0
 
   /** @throws CofferError `storage_failed`. */
-  constructor(location: SSTableWriterContext, family: Family) {
-    this.id = location.random.bytes(16)
-    this.path = sstablePath(location.directory, family, this.id)
-    this.#context = location
+  constructor(context: SSTableWriterContext, family: Family) {
+    this.id = context.random.bytes(16)
+    this.path = sstablePath(context.directory, family, this.id)
+    this.#context = context
     this.#family = family
-    const file = location.files.open(this.path, 'create')
+    const file = context.files.open(this.path, 'create')
     if (file === undefined)
-      throw new CofferError('vault_damaged', `${location.directory}/segments is missing.`)
+      throw new CofferError('vault_damaged', `${context.directory}/segments is missing.`)
     this.#file = file
-    this.#output = new Output(location.files, file)
+    this.#output = new Output(context.files, file)
     const none = () => ({ start: 0, length: 0 })
     this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
   }
