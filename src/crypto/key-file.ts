@@ -1,7 +1,4 @@
-/**
- * The text of a key file: one line that names its vault and holds 32 random bytes. Reading and writing the file is
- * somebody else's business.
- */
+/** The text of a key file: one line that names its vault and holds 32 random bytes. */
 import { CofferError } from '../errors.js'
 import { KEY_BYTES } from './seal.js'
 

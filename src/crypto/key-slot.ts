@@ -1,6 +1,6 @@
 /**
- * Key slots: each holds the vault's root key, sealed under what a person or a machine has: a passphrase (through
- * scrypt, RFC 7914) or a key file. And the header's digest, which shows that no slot was changed by anybody else.
+ * Key slots: each holds the vault's root key, sealed under a passphrase (through scrypt, RFC 7914) or a key file. And the
+ * header's digest, which shows that no slot was changed without the root key.
  */
 import { scrypt } from 'node:crypto'
 import { CofferError } from '../errors.js'
@@ -20,11 +20,11 @@ export interface ScryptCost {
 /** 128 MiB and about a quarter of a second on a laptop of 2026. */
 export const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
-// What a header may ask for: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
+// Bounds for headers: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
 const LEAST_N = 2 ** 14
 const MOST_MEMORY_BYTES = 256 * 1024 * 1024
 const MOST_P = 4
-// Each may take the most time that a slot may, before a wrong passphrase is known to be one.
+// A wrong passphrase is tried on each slot, each at the highest allowed cost.
 const MOST_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
@@ -36,7 +36,7 @@ export type Slot =
   | { id: string; kind: 'key-file'; created: string; wrapped: string }
   | { id: string; kind: 'passphrase'; created: string; kdf: ScryptCost & { salt: string }; wrapped: string }
 
-/** What somebody opens the vault with. */
+/** What the vault is opened with. */
 export type Secret = { kind: 'key-file'; file: FileKey } | { kind: 'passphrase'; passphrase: string }
 
 /** The part of `vault.json` that the digest covers, and the digest. */
@@ -59,7 +59,7 @@ export interface SlotContext {
   random: RandomSource
 }
 
-/** @throws CofferError `usage` for a passphrase that is too short or too long to be taken. */
+/** @throws CofferError `usage` for a passphrase that is too short or too long. */
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
   if (length >= LEAST_PASSPHRASE_LENGTH && length <= MOST_PASSPHRASE_LENGTH) return
@@ -142,7 +142,7 @@ export function headerDigest(
   return createMac(primitives, deriveKey(primitives, root, 'header'))(utf8.encode(text), MAC_BYTES)
 }
 
-/** The header with its digest made anew. */
+/** The header with its new digest. */
 export function sealHeader(
   primitives: Primitives,
   header: Omit<SealedHeader, 'mac'>,

@@ -1,6 +1,6 @@
 /**
- * The key hierarchy: a key slot of the vault's header opens the root key; from it derive the engine's keys and the
- * vault's own; tenants have random keys of their own. It knows nothing of files or records.
+ * The key hierarchy: a key slot of the vault's header opens the root key, from which the engine's keys and the vault's own
+ * are derived; each tenant has random keys.
  */
 
 import { createMac, createTextMac, deriveKey } from './mac.js'
@@ -8,15 +8,15 @@ import type { Cipher, EngineKeys, Mac, RandomSource, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 
-/** Digests of names that a tenant's keys remember, about 150 bytes each. */
-const REMEMBERED = 8192
+/** Digests of names that are cached for each tenant, about 150 bytes each. */
+const CACHED_DIGESTS = 8192
 
-/** What sealing and finding the records of one tenant takes (the vault itself is tenant 0). */
+/** The keys of one tenant's records (the vault itself is tenant 0). */
 export interface TenantKeys {
   data: Cipher
   index: TextMac
   fingerprint: Mac
-  /** Zeroes the raw keys; nothing made with them opens afterwards. */
+  /** Zeroes the raw keys; afterwards nothing sealed with them opens. */
   wipe(): void
 }
 
@@ -27,11 +27,10 @@ export interface RawTenantKeys {
   fingerprint: Uint8Array
 }
 
-/** Everything that an open vault can do with its keys. */
 export interface Keyring {
   engine: EngineKeys
   vault: TenantKeys
-  /** Proves to another process that this one holds the vault's key. */
+  /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
   socketProof: Mac
   generateTenant(): RawTenantKeys
   openTenant(raw: RawTenantKeys): TenantKeys
@@ -50,7 +49,7 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
   const cipher = (purpose: string) => createCipher(primitives, random, derive(purpose))
   const openTenant = (raw: RawTenantKeys): TenantKeys => ({
     data: createCipher(primitives, random, raw.data),
-    index: createTextMac(primitives, raw.index, REMEMBERED),
+    index: createTextMac(primitives, raw.index, CACHED_DIGESTS),
     fingerprint: createMac(primitives, raw.fingerprint),
     wipe: () => {
       for (const key of [raw.data, raw.index, raw.fingerprint]) primitives.wipe(key)

@@ -1,4 +1,4 @@
-/** Keyed BLAKE2b (RFC 7693): digests that only the holder of the key can make, and sub-keys derived with it. */
+/** Keyed BLAKE2b (RFC 7693): message authentication codes, and the derivation of keys. */
 import type { Mac, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 
@@ -11,7 +11,7 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
 
-/** The same over text. It remembers at most so many digests; when they are more, it begins anew. */
+/** The same over text. Caches at most `most` digests; one more empties the cache. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const spaces = new Map<string, Map<string, Uint8Array>>()
   let count = 0
@@ -39,7 +39,7 @@ export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: str
   return primitives.digest(DERIVED_KEY_BYTES, utf8.encode(`coffer/1/${purpose}`), root)
 }
 
-/** Takes the same time wherever the two differ; digests of different length are simply different. */
+/** In constant time, except that digests of different length are different at once. */
 export function isEqualDigest(primitives: Primitives, a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && primitives.isEqual(a, b)
 }

@@ -1,6 +1,6 @@
 /**
- * The primitives from `node:crypto` and the noble libraries, ready in 2 ms: for commands, which are over before
- * libsodium is warm. Node has no XChaCha20, but its ChaCha20-Poly1305 becomes it with a key from HChaCha20.
+ * The primitives from `node:crypto` and the noble libraries, ready in 2 ms: for commands, which end before libsodium has
+ * started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
  */
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import { hchacha } from '@noble/ciphers/chacha.js'
@@ -39,7 +39,7 @@ export const nativePrimitives: Primitives = {
       decipher.final()
       return new Uint8Array(plain.buffer, plain.byteOffset, plain.length)
     } catch {
-      // Nothing that did not authenticate leaves this function.
+      // Bytes that do not authenticate must not leave this function.
       plain.fill(0)
       return undefined
     }

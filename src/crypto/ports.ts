@@ -1,16 +1,16 @@
-/** What storage and operations are handed of cryptography, time and randomness: interfaces alone. */
+/** Ports of cryptography, time and randomness for storage and operations: interfaces only. */
 
 /** XChaCha20-Poly1305 under one bound key. Sealed bytes are nonce 24 | ciphertext | tag 16. */
 export interface Cipher {
   seal(plain: Uint8Array, associated: Uint8Array): Uint8Array
-  /** undefined when it does not authenticate. */
+  /** Undefined when it does not authenticate. */
   open(sealed: Uint8Array, associated: Uint8Array): Uint8Array | undefined
 }
 
 /** Keyed BLAKE2b under one bound key; `length` 16 to 64 bytes. */
 export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
-/** What an engine seals its own files with; derived from the vault's root key. */
+/** The keys of an engine's files, derived from the vault's root key. */
 export interface EngineKeys {
   wal: Cipher
   head: Cipher
@@ -20,24 +20,24 @@ export interface EngineKeys {
   chain: Mac
 }
 
-/** Keyed BLAKE2b over text (UTF-8) under one bound key: 16 bytes, which nobody may change. */
+/** Keyed BLAKE2b over text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change them. */
 export interface TextMac {
   digest(text: string): Uint8Array
   /**
-   * The digest of what `spell` makes of the two, remembered: for names that are asked for again and again, never for
-   * values. Contract: one space is always spelled by one function.
+   * The digest of the text that `spell` makes of the two, cached: for names, which are few, never for values. Contract:
+   * one space is always spelled by the same function.
    */
   recall(space: string, name: string, spell: (space: string, name: string) => string): Uint8Array
 }
 
-/** What the records of one tenant are sealed, found and fingerprinted with. */
+/** The keys of one tenant's records, for sealing, finding and fingerprints. */
 export interface RecordKeys {
   data: Cipher
   index: TextMac
   fingerprint: Mac
 }
 
-/** The vault's own keys (tenant 0), and the way to those of a tenant from the raw bytes in its record. */
+/** The vault's own keys (tenant 0), and the keys of a tenant from the raw bytes in its record. */
 export interface VaultKeys {
   vault: RecordKeys
   openTenant(raw: { data: Uint8Array; index: Uint8Array; fingerprint: Uint8Array }): RecordKeys

@@ -1,10 +1,10 @@
 /**
- * The primitives everything here is made of. Two libraries bring them, byte for byte the same: `sodium` is fastest
- * when it is warm, `native` is ready at once. Which one runs is nobody's business but that of who opens the vault.
+ * The port of cryptographic primitives. Two libraries implement it with the same bytes: `sodium` is fastest once it has
+ * started, `native` starts at once. Whoever opens the vault chooses.
  */
 export const NONCE_BYTES = 24
 export const TAG_BYTES = 16
-/** What sealing adds. */
+/** Bytes that sealing adds. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 
 export interface Primitives {

@@ -11,7 +11,7 @@ const LARGEST_POOLED = 64
 /** Fills `target` from the system's cryptographic generator. */
 export type Fill = (target: Uint8Array) => void
 
-/** `bytes(count)` gives fresh bytes that no longer stand in the pool once they are handed out. */
+/** Bytes are erased from the pool once they are handed out. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {
   const pool = new Uint8Array(POOL_BYTES)
   let used = POOL_BYTES

@@ -1,4 +1,4 @@
-/** The door to libsodium: the primitives for whoever stays long enough for WebAssembly to warm up. */
+/** The primitives from libsodium, for processes that run long enough for WebAssembly to start. */
 import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Handing work over: whoever keeps a vault open for long listens on a socket in its directory, and commands ask it
- * instead of waiting. Both sides first prove that they hold the vault's key. It knows messages, not what they say.
+ * The socket of an open vault: a server that has the vault open listens on a socket in its directory, and commands send
+ * their requests there. Both sides first prove that they hold the vault's key.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
@@ -13,11 +13,11 @@ import { type Files, readWhole } from '../storage/files.js'
 import { type Messages, readMessages, writeMessage } from './messages.js'
 
 const SOCKET = 'socket'
-/** The longest path a socket may have on every system (108 bytes on Linux, 104 elsewhere, one of them the end). */
+/** The longest path of a socket on every system (108 bytes on Linux, 104 elsewhere, with the final zero byte). */
 const LONGEST_PATH_BYTES = 103
 const NONCE_BYTES = 32
 const PROOF_BYTES = 32
-/** Until it proved itself, the other side is listened to for so much and so long. */
+/** Limits until the other side has proved that it holds the key. */
 const HELLO_LIMIT_BYTES = 4096
 const HELLO_LIMIT_MS = 5000
 /** A list of a hundred tokens of 1 MiB, with their masks. */
@@ -27,25 +27,25 @@ export interface VaultSocketOptions {
   files: Files
   directory: string
   random: RandomSource
-  /** Keyed with the vault's own secret: whoever can make it holds the vault's key. */
+  /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
   proof: Mac
-  /** Makes a directory that is the owner's alone, for a socket whose own path would be too long. */
+  /** Makes a directory that only this user can enter, for a socket whose path in the vault would be too long. */
   makePrivateDirectory(): string
 }
 
 export interface VaultSocketServer {
-  /** Takes nothing new, resolves when what arrived is answered. */
+  /** Accepts nothing new; resolves when every request is answered. */
   close(): Promise<void>
 }
 
-/** The owner of the vault, as a command sees it. */
+/** The connection of a command to the server that has the vault open. */
 export interface VaultSocketClient {
-  /** @throws CofferError `unavailable` when the owner went away before it answered. */
+  /** @throws CofferError `unavailable` when the server went away before it answered. */
   ask(message: unknown): Promise<unknown>
   close(): void
 }
 
-/** Listens for commands. `answer` puts failures into its answer; it never throws. */
+/** Listens for commands. Contract: `answer` never throws; failures are in its answer. */
 export async function serveVaultSocket(
   options: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
@@ -54,7 +54,7 @@ export async function serveVaultSocket(
   const path = `${directory}/${SOCKET}`
   const isShort = Buffer.byteLength(path) <= LONGEST_PATH_BYTES
   const address = isShort ? path : `${options.makePrivateDirectory()}/s`
-  // Only the owner of the vault comes here, so a socket that is there belongs to nobody any more.
+  // Only the holder of the vault's lock gets here, so a socket that exists is left over from a dead process.
   files.remove(path)
   const sockets = new Set<Socket>()
   const answering = new Set<Promise<void>>()
@@ -79,7 +79,7 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether somebody may be listening: worth asking before the keys for it are made. */
+/** Whether a server may be listening; cheaper to ask than to connect, which takes the vault's keys. */
 export function hasVaultSocket({
   files,
   directory,
@@ -87,7 +87,7 @@ export function hasVaultSocket({
   return files.stat(`${directory}/${SOCKET}`) !== undefined
 }
 
-/** The owner that listens for this vault; undefined when nobody does, or when it does not hold the vault's key. */
+/** Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key. */
 export async function connectToVault(options: VaultSocketOptions): Promise<VaultSocketClient | undefined> {
   const address = findAddress(options)
   const socket = address === undefined ? undefined : await open(address)
@@ -104,7 +104,7 @@ function findAddress({ files, directory }: VaultSocketOptions): string | undefin
   if (stat === undefined) return undefined
   if (stat.kind !== 'file') return path
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
-  // Empty where an owner died while it wrote it.
+  // Empty where a server died while it wrote it.
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
 }
 
@@ -124,7 +124,7 @@ function listen(server: Server, address: string): Promise<void> {
   })
 }
 
-/** undefined when nobody answers: the socket of an owner that died. */
+/** Undefined when nothing listens: the socket of a server that died. */
 async function open(address: string): Promise<Socket | undefined> {
   const { connect } = await import('node:net')
   return new Promise((resolve) => {
@@ -155,7 +155,7 @@ async function serve(
   socket.destroy()
 }
 
-/** The owner's part: asks for a proof and gives its own only to who gave one. */
+/** The server's side: asks for a proof, and gives its own only in return for one. */
 async function challenge(socket: Socket, messages: Messages, options: VaultSocketOptions): Promise<boolean> {
   const mine = options.random.bytes(NONCE_BYTES)
   await writeMessage(socket, { nonce: toBase64(mine) })
@@ -168,7 +168,7 @@ async function challenge(socket: Socket, messages: Messages, options: VaultSocke
   return true
 }
 
-/** The command's part. */
+/** The command's side. */
 async function introduce(socket: Socket, messages: Messages, options: VaultSocketOptions): Promise<boolean> {
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
@@ -184,8 +184,8 @@ async function introduce(socket: Socket, messages: Messages, options: VaultSocke
 }
 
 /**
- * Both nonces and the role: neither side's proof can be played back to it. And the directory, for a copy of a vault has
- * the same key, and may have a pointer to the original's socket.
+ * A proof over both nonces and the role, so that it cannot be replayed to its maker; and over the directory, because a
+ * copy of a vault has the same key and may have a pointer to the original's socket.
  */
 function prove(
   { proof, directory }: VaultSocketOptions,

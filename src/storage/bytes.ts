@@ -1,7 +1,4 @@
-/**
- * How numbers, ids and lists of row numbers are spelled in the vault's files. Pure bytes: nothing here knows
- * which file they belong to.
- */
+/** Encodings of numbers, ids and lists of row numbers in the vault's files. */
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 
@@ -13,12 +10,12 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Bytes as a string of equal length that sorts and compares as they do; for keys of a Map only. */
+/** Bytes as a string of equal length and order, for keys of a Map. */
 export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string {
   return asBuffer(bytes).toString('latin1', start, end)
 }
 
-/** Base32 (RFC 4648 section 6), lower case, without padding: the spelling of file ids and of the vault's id. */
+/** Base32 (RFC 4648 section 6), lower case, without padding: for file ids and the vault's id. */
 export function encodeId(bytes: Uint8Array): string {
   let text = ''
   let held = 0
@@ -30,7 +27,7 @@ export function encodeId(bytes: Uint8Array): string {
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
 }
 
-/** The bytes that {@link encodeId} spelled, or undefined when it never spells this. */
+/** The bytes of {@link encodeId}'s text; undefined for any other text. */
 export function decodeId(text: string): Uint8Array | undefined {
   const bytes = new Uint8Array(Math.floor((text.length * 5) / 8))
   let held = 0
@@ -58,7 +55,7 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Ascending numbers below 2^32 as base64 of their distances: seven bits a byte, low ones first, 128 on the last byte. */
+/** Ascending numbers below 2^32 as base64 of their distances: seven bits a byte, low bits first, 128 set on the last byte. */
 export function packRows(rows: readonly number[] | Uint32Array): string {
   const bytes: number[] = []
   let last = -1

@@ -1,6 +1,6 @@
 /**
- * The embedded engine: units of work one after another over a ledger on disk. Knows the order of works and what an
- * owner may ask of the vault as a whole; commits, upkeep and files have their own modules.
+ * The embedded engine: runs units of work one after another over an LSM tree on disk, and the operations on the vault as
+ * a whole.
  */
 
 import type { Clock, EngineKeys, RandomSource } from '../crypto/ports.js'
@@ -30,13 +30,13 @@ export interface FileEngineOptions {
   keys: EngineKeys
   clock: Clock
   random: RandomSource
-  /** Told what a person should know and no program needs, such as a torn frame that was cut off. */
+  /** Takes messages for a person that no program needs, such as that a torn frame was cut off. */
   notice(text: string): void
-  /** A command folds when it is done and keeps little in memory; a server folds beside its works. */
+  /** A command flushes when it closes and caches little; a server flushes in the background. */
   role: RoleName
-  /** The journal is folded when it has more than this; by default what suits the role. */
+  /** A larger write-ahead log is flushed; by default what suits the role. */
   flushAt?: Size
-  /** In a server, what was replaced is overwritten after at most this, whatever the size of the journal. */
+  /** In a server, replaced rows are overwritten after at most this, whatever the size of the log. */
   eraseAfterMs?: number
 }
 
@@ -99,7 +99,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  /** Resolves when everything is safe and, where due, folded. */
+  /** Resolves when everything is durable and, where due, flushed. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -120,7 +120,7 @@ export class FileEngine implements Engine {
     }
   }
 
-  /** Counts and sizes, of what is safe. */
+  /** Counts and sizes of everything that is durable. */
   status(): Promise<LsmStatus> {
     return this.#runExclusive(async () => this.#tree.status())
   }
@@ -142,19 +142,19 @@ export class FileEngine implements Engine {
     return this.#tree.changeCounters.of(kind)
   }
 
-  /** Moves the journal into segments, whatever its size. */
+  /** Flushes the write-ahead log, whatever its size. */
   flush(): Promise<void> {
     return this.#runExclusive(() => this.#tree.flush())
   }
 
-  /** Folds the journal and merges segments until nothing is due; others may work meanwhile. */
+  /** Flushes, and compacts until nothing is due; other units of work run meanwhile. */
   async compact(): Promise<void> {
     await this.flush()
     await this.#background.compactAll()
   }
 
   /**
-   * Looks at every byte that the vault relies on; others wait meanwhile. `check` says what is wrong with a row's seal.
+   * Reads every byte that the vault relies on; units of work wait meanwhile. `check` says what is wrong with a row's seal.
    */
   verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
     return this.#runExclusive(async () => {
@@ -167,14 +167,14 @@ export class FileEngine implements Engine {
   }
 
   /**
-   * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length.
+   * Writes the whole vault, as it is at the end, into one new file; units of work run meanwhile. Returns its length.
    * @throws CofferError `storage_failed`; then there is no such file.
    */
   backup(path: string, progress: (bytes: number) => void = () => undefined): Promise<number> {
     return this.#background.backup(path, this.#tree.options.header, progress)
   }
 
-  /** Puts another `vault.json` in place of the present one, which is refused from then on. */
+  /** Replaces `vault.json`; the present one is refused from then on. */
   replaceHeader(header: Header): Promise<void> {
     const { files, directory, random } = this.#options
     const write = () => writeHeader(files, directory, random, header)
@@ -247,21 +247,23 @@ export class FileEngine implements Engine {
     }, SOON_MS)
   }
 
-  /** Older versions are overwritten once the newer ones are in a segment; a small journal would wait for long. */
+  /** Replaced rows are overwritten when the log is flushed, which a small log would wait for too long. */
   #eraseLater(): void {
     const { role, notice, eraseAfterMs = ERASE_AFTER_MS } = this.#options
     if (role === 'command' || this.#eraser !== undefined || this.#tree.memtable.shadowed.length === 0) return
     this.#eraser = setTimeout(() => {
       this.#eraser = undefined
       if (this.#closing !== undefined) return
-      void attempt(notice, 'folded', () => this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)))
+      void attempt(notice, 'flushed', () =>
+        this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)),
+      )
     }, eraseAfterMs)
     this.#eraser.unref()
   }
 }
 
 /**
- * Makes a vault in `directory`, which may exist if it holds none. Contract: the caller owns it (see `ownership`).
+ * Makes a vault in `directory`, which may exist if it holds none. Contract: the caller has its lock (`lock.ts`).
  * The header is written last: until then there is no vault.
  * @throws CofferError `conflict` when there is a vault, `vault_exposed`, `storage_failed`.
  */
@@ -284,7 +286,7 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
 }
 
 /**
- * Opens the vault in `directory`, mending what a crash left. Contract: the caller owns it, and verified `header`.
+ * Opens the vault in `directory`, repairing what a crash left. Contract: the caller has its lock, and verified `header`.
  * @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `storage_failed`.
  */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {

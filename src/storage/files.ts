@@ -1,11 +1,8 @@
-/**
- * The small port through which the engine touches the disk, what its failures are called, and what is made of its parts
- * alone. It knows nothing of what the files hold.
- */
+/** The port through which the engine uses the disk, the errors of its failures, and operations made of its parts. */
 import { dirname } from 'node:path'
 import { CofferError } from '../errors.js'
 
-/** What is known of a path without following a link. */
+/** Of a path, without following a link. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   /** Permission bits. */
@@ -18,9 +15,9 @@ export interface FileStat {
 /** `read` and `write` open what is there; `create` makes a file that must not exist, mode 0600. */
 export type Opening = 'read' | 'write' | 'create'
 
-/** Synchronous on purpose. Every failure is a CofferError `storage_failed` that says what to do. */
+/** Synchronous. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
-  /** The user id that files of ours have; undefined where the system has no such thing (Windows). */
+  /** The user id of this process; undefined where the system has none (Windows). */
   readonly user: number | undefined
   /** A descriptor, or undefined when nothing is there. Never follows a symbolic link. */
   open(path: string, opening: Opening): number | undefined
@@ -31,11 +28,11 @@ export interface Files {
   write(file: number, bytes: Uint8Array, position: number): void
   size(file: number): number
   truncate(file: number, length: number): void
-  /** fdatasync: contents and length are safe. */
+  /** fdatasync: makes contents and length durable. */
   syncData(file: number): void
   /** fsync. */
   sync(file: number): void
-  /** The names in the directory are safe. */
+  /** Makes the names in the directory durable. */
   syncDirectory(path: string): void
   rename(from: string, to: string): void
   /** False when `to` exists. */
@@ -48,7 +45,7 @@ export interface Files {
   makeDirectory(path: string): boolean
 }
 
-/** What the system's codes mean to a person, and what to do about them. */
+/** What the system's error codes mean, and what to do about them. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied. Check who owns it and its mode.',
   EPERM: 'permission denied. Check who owns it and its mode.',
@@ -66,20 +63,20 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long. Choose a shorter one.',
 }
 
-/** Wraps what node:fs threw. @throws never: it returns the CofferError `storage_failed`. */
+/** What node:fs threw as a CofferError `storage_failed`, which is returned, not thrown. */
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause })
 }
 
-/** The system's code of what node:fs threw; empty where it has none. */
+/** The error code of what node:fs threw; empty where it has none. */
 export function codeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : ''
 }
 
-/** Makes a directory, safely on the disk, and those above it that are not there, all of them 0700. */
+/** Makes a directory and its missing parents, durably, all of them with mode 0700. */
 export function makeDirectories(files: Files, path: string): void {
   if (files.stat(path) !== undefined) return
   const parent = dirname(path)
@@ -105,10 +102,7 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   }
 }
 
-/**
- * Puts `bytes` in the place of `path`, whole or not at all, safe when it returns: a new file, synced, renamed
- * over the old one, and the directory synced.
- */
+/** Replaces a file atomically and durably: writes a new file, syncs it, renames it over the old one, syncs the directory. */
 export function replaceWhole(
   files: Files,
   directory: string,
@@ -133,11 +127,11 @@ export function replaceWhole(
   files.syncDirectory(directory)
 }
 
-/** Removes a file that nothing needs. One that resists is swept by the vault's next owner. */
+/** Removes a file that nothing needs. After a failure, opening the vault the next time removes it. */
 export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)
   } catch {
-    // The failure that led here is the one to report.
+    // Nothing depends on it.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who may open the vault's files: one process at a time, by a lock that a crash cannot leave half made and that two
- * waiters cannot both break. Knows the lock's files and whether an owner lives, nothing of what is owned.
+ * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written, and of
+ * two processes that find its holder dead only one can break it.
  */
 
 import type { Clock, RandomSource } from '../crypto/ports.js'
@@ -8,23 +8,23 @@ import { CofferError } from '../errors.js'
 import { encodeId } from './bytes.js'
 import { type Files, readWhole } from './files.js'
 
-/** What tells one process from every other. */
+/** Tells one process from every other. */
 export interface ProcessIdentity {
   pid: number
-  /** When the living process of this number began, in any unchanging spelling; undefined when there is none. */
+  /** When the living process of this number started, in any fixed format; undefined when there is none. */
   startOf(pid: number): string | undefined
-  /** Tells this run of the machine (and this space of process numbers) from others. */
+  /** Tells this boot of the machine (and this PID namespace) from others. */
   boot: string
   host: string
 }
 
-/** What a lock says of its owner. */
+/** The content of a lock file. */
 export interface LockHolder {
   pid: number
   started: string
   boot: string
   host: string
-  /** When it began to ask for the vault, ms since the epoch. */
+  /** When it began to wait for the lock, ms since the epoch. */
   since: number
   nonce: string
 }
@@ -36,14 +36,13 @@ export interface LockOptions {
   random: RandomSource
   clock: Clock
   wait(ms: number): Promise<void>
-  /** How long to wait for another owner in all. */
+  /** How long to wait for other holders in all. */
   patienceMs: number
 }
 
-/** The vault is ours until it is released. */
 export interface Lock {
   holder: LockHolder
-  /** Lets go; doing so again changes nothing. */
+  /** Calling it again changes nothing. */
   release(): void
 }
 
@@ -53,16 +52,16 @@ const CLAIM = 'lock.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** So often a waiter finds the lock free and leaves it to those who came before; one that does not take it is asleep. */
+/** So often a waiter leaves a free lock to processes that waited longer; one that does not take it may be suspended. */
 const YIELDS = 20
-/** The nonce of a lock that cannot be read. A lock is linked whole, so only a power cut leaves such a one. */
+/** The nonce of a lock that cannot be read, which only a power cut leaves: a lock is linked when it is written. */
 const UNREADABLE = 'unreadable'
 
 type HolderState = 'alive' | 'dead' | 'unknown'
 
 /**
- * Takes the vault, waiting for another owner up to `patienceMs`, and over from one that died.
- * @throws CofferError `unavailable` when it stays taken or its owner is on another machine, `vault_missing`,
+ * Acquires the lock, waiting up to `patienceMs` for other holders; breaks the lock of one that died.
+ * @throws CofferError `unavailable` when it stays held or its holder is on another machine, `vault_missing`,
  * `storage_failed`.
  */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
@@ -118,7 +117,7 @@ function isAnotherFirst({ files, directory, identity }: LockOptions, self: LockH
   })
 }
 
-/** One try: true when the lock is ours. A dead owner's lock is taken away first. */
+/** True when the lock was acquired; a dead holder's lock is broken first. */
 function tryToAcquire(options: LockOptions, own: string): boolean {
   const { files, directory, identity } = options
   const path = `${directory}/${LOCK}`
@@ -130,9 +129,9 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
 }
 
 /**
- * Takes away the lock at `path` that a dead process left. Only who holds the claim on its nonce may: so of two who
- * found it dead, the slower cannot take away what the faster has made since. A claim is a lock of its own kind and
- * is broken in the same way.
+ * Removes the lock at `path` that a dead process left. Only the holder of a claim on its nonce may do so: of two that
+ * found it dead, the slower one thus cannot remove the lock that the faster one has made since. A claim is a lock too,
+ * and is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, identity } = options
@@ -166,7 +165,7 @@ function writeHolder(files: Files, path: string, holder: LockHolder): void {
   }
 }
 
-/** Whom a lock names, or undefined when there is none. */
+/** The holder that a lock names; undefined when there is no lock. */
 function readLock(files: Files, path: string): LockHolder | undefined {
   const bytes = readWhole(files, path, LOCK_LIMIT)
   if (bytes === undefined) return undefined
@@ -174,7 +173,7 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     const holder = JSON.parse(Buffer.from(bytes).toString()) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
-    // Judged below, as what it is.
+    // Treated below as unreadable.
   }
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
 }
@@ -184,21 +183,21 @@ function release(files: Files, directory: string, holder: LockHolder): void {
   if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
 }
 
-/** Removes what killed processes left of their attempts. Contract: the caller owns the vault. */
+/** Removes files that killed processes left of their attempts. Contract: the caller has the lock. */
 function sweep({ files, directory, identity }: LockOptions): void {
   for (const name of files.list(directory)) {
     if (!name.startsWith(PRIVATE) && !name.startsWith(CLAIM)) continue
     const path = `${directory}/${name}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // One that cannot be read may be under way: then the number in its name lives.
+    // One that cannot be read may be being written: then the process in its name is alive.
     const writer = Number(name.slice(PRIVATE.length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
   }
 }
 
-/** Who has the vault, and whether that process lives; undefined when nobody has it. Reads `lock` alone. */
+/** Who holds the lock, and whether that process is alive; undefined when nobody does. */
 export function readLockHolder(
   files: Files,
   directory: string,

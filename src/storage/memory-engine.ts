@@ -5,11 +5,12 @@
 import type { Clock, EngineKeys } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { ChangeCounters } from './lsm/change-counters.js'
+import { createCounters } from './lsm/counters.js'
 import { checkChain } from './lsm/log-chain.js'
 import { Memtable } from './lsm/memtable.js'
 import { type View, walkMatches } from './lsm/query.js'
 import { TimeSlice } from './lsm/time-slice.js'
-import { createCounters, createReader, Transaction } from './lsm/transaction.js'
+import { createReader, Transaction } from './lsm/transaction.js'
 import type { Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
 
 class MemoryEngine implements Engine {

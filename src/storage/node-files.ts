@@ -1,25 +1,5 @@
-/**
- * The real disk, over node:fs: modes, links and errors of the operating system. It knows nothing of what the files hold.
- */
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fdatasyncSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  type Stats,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
+/** The port of files over node:fs: modes, links and errors of the operating system. */
+import * as fs from 'node:fs'
 import { userInfo } from 'node:os'
 import { CofferError } from '../errors.js'
 import { codeOf, type FileStat, type Files, type Opening, storageError } from './files.js'
@@ -32,7 +12,7 @@ function attempt<T>(action: string, path: string, work: () => T): T {
   }
 }
 
-/** `work`'s result, or `otherwise` when it fails with `code`. */
+/** The result of `work`, or `otherwise` when it fails with `code`. */
 function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: string, work: () => T): T | U {
   try {
     return work()
@@ -43,46 +23,43 @@ function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: s
 }
 
 const FLAGS: Record<Opening, number> = {
-  read: constants.O_RDONLY,
-  write: constants.O_RDWR,
-  create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
+  read: fs.constants.O_RDONLY,
+  write: fs.constants.O_RDWR,
+  create: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
 }
 
-/** node:fs. Descriptors carry their path along, for messages. */
+/** Remembers the path of each descriptor, for messages. */
 class NodeFiles implements Files {
-  readonly user = userOf(userInfo().uid)
+  readonly user = userInfo().uid < 0 ? undefined : userInfo().uid
   readonly #paths = new Map<number, string>()
 
   open(path: string, opening: Opening): number | undefined {
     const file = attemptUnless('ENOENT', undefined, opening === 'create' ? 'create' : 'open', path, () =>
-      // Without blocking, so that a pipe in the place of a file is refused instead of waited for.
-      openSync(path, FLAGS[opening] | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600),
+      // O_NONBLOCK, so that a pipe in the place of a file is refused instead of waited for.
+      fs.openSync(path, FLAGS[opening] | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK, 0o600),
     )
     if (file === undefined) return undefined
-    if (!fstatSync(file).isFile()) {
-      closeSync(file)
-      throw new CofferError(
-        'storage_failed',
-        `Cannot open ${path}: it is no file. Remove what stands in its place.`,
-      )
+    if (!fs.fstatSync(file).isFile()) {
+      fs.closeSync(file)
+      throw new CofferError('storage_failed', `Cannot open ${path}: it is no file. Remove it.`)
     }
     this.#paths.set(file, path)
     // A wider umask cannot add bits to 0600, a narrower one may have taken some away.
-    if (opening === 'create') attempt('set the mode of', path, () => fchmodSync(file, 0o600))
+    if (opening === 'create') attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
     return file
   }
 
   close(file: number): void {
     const path = this.#path(file)
     this.#paths.delete(file)
-    attempt('close', path, () => closeSync(file))
+    attempt('close', path, () => fs.closeSync(file))
   }
 
   read(file: number, target: Uint8Array, position: number): number {
     return attempt('read', this.#path(file), () => {
       let done = 0
       while (done < target.length) {
-        const count = readSync(file, target, done, target.length - done, position + done)
+        const count = fs.readSync(file, target, done, target.length - done, position + done)
         if (count === 0) break
         done += count
       }
@@ -93,69 +70,69 @@ class NodeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     attempt('write', this.#path(file), () => {
       for (let done = 0; done < bytes.length; ) {
-        done += writeSync(file, bytes, done, bytes.length - done, position + done)
+        done += fs.writeSync(file, bytes, done, bytes.length - done, position + done)
       }
     })
   }
 
   size(file: number): number {
-    return attempt('examine', this.#path(file), () => fstatSync(file).size)
+    return attempt('examine', this.#path(file), () => fs.fstatSync(file).size)
   }
 
   truncate(file: number, length: number): void {
-    attempt('cut', this.#path(file), () => ftruncateSync(file, length))
+    attempt('cut', this.#path(file), () => fs.ftruncateSync(file, length))
   }
 
   syncData(file: number): void {
-    attempt('sync', this.#path(file), () => fdatasyncSync(file))
+    attempt('sync', this.#path(file), () => fs.fdatasyncSync(file))
   }
 
   sync(file: number): void {
-    attempt('sync', this.#path(file), () => fsyncSync(file))
+    attempt('sync', this.#path(file), () => fs.fsyncSync(file))
   }
 
   syncDirectory(path: string): void {
     attempt('sync', path, () => {
-      const file = openSync(path, constants.O_RDONLY)
+      const file = fs.openSync(path, fs.constants.O_RDONLY)
       try {
-        fsyncSync(file)
+        fs.fsyncSync(file)
       } finally {
-        closeSync(file)
+        fs.closeSync(file)
       }
     })
   }
 
   rename(from: string, to: string): void {
-    attempt('replace', to, () => renameSync(from, to))
+    attempt('replace', to, () => fs.renameSync(from, to))
   }
 
   link(from: string, to: string): boolean {
     return attemptUnless('EEXIST', false, 'create', to, () => {
-      linkSync(from, to)
+      fs.linkSync(from, to)
       return true
     })
   }
 
   remove(path: string): boolean {
     return attemptUnless('ENOENT', false, 'remove', path, () => {
-      unlinkSync(path)
+      fs.unlinkSync(path)
       return true
     })
   }
 
   stat(path: string): FileStat | undefined {
-    const stats = attemptUnless('ENOENT', undefined, 'examine', path, () => lstatSync(path))
+    const stats = attemptUnless('ENOENT', undefined, 'examine', path, () => fs.lstatSync(path))
     if (stats === undefined) return undefined
     return { kind: kindOf(stats), mode: stats.mode & 0o7777, owner: stats.uid, size: stats.size }
   }
 
   list(path: string): string[] {
-    return attempt('list', path, () => readdirSync(path))
+    return attempt('list', path, () => fs.readdirSync(path))
   }
 
   makeDirectory(path: string): boolean {
     return attemptUnless('EEXIST', false, 'create', path, () => {
-      mkdirSync(path, { mode: 0o700 })
+      fs.mkdirSync(path, { mode: 0o700 })
       return true
     })
   }
@@ -165,17 +142,12 @@ class NodeFiles implements Files {
   }
 }
 
-function userOf(uid: number): number | undefined {
-  return uid < 0 ? undefined : uid
-}
-
-function kindOf(stats: Stats): FileStat['kind'] {
+function kindOf(stats: fs.Stats): FileStat['kind'] {
   if (stats.isSymbolicLink()) return 'link'
   if (stats.isFile()) return 'file'
   return stats.isDirectory() ? 'directory' : 'other'
 }
 
-/** The real disk. */
 export function nodeFiles(): Files {
   return new NodeFiles()
 }

@@ -1,7 +1,4 @@
-/**
- * What the operating system says of processes: enough to tell a living owner of a lock from a dead one whose number
- * was given again. Knows nothing of locks.
- */
+/** Identifies processes, so that a living holder of a lock is told from another process that got a dead one's number. */
 
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
@@ -9,12 +6,12 @@ import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import type { ProcessIdentity } from './lock.js'
 
-/** Facts as seen by the process `pid`, which is the caller's own. */
+/** @param pid the caller's own */
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }
 
-/** The boot and the space of process numbers, so that containers of one machine are told apart. */
+/** The boot and the PID namespace, so that containers of one machine are told apart. */
 function readBoot(): string {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
   try {
@@ -32,7 +29,7 @@ function readText(path: string): string | undefined {
   }
 }
 
-/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie owns nothing any more. */
+/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie counts as dead. */
 function startOf(pid: number): string | undefined {
   const stat = readText(`/proc/${pid}/stat`)
   if (stat === undefined) return readText('/proc/self/stat') === undefined ? startByPs(pid) : undefined

@@ -199,7 +199,7 @@ export interface EngineWriter extends EngineReader {
   noteTime(options?: { isTrusted?: boolean }): void
 }
 
-/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
+/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 25 ms and by `close`. */
 export type Durability = 'now' | 'soon'
 
 /** Names the log rows of a tenant. */

@@ -1,6 +1,6 @@
 /**
- * The vault's two small documents, read and replaced whole through lowdb: `vault.json` (plain header) and
- * `state` (sealed). Knows their shapes and who may read them, not what key slots or segments mean.
+ * The vault's small documents, read and replaced whole through lowdb: `vault.json` (plain header), `state` and `rekey`
+ * (sealed); their shapes, and the permissions that the files must have.
  */
 import { type Adapter, Low } from 'lowdb'
 import type { Cipher, RandomSource } from '../crypto/ports.js'
@@ -30,7 +30,7 @@ export interface Header {
   mac: string
 }
 
-/** Numbers that the next row gets, and how far each tenant's chain of log rows has come. */
+/** The numbers that the next row gets, and the end of each tenant's log chain. */
 export interface StateCounters {
   seq: number
   logSeq: number
@@ -44,7 +44,7 @@ export interface StateCounters {
   chains: Record<string, { value: string; count: number }>
 }
 
-/** One segment; `dead` and `due` are row numbers as `packRows` spells them. */
+/** One sorted table; `dead` and `due` are row numbers encoded by `packRows`. */
 export interface StateSSTable {
   id: string
   family: 'records' | 'logs'
@@ -62,13 +62,13 @@ export interface StateSSTable {
   dropped: number[]
 }
 
-/** `state`: what the vault is made of. Whatever it names must be there; whatever it does not name is swept. */
+/** `state`: the files that make up the vault. Each that it names must exist; opening removes the others. */
 export interface State {
   generation: number
-  /** Digests of the `vault.json` that fits, base64; two while the header is being replaced. */
+  /** Digests of the valid `vault.json`, base64; two while the header is being replaced. */
   headers: string[]
   counters: StateCounters
-  /** Oldest first; `previous` is the tag the first frame chains to, base64 of 16 bytes. */
+  /** Write-ahead logs, oldest first; `previous` is the tag that the first frame is chained to, base64 of 16 bytes. */
   journals: { id: string; previous: string }[]
   segments: StateSSTable[]
 }
@@ -76,8 +76,8 @@ export interface State {
 const EXPOSED = 0o077
 
 /**
- * Refuses a directory, `vault.json` or `state` that others may read, that someone else owns or that is a link.
- * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that mends it.
+ * Refuses a directory, `vault.json` or `state` that other users may read, that another user owns or that is a link.
+ * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that repairs it.
  */
 export function checkExposure(files: Files, directory: string): void {
   if (files.stat(directory) === undefined || files.stat(`${directory}/${HEADER_FILE}`) === undefined) {
@@ -144,7 +144,7 @@ export async function readHeader(files: Files, directory: string): Promise<Heade
   return checkHeader(document.data, `${directory}/${HEADER_FILE}`)
 }
 
-/** Replaces `vault.json` whole; safe on disk when it resolves. */
+/** Replaces `vault.json` whole; durable when it resolves. */
 export async function writeHeader(
   files: Files,
   directory: string,
@@ -155,7 +155,7 @@ export async function writeHeader(
   await new Low<unknown>(headerAdapter(files, directory, nonce), header).write()
 }
 
-/** What the digest in `state` is taken over: equal text for equal headers. */
+/** The text whose digest is in `state`: equal for equal headers. */
 export function headerText(header: Header): string {
   return `${JSON.stringify(header, undefined, 2)}\n`
 }
@@ -209,7 +209,7 @@ function malformed(path: string): CofferError {
 /** The `state` document: `data`, `read` and `write`. */
 export type StateDocument = Low<State>
 
-/** What a sealed document is read and written with. */
+/** What sealed documents are read and written with. */
 export interface DocumentContext {
   cipher: Cipher
   random: RandomSource
@@ -218,7 +218,7 @@ export interface DocumentContext {
 
 /**
  * The `state` document: `read()` fills `data`, `write()` replaces the file, sealed and bound to the vault. A state that
- * is missing, too large or does not open is damage. `next` is the one that a changed root key waits to put in place.
+ * is missing, too large or does not open is damage. `next` is the one that a change of the root key puts in place.
  */
 export function stateDocument(
   files: Files,
@@ -231,8 +231,8 @@ export function stateDocument(
 }
 
 /**
- * Puts the next state in the place of the present one, if there is one that these powers open: so ends a change of the
- * root key that a crash interrupted after the new header was in place.
+ * Puts the next state in the place of the present one, if there is one that opens: ends a change of the root key that a
+ * crash interrupted after the new header was in place.
  */
 export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentContext): boolean {
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
@@ -242,7 +242,7 @@ export function adoptNextState(files: Files, directory: string, { cipher, vault 
   return true
 }
 
-/** How far a change of the root key has come; `T` is its own affair. Undefined in `data` where none is under way. */
+/** The progress of a change of the root key; `data` is undefined when none is under way. */
 export function rekeyDocument<T>(
   files: Files,
   directory: string,
@@ -283,7 +283,7 @@ function sealedAdapter<T>(
   }
 }
 
-/** lowdb refuses undefined as the content of a document that is not there; null stands for it. */
+/** lowdb refuses undefined as the content of a missing document; null stands for it. */
 const NOTHING: unknown = null
 
 const EMPTY: State = Object.freeze({

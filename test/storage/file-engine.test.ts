@@ -1,10 +1,10 @@
 /** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
-import { copyCounters } from '../../src/storage/lsm/transaction.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf, engineSuite, type OpenedEngine } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -179,15 +179,15 @@ t.test('what is removed after a merge copied it is overwritten in the copy befor
     }
     await engine.close()
     const tree = await openLsmTree(options)
-    const inputs = tree.manifest.chooseCompaction(1_000_000)!
-    const merged = finish(tree.manifest.beginCompaction(inputs))
+    const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
+    const compacted = finish(steps)
     t.equal(holds(files, secretOf('b')).length, 2, 'in its segment and in the copy')
     const counters = copyCounters(tree.counters)
     const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
     tree.append([removal], counters, true)
     await tree.eraseRemoved([removal], false)
     if (isFlushed) await tree.flush()
-    await tree.finishCompaction(inputs, merged)
+    await tree.finishCompaction(inputs, compacted)
     const title = isFlushed ? 'folded meanwhile' : 'still in the journal'
     t.strictSame(holds(files, secretOf('b')), [], title)
     t.equal(holds(files, secretOf('c')).length, 1)

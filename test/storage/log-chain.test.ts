@@ -1,9 +1,10 @@
 /** The proof of a log: what it finds when somebody with every key but the chain's rewrites the vault's files. */
 import t from 'tap'
 import { openFileEngine } from '../../src/storage/file-engine.js'
+import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { createLsmTree } from '../../src/storage/lsm/recovery.js'
 import type { Change } from '../../src/storage/lsm/row-change.js'
-import { copyCounters, Transaction } from '../../src/storage/lsm/transaction.js'
+import { Transaction } from '../../src/storage/lsm/transaction.js'
 import type { Draft, LogCheck } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
 import { FakeFiles } from './fake-files.js'

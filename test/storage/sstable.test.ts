@@ -51,7 +51,7 @@ function makeSSTable(rows: number, cacheBytes = 4_000_000): { live: LiveSSTable;
   const all = Array.from({ length: rows }, (_, number) => rowOf(number))
   const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', all))
   const cache = new BlockCache(cacheBytes)
-  const sstable = new SSTable({ files, directory: '/vault', cipher, cache }, name)
+  const sstable = new SSTable({ files, directory: '/vault', cipher, random, cache }, name)
   return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
 }
 
@@ -147,7 +147,10 @@ t.test('ids with an equal first half are told apart, also across a block border'
     id: number < 600 ? Buffer.concat([Buffer.alloc(4), idOf(number).subarray(4)]) : twin(number),
   }))
   const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', rows))
-  const sstable = new SSTable({ files, directory: '/vault', cipher, cache: new BlockCache(1_000_000) }, name)
+  const sstable = new SSTable(
+    { files, directory: '/vault', cipher, random, cache: new BlockCache(1_000_000) },
+    name,
+  )
   for (const number of [600, 681, 682, 683, 1363, 1364, 1365, 1499])
     t.equal(sstable.find(twin(number)), number)
   t.equal(sstable.find(twin(1500)), undefined)

@@ -1,7 +1,7 @@
 /** Verification finds what was damaged, says where, and counts what is still readable. */
 import t from 'tap'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import type { LsmOptions } from '../../src/storage/lsm/tree.js'
+import type { LsmOptions } from '../../src/storage/lsm/options.js'
 import { type CheckRow, type Verification, verifyVault } from '../../src/storage/lsm/verify.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -103,9 +103,9 @@ t.test('says what is damaged and what is still readable', async (t) => {
   t.match(await verify(damage('/vault/state', 60)), {
     findings: [
       { place: 'state', problem: /does not open/ },
-      { place: 'the journal', problem: /broken frame/ },
+      { place: 'the write-ahead log', problem: /broken frame/ },
       {
-        place: 'the journal',
+        place: 'the write-ahead log',
         problem: /^\d+ bytes from byte 64 on do not open; 0 frames before them and 2 after/,
       },
       { problem: 'Row 1: its seal is broken' },
@@ -114,7 +114,10 @@ t.test('says what is damaged and what is still readable', async (t) => {
     segments: 4,
   })
   t.match(await verify(damage(pathOf('journal-')[0]!, 100)), {
-    findings: [{ place: 'the journal', problem: /broken/ }, { problem: /0 frames before them and 2 after/ }],
+    findings: [
+      { place: 'the write-ahead log', problem: /broken/ },
+      { problem: /0 frames before them and 2 after/ },
+    ],
     readable: { records: 3 },
   })
   const [records] = pathOf('/r-')

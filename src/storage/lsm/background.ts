@@ -1,11 +1,12 @@
 /**
- * What keeps a vault in shape: folding the journal, merging segments, backups. In a server they go on beside the works
- * in small slices, and touch what counts only in turn. Knows when something is due; how it is done is the ledger's.
+ * Background jobs: flush, compaction and backup. In a server they run beside units of work, in small slices, and change
+ * what counts only while nothing else runs. Decides when a job runs; the tree does it.
  */
 
 import type { Header } from '../vault-file.js'
 import type { BackupWriter } from './backup.js'
 import { attempt } from './settle.js'
+import { finish } from './sstable/row-writer.js'
 import type { LsmTree } from './tree.js'
 
 export interface Size {
@@ -13,14 +14,14 @@ export interface Size {
   rows: number
 }
 
-/** Work beside others lets them go on after this long. */
+/** A job beside units of work lets them run after this long. */
 const SLICE_MS = 5
 
 export interface BackgroundJobsOptions {
   tree: LsmTree
-  /** Runs work after everything before it was committed, and nothing meanwhile. */
+  /** Runs work after everything before it was committed, and nothing else meanwhile. */
   runExclusive<T>(work: () => Promise<T>): Promise<T>
-  /** Whether folding goes on beside the works. */
+  /** Whether a flush runs beside units of work. */
   isConcurrent: boolean
 }
 
@@ -29,7 +30,7 @@ export class BackgroundJobs {
   readonly #tree: LsmTree
   #flushing: Promise<void> | undefined
   #compacting: Promise<void> | undefined
-  /** While a backup is made the segments that it copies must stay. */
+  /** The tables that a backup copies must stay until it is made. */
   #isCompactionPaused = false
   #mayCompactInBackground = true
   #isClosing = false
@@ -39,25 +40,25 @@ export class BackgroundJobs {
     this.#tree = options.tree
   }
 
-  /** Ends what goes on beside the works; what was begun and not ended is done when the vault is opened next. */
+  /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.#flushing
     await this.#compacting?.catch(() => undefined)
   }
 
-  /** In turn: folds a journal that has more than `size`, or begins to. */
+  /** Flushes a log that has more than `size`, or begins to. Contract: nothing else runs meanwhile. */
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isConcurrent = this.#options.isConcurrent && !this.#isClosing && this.#flushing === undefined
-    // A journal that has grown again while the one before is folded must wait for it.
-    if (!isConcurrent) await this.#attempt('folded', () => this.#tree.flush())
-    else if (await this.#attempt('folded', () => this.#tree.freeze()))
+    // A log that has grown again while the one before is flushed must wait for it.
+    if (!isConcurrent) await this.#attempt('flushed', () => this.#tree.flush())
+    else if (await this.#attempt('flushed', () => this.#tree.freeze()))
       this.#flushing = this.#flushInBackground()
   }
 
   async #flushInBackground(): Promise<void> {
-    await this.#attempt('folded', async () => {
+    await this.#attempt('flushed', async () => {
       const isDone = await this.#inSlices(() => this.#tree.advanceFlush())
       if (isDone) await this.#options.runExclusive(() => this.#tree.finishFlush())
     })
@@ -65,59 +66,46 @@ export class BackgroundJobs {
     if (!this.#isClosing && this.#mayCompactInBackground) this.#compactInBackground()
   }
 
-  /** A merge that failed is not tried again beside the works before the vault is opened anew. */
+  /** A compaction that failed is not tried again in the background before the vault is opened anew. */
   #compactInBackground(): void {
-    void this.#attempt('merged', () => this.compactAll()).then((isDone) => {
+    void this.#attempt('compacted', () => this.compactAll()).then((isDone) => {
       this.#mayCompactInBackground = isDone
     })
   }
 
-  /** Merges until nothing is due, one at a time. @throws CofferError `storage_failed`, `vault_damaged`. */
+  /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
   compactAll(): Promise<void> {
-    this.#compacting ??= this.#compactUntilDone().finally(() => {
+    const untilDone = async () => {
+      while (!this.#isClosing && !this.#isCompactionPaused && (await this.#compact()));
+    }
+    this.#compacting ??= untilDone().finally(() => {
       this.#compacting = undefined
     })
     return this.#compacting
   }
 
-  async #compactUntilDone(): Promise<void> {
-    while (!this.#isClosing && !this.#isCompactionPaused && (await this.#compactStep()));
-  }
-
-  /** True when something was merged. */
-  async #compactStep(): Promise<boolean> {
-    const inputs = await this.#options.runExclusive(async () =>
-      this.#tree.manifest.chooseCompaction(Number.POSITIVE_INFINITY),
-    )
-    if (inputs === undefined) return false
-    const steps = this.#tree.manifest.beginCompaction(inputs)
+  /** Does one compaction in slices; false when none was due or the vault closes. */
+  async #compact(): Promise<boolean> {
+    const { runExclusive } = this.#options
+    const plan = await runExclusive(async () => this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY))
+    if (plan === undefined) return false
+    const { inputs, steps } = plan
     let step = steps.next()
     const isDone = await this.#inSlices(() => {
       if (!step.done) step = steps.next()
       return step.done === true
     })
-    if (step.done && isDone)
-      await this.#options.runExclusive(async () => this.#finishCompaction(inputs, step))
+    const result = step.done ? step.value : undefined
+    if (isDone && result !== undefined) await runExclusive(() => this.#tree.finishCompaction(inputs, result))
     else steps.return({ meta: undefined, maps: [] })
     return isDone
   }
 
-  async #finishCompaction(
-    inputs: Parameters<LsmTree['finishCompaction']>[0],
-    step: IteratorResult<undefined, Parameters<LsmTree['finishCompaction']>[1]>,
-  ): Promise<void> {
-    if (step.done) await this.#tree.finishCompaction(inputs, step.value)
-  }
-
-  /** One merge of at most `limit` bytes, when nothing else runs any more. */
+  /** Does one compaction of at most `limit` bytes. Contract: nothing else runs any more. */
   async compactOnce(limit: number): Promise<void> {
-    await this.#attempt('merged', async () => {
-      const inputs = this.#tree.manifest.chooseCompaction(limit)
-      if (inputs === undefined) return
-      const steps = this.#tree.manifest.beginCompaction(inputs)
-      for (let step = steps.next(); ; step = steps.next()) {
-        if (step.done) return this.#tree.finishCompaction(inputs, step.value)
-      }
+    await this.#attempt('compacted', async () => {
+      const plan = this.#tree.manifest.planCompaction(limit)
+      if (plan !== undefined) await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
     })
   }
 
@@ -133,7 +121,7 @@ export class BackgroundJobs {
   }
 
   /**
-   * Writes the whole vault, as it is at the end, into one new file. Gives its length.
+   * Writes the whole vault, as it is at the end, into one new file. Returns its length in bytes.
    * @throws CofferError `storage_failed`; then there is no such file.
    */
   async backup(path: string, header: Header, progress: (bytes: number) => void): Promise<number> {
@@ -151,13 +139,14 @@ export class BackgroundJobs {
     }
   }
 
-  /** Segments beside the works; then, in turn, what came meanwhile, and the state that names them all. */
+  /** Copies tables beside units of work; then, exclusively, what came meanwhile and the `state` that names it all. */
   async #backupInto(writer: BackupWriter, progress: (bytes: number) => void): Promise<number> {
     const tree = this.#tree
+    const { directory } = tree.options
     const copied = new Set<string>()
     let bytes = 0
     for (const name of await this.#options.runExclusive(async () => tree.fileNames().sstables)) {
-      for (const length of writer.copy(tree.options.directory, name)) {
+      for (const length of writer.copy(directory, name)) {
         bytes += length
         progress(bytes)
         await new Promise(setImmediate)
@@ -167,9 +156,8 @@ export class BackgroundJobs {
     return this.#options.runExclusive(async () => {
       await tree.flush()
       const { sstables, others } = tree.fileNames()
-      for (const name of [...sstables.filter((sstable) => !copied.has(sstable)), ...others]) {
-        for (const length of writer.copy(tree.options.directory, name)) bytes += length
-      }
+      for (const name of [...sstables.filter((sstable) => !copied.has(sstable)), ...others])
+        for (const length of writer.copy(directory, name)) bytes += length
       progress(bytes)
       return writer.finish()
     })

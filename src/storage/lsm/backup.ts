@@ -1,13 +1,13 @@
 /**
- * A whole vault in one file: its header in the clear (its slots open the rest), then sealed frames, each chained to
- * the one before, so that nothing can be left out, swapped or cut. Knows the file, not who may see the vault.
+ * Writes a backup: a whole vault in one file, its header in the clear, because its key slots open the rest, then sealed
+ * frames, each chained to the one before, so that nothing can be left out, swapped or cut off.
  */
 
 import type { EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { type Files, removeQuietly } from '../files.js'
 import { type Header, headerText } from '../vault-file.js'
-import { associateFrame } from './frames.js'
+import { sealFrame, type WalPosition } from './frames.js'
 
 /** "COFFERB1" 8 | format u16 | 0 u16 | header length u32 | header | backup id 16 | frames: n u32, ~n u32, sealed n */
 export const MAGIC = Buffer.from('COFFERB1')
@@ -18,10 +18,10 @@ export const ID = 16
 export const FILE = 1
 export const DATA = 2
 export const END = 3
-/** Plain bytes of a file that one frame takes. */
+/** Bytes of a file in one frame. */
 export const PIECE = 1024 * 1024
 
-/** The first frame chains to the header, so that another header does not fit. */
+/** What the first frame is chained to, so that no other header fits. */
 export function chainHeader(keys: EngineKeys, text: Uint8Array): Uint8Array {
   return keys.chain(text, 16)
 }
@@ -32,15 +32,12 @@ export interface BackupContext {
   random: RandomSource
 }
 
-/** Writes a backup from front to back. */
 export class BackupWriter {
   readonly #context: BackupContext
   readonly #path: string
   readonly #file: number
   readonly #id: Uint8Array
-  #previous: Uint8Array
-  #position = 0
-  #frames = 0
+  #position: WalPosition
   #count = 0
 
   /** @throws CofferError `conflict` when there is something at `path`, `storage_failed` when it cannot be made. */
@@ -62,16 +59,17 @@ export class BackupWriter {
     start.set(MAGIC)
     start.writeUInt16LE(FORMAT, 8)
     start.writeUInt32LE(text.length, 12)
+    const head = Buffer.concat([start, text, this.#id])
+    this.#position = { frames: 0, end: head.length, tag: chainHeader(context.keys, text) }
     try {
-      for (const bytes of [start, text, this.#id]) this.#write(bytes)
+      context.files.write(file, head, 0)
     } catch (error) {
       this.abandon()
       throw error
     }
-    this.#previous = chainHeader(context.keys, text)
   }
 
-  /** What follows belongs to the file of this name, relative to the vault's directory. */
+  /** Begins a file; `name` is relative to the vault's directory. */
   begin(name: string): void {
     this.#count++
     this.#frame(FILE, Buffer.from(name))
@@ -82,7 +80,7 @@ export class BackupWriter {
     this.#frame(DATA, bytes)
   }
 
-  /** Copies the file `name` of `directory` in pieces; yields the length of each. One that is gone by now is left out. */
+  /** Copies a file in pieces and yields the length of each. A file that is gone is left out. */
   *copy(directory: string, name: string): Generator<number, void> {
     const { files } = this.#context
     const file = files.open(`${directory}/${name}`, 'read')
@@ -101,14 +99,14 @@ export class BackupWriter {
     }
   }
 
-  /** The backup is whole and safe when it returns. */
+  /** Ends and syncs the backup. Returns its length in bytes. */
   finish(): number {
     const count = Buffer.alloc(4)
     count.writeUInt32LE(this.#count)
     this.#frame(END, count)
     this.#context.files.sync(this.#file)
     this.#context.files.close(this.#file)
-    return this.#position
+    return this.#position.end
   }
 
   abandon(): void {
@@ -120,20 +118,8 @@ export class BackupWriter {
     const plain = Buffer.allocUnsafe(1 + bytes.length)
     plain[0] = kind
     plain.set(bytes, 1)
-    const sealed = this.#context.keys.wal.seal(
-      plain,
-      associateFrame(this.#id, this.#frames++, this.#previous),
-    )
-    const words = Buffer.alloc(8)
-    words.writeUInt32LE(sealed.length, 0)
-    words.writeUInt32LE(~sealed.length >>> 0, 4)
-    this.#write(words)
-    this.#write(sealed)
-    this.#previous = sealed.slice(sealed.length - 16)
-  }
-
-  #write(bytes: Uint8Array): void {
-    this.#context.files.write(this.#file, bytes, this.#position)
-    this.#position += bytes.length
+    const frame = sealFrame(this.#context.keys.wal, plain, this.#id, this.#position)
+    this.#context.files.write(this.#file, frame.bytes, this.#position.end)
+    this.#position = frame.position
   }
 }

@@ -1,4 +1,4 @@
-/** Sets of row numbers, one bit a row. Pure; knows nothing of segments. */
+/** Sets of row numbers, one bit a row. */
 
 /** 32 rows a word; rows beyond the set's size are never in it. */
 export type Bitset = Uint32Array<ArrayBuffer>

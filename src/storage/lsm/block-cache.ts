@@ -1,12 +1,9 @@
-/**
- * What was read of segments and is likely to be asked for again, bounded. Segments never change, so nothing here is ever
- * out of date; it knows numbers and bytes, not what they mean.
- */
+/** A bounded cache of index blocks and small records of sorted tables. They never change, so nothing gets out of date. */
 import type { Section } from './sstable/format.js'
 
 /**
- * Bytes by number, up to `limit`: two generations, the older of which is thrown away when the younger has filled its
- * half. Cheaper than an exact order of use, and as good here.
+ * Bytes by number, up to `limit`, in two generations: the older one is dropped when the younger one has filled its half.
+ * Cheaper than an exact order of use, and as good here.
  */
 class Generations {
   readonly #half: number
@@ -33,31 +30,31 @@ class Generations {
   }
 }
 
-/** Opened index blocks of all segments, up to `limit` bytes, and beside them small records, up to half of it. */
+/** Opened index blocks of all tables, up to `limit` bytes, and small records, up to half of it. */
 export class BlockCache {
   readonly #blocks: Generations
   readonly #records: Generations
   #sstables = 0
-  /** Blocks opened since the cache was made; what a test of cold cost counts. */
+  /** Blocks opened since the cache was made, for tests of cold reads. */
   opened = 0
 
   constructor(limit: number) {
     this.#blocks = new Generations(limit)
-    // Apart, so that reading many records does not drive out the index that leads to them.
+    // Apart, so that reading many records does not evict the index that leads to them.
     this.#records = new Generations(limit / 2)
   }
 
-  /** A number that tells this segment's blocks and records from every other's. */
+  /** A number that tells the entries of one table from those of every other. */
   register(): number {
     return this.#sstables++
   }
 
   block(sstable: number, section: Section, number: number, open: () => Buffer): Buffer {
-    // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the segment.
+    // 3 bits of section and 24 of number (2^32 / 2048 entries); 26 remain for the table.
     return this.#blocks.get((sstable * 8 + section) * 2 ** 24 + number, open)
   }
 
-  /** A record as it is sealed. Contract: a segment has fewer than 2^24 rows. */
+  /** A sealed record. Contract: a table has fewer than 2^24 rows. */
   record(sstable: number, row: number, read: () => Buffer): Buffer {
     return this.#records.get(sstable * 2 ** 24 + row, read)
   }

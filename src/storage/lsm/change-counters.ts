@@ -1,6 +1,6 @@
 /**
- * When rows of a kind last changed, as a number: what was read of them may be kept for as long as it stays the same.
- * It counts changes in this process and is never stored.
+ * Counts the changes of each kind of row in this process: what was read of a kind is valid while its count is the same.
+ * The counts are not stored.
  */
 import { type Change, DROP } from './row-change.js'
 
@@ -9,18 +9,18 @@ const KINDS = 256
 export class ChangeCounters {
   readonly #changeCounters = new Float64Array(KINDS)
 
-  /** Another number than before once a row of this kind was written, removed, or dropped with its tenant. */
+  /** Goes up when a row of this kind is written, removed, or dropped with its tenant. */
   of(kind: number): number {
     return this.#changeCounters[kind]!
   }
 
-  /** Contract: told of every change before anybody may see it. */
+  /** Contract: called for every change before a reader can see it. */
   note({ kind, row }: Change): void {
     if (kind === DROP) this.noteAll()
     else this.#changeCounters[row.kind]!++
   }
 
-  /** Any row of any kind may be another now. */
+  /** For changes of unknown kinds. */
   noteAll(): void {
     for (let kind = 0; kind < KINDS; kind++) this.#changeCounters[kind]!++
   }

@@ -1,18 +1,19 @@
-/** Which segments should be one: by tiers of size, and where much is dead. Reads at most their footers. */
+/** Chooses what to compact: four tables of one size tier, or one with many dead rows. */
 
 import { MAX_BYTES, MAX_ROWS } from './sstable/format.js'
 import type { SSTableMeta } from './sstable/reader.js'
 import type { LiveSSTable } from './sstable/search.js'
 
-/** Bounds of the tiers: segments of one tier are merged four at a time. */
+/** Upper bounds of the tiers, in bytes. */
 const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)
 const WIDTH = 4
-/** What is due to be merged, of at most `limit` bytes in all, or undefined when nothing is. Lowest tier first. */
-export function chooseCompaction(sstables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
+
+/** The tables to compact, of at most `limit` bytes in all, lowest tier first; undefined when nothing is due. */
+export function chooseInputs(sstables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   for (let tier = 0; tier < TIERS.length; tier++) {
     for (const family of ['records', 'logs'] as const) {
       const peers = sstables.filter(
-        ({ sstable: { meta: name } }) => name.family === family && tierOf(name.bytes) === tier,
+        ({ sstable: { meta } }) => meta.family === family && tierOf(meta.bytes) === tier,
       )
       for (let first = 0; first + WIDTH <= peers.length; first++) {
         const chosen = peers.slice(first, first + WIDTH)
@@ -32,14 +33,12 @@ function tierOf(bytes: number): number {
 }
 
 function isWithinBounds(chosen: readonly LiveSSTable[], limit: number): boolean {
-  const sum = (pick: (name: SSTableMeta) => number) =>
+  const sum = (pick: (meta: SSTableMeta) => number) =>
     chosen.reduce((total, { sstable }) => total + pick(sstable.meta), 0)
-  const bytes = sum((name) => name.bytes)
-  return bytes <= Math.min(limit, MAX_BYTES) && sum((name) => name.rows) <= MAX_ROWS
+  return sum(({ bytes }) => bytes) <= Math.min(limit, MAX_BYTES) && sum(({ rows }) => rows) <= MAX_ROWS
 }
 
-/** Rows that are dead, or of a dropped tenant; those that are both count twice, which only hastens the rewriting. */
+/** Dead rows, and those of dropped tenants; a row that is both counts twice, which only brings compaction forward. */
 function countGone({ sstable, dead, dropped }: LiveSSTable): number {
-  if (dropped.size === 0) return dead.length
   return [...dropped].reduce((sum, tenant) => sum + (sstable.footer.tenants.get(tenant) ?? 0), dead.length)
 }

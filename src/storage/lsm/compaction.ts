@@ -1,29 +1,28 @@
 /**
- * Makes one segment of several, or of one with many dead rows: records are copied as they are, indexes are merged
- * block by block, dead rows are left out. Works in small steps, so that others may go on between them.
+ * Compaction: writes several sorted tables, or one with many dead rows, as one without dead rows. Records are copied as
+ * they are, indexes are merged block by block. Runs in small steps, between which other work can run.
  */
-import { asBuffer } from '../bytes.js'
 import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
 import { type Posting, SSTable, type SSTableContext, type SSTableMeta } from './sstable/reader.js'
 import { Cursor, least, walkRows } from './sstable/scan.js'
 import { LiveSSTable } from './sstable/search.js'
-import { SSTableWriter, type SSTableWriterContext } from './sstable/writer.js'
+import { SSTableWriter } from './sstable/writer.js'
 
 /** Entries handled between two yields: well under a millisecond. */
 const STRIDE = 128
 /** Records are copied in pieces of this length, and one record more. */
 const PIECE = 256 * 1024
-/** In a row map: this row was dead and has no place in the new segment. */
+/** In a row map: the row was dead and is not in the new table. */
 const GONE = 0xffffffff
 
 export interface CompactionResult {
-  /** Undefined when no row was left. */
+  /** The new table; undefined when no row was left. */
   meta: SSTableMeta | undefined
-  /** For each input: where its rows went. */
+  /** For each input: the new numbers of its rows. */
   maps: Uint32Array[]
 }
 
-/** Copies records that lie one behind the other in large pieces. */
+/** Copies adjacent records in large pieces. */
 class RecordCopier {
   readonly #writer: SSTableWriter
   #sstable: SSTable | undefined
@@ -46,17 +45,17 @@ class RecordCopier {
 
   flush(): void {
     if (this.#sstable === undefined || this.#to === this.#from) return
-    this.#writer.addBytes(this.#sstable.readRecords(this.#from, this.#to - this.#from))
+    this.#writer.addBytes(this.#sstable.readExactly(this.#from, this.#to - this.#from))
     this.#from = this.#to
   }
 }
 
 /**
- * Merges segments of one family. Yields between steps; ended early, it removes what it began.
+ * Compacts tables of one family. Ended early, it removes the unfinished file.
  * @throws CofferError `vault_damaged`, `storage_failed`.
  */
 export function* compactSSTables(
-  context: SSTableWriterContext,
+  context: SSTableContext,
   inputs: readonly LiveSSTable[],
 ): Generator<undefined, CompactionResult> {
   const family = inputs[0]?.sstable.meta.family ?? 'records'
@@ -67,9 +66,13 @@ export function* compactSSTables(
     const rows = yield* copyRecords(writer, inputs, maps)
     if (rows > 0) {
       yield* mergeRows(writer, inputs, maps)
-      if (family === 'records') yield* mergeIds(writer, inputs, maps)
+      if (family === 'records') {
+        writer.begin(IDS)
+        yield* mergeEntries(inputs, maps, IDS, 8, ({ high, low }, row) => writer.addId(high, low, row))
+      }
       yield* mergeKeys(writer, inputs, maps)
-      yield* mergeExpiry(writer, inputs, maps)
+      writer.begin(EXPIRY)
+      yield* mergeEntries(inputs, maps, EXPIRY, 6, ({ high }, row) => writer.addExpiry(high, row))
       meta = writer.finish()
     }
   } finally {
@@ -102,19 +105,25 @@ function* mergeRows(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   }
 }
 
-function* mergeIds(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
-  writer.begin(IDS)
-  const cursors = inputs.map((live, index) => new Cursor(live, IDS, maps[index]!))
+/** Merges a section that has one entry a row; `rowAt` is the offset of the row's number in an entry. */
+function* mergeEntries(
+  inputs: readonly LiveSSTable[],
+  maps: readonly Uint32Array[],
+  section: typeof IDS | typeof EXPIRY,
+  rowAt: number,
+  add: (cursor: Cursor, row: number) => void,
+) {
+  const cursors = inputs.map((live, index) => new Cursor(live, section, maps[index]!))
   let count = 0
   for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
-    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 8)]!
-    if (row !== GONE) writer.addId(cursor.high, cursor.low, row)
+    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + rowAt)]!
+    if (row !== GONE) add(cursor, row)
     cursor.next()
     if (++count % STRIDE === 0) yield
   }
 }
 
-/** Postings are written as they come; the dictionary, 16 bytes a key, is held until they are all there. */
+/** Postings are written at once; the dictionary, 16 bytes a key, is held in memory until all postings are written. */
 function* mergeKeys(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
   const cursors = inputs.map((live, index) => new Cursor(live, DICT, maps[index]!))
   const dictionary = new Dictionary()
@@ -124,7 +133,7 @@ function* mergeKeys(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     if (++count % STRIDE === 0) yield
     const { high, low } = cursor
-    // Most keys are of one row: neither an array nor a generator for each of them.
+    // Most keys have one row: no array and no generator for each of them.
     if (postingAt(cursor).count === 1 && isAlone(cursor, cursors)) {
       const row = cursor.map[postingAt(cursor).start]!
       if (row !== GONE) dictionary.add(high, low, row, 1)
@@ -143,7 +152,7 @@ function* mergeKeys(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   }
 }
 
-/** Whether no other cursor stands at the same key. */
+/** Whether no other table has this key. */
 function isAlone(cursor: Cursor, cursors: readonly Cursor[]): boolean {
   for (const each of cursors) if (each !== cursor && !each.isDone && each.isLevel(cursor)) return false
   return true
@@ -153,7 +162,7 @@ function postingAt({ block, at }: Cursor): Posting {
   return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
 }
 
-/** New numbers of all rows that carry the key at which these cursors stand, ascending; moves them on. */
+/** New numbers of all rows with the key of these cursors, ascending; moves the cursors on. */
 function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number[]> {
   const rows: number[] = []
   let isSorted = true
@@ -172,7 +181,7 @@ function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number
   return isSorted ? rows : Array.from(Uint32Array.from(rows).sort())
 }
 
-/** Keys and where their rows are, in memory. */
+/** The keys of the new table and where their postings are. */
 class Dictionary {
   #bytes = Buffer.alloc(16 * 1024)
   #length = 0
@@ -203,30 +212,18 @@ class Dictionary {
   }
 }
 
-function* mergeExpiry(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps: readonly Uint32Array[]) {
-  writer.begin(EXPIRY)
-  const cursors = inputs.map((live, index) => new Cursor(live, EXPIRY, maps[index]!))
-  let count = 0
-  for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
-    const row = cursor.map[cursor.block.readUInt32LE(cursor.at + 6)]!
-    if (row !== GONE) writer.addExpiry(cursor.block.readUIntLE(cursor.at, 6), row)
-    cursor.next()
-    if (++count % STRIDE === 0) yield
-  }
-}
-
 /**
- * The merged segment as it stands now: rows that died since `inputs` were taken are dead and due in it too.
- * `current` are the same segments as the vault knows them at this moment.
+ * The new table, in which rows that died since `inputs` were taken are dead and due too. `current` are the same tables
+ * as of now.
  */
 export function adoptCompacted(
-  reader: SSTableContext,
+  context: SSTableContext,
   meta: SSTableMeta,
   maps: readonly Uint32Array[],
   inputs: readonly LiveSSTable[],
   current: readonly LiveSSTable[],
 ): LiveSSTable {
-  const sstable = new SSTable(reader, meta)
+  const sstable = new SSTable(context, meta)
   const dead: number[] = []
   const dropped = new Set<number>()
   current.forEach((live, index) => {
@@ -234,16 +231,11 @@ export function adoptCompacted(
       const newRow = maps[index]![row]!
       if (newRow !== GONE) dead.push(newRow)
     }
-    // What was dropped before was left out; a tenant may have come back since, in a younger input.
+    // Rows of tenants dropped before were left out; a younger input may have rows of such a tenant again.
     const isNew = (tenant: number) =>
       !inputs[index]!.dropped.has(tenant) && sstable.footer.tenants.has(tenant)
     for (const tenant of live.dropped) if (isNew(tenant)) dropped.add(tenant)
   })
   const rows = Uint32Array.from(dead).sort()
   return new LiveSSTable(sstable, rows, rows, dropped)
-}
-
-/** Whether two segments are the same file. */
-export function isSameFile(left: LiveSSTable, right: LiveSSTable): boolean {
-  return asBuffer(left.sstable.meta.id).equals(right.sstable.meta.id)
 }

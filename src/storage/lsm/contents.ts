@@ -1,23 +1,15 @@
-/**
- * What the vault is made of, in memory and as the `state` document spells it. Pure: reading and writing the document
- * is the vault file's.
- */
+/** The contents of the manifest, in memory and encoded as the `state` document. Reads and writes no file. */
 import { decodeId, encodeId, fromBase64, packRows, toBase64, unpackRows } from '../bytes.js'
 import type { State, StateCounters, StateSSTable } from '../vault-file.js'
+import { type Counters, createCounters } from './counters.js'
 import { SSTable, type SSTableContext } from './sstable/reader.js'
 import { LiveSSTable } from './sstable/search.js'
-import { type Counters, createCounters } from './transaction.js'
-
-/** A journal that `state` names, and the tag its first frame chains to. */
-export interface WalRef {
-  id: Uint8Array
-  previous: Uint8Array
-}
+import type { WalRef } from './wal.js'
 
 export interface Contents {
-  /** Counts the states there have been. */
+  /** Goes up with every `state` that is written. */
   generation: number
-  /** Digests of the `vault.json` that fits. */
+  /** Digests of the valid `vault.json`; two while it is replaced. */
   headers: readonly string[]
   counters: Counters
   /** Oldest first. */
@@ -37,7 +29,7 @@ export function encodeContents(contents: Contents): State {
   }
 }
 
-/** `last`, `since` and `until` are spelled only where the clock has jumped, as they were unknown once. */
+/** `last`, `since` and `until` are written only where the clock has jumped: older versions did not have them. */
 function encodeCounters({ chains, last, since, until, ...numbers }: Counters): StateCounters {
   const encoded: StateCounters['chains'] = {}
   for (const [tenant, { value, count }] of chains) encoded[tenant] = { value: toBase64(value), count }
@@ -45,7 +37,6 @@ function encodeCounters({ chains, last, since, until, ...numbers }: Counters): S
   return { ...numbers, ...jump, chains: encoded }
 }
 
-/** A segment as `state` spells it. */
 export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
   const { id, family, tag, bytes, rows, from, to } = sstable.meta
   return {
@@ -82,7 +73,6 @@ function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
   return counters
 }
 
-/** The segment that {@link encodeSSTable} spelled. */
 export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
   const { family, bytes, rows, from, to } = entry
   const name = { id: decodeId(entry.id)!, family, tag: fromBase64(entry.tag), bytes, rows, from, to }
@@ -94,7 +84,7 @@ export function decodeSSTable(entry: StateSSTable, context: SSTableContext): Liv
   )
 }
 
-/** Segments of each family by lowest `seq`, so that neighbours stand side by side. */
+/** By lowest `seq`, so that neighbours are side by side. */
 export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
   return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
 }

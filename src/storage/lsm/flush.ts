@@ -1,31 +1,61 @@
-/**
- * Turns an overlay into segments, and notes in the older segments which rows it made dead. Writes new files only;
- * making them count, by `state`, is the ledger's.
- */
+/** Flush: writes a memtable as sorted tables, and marks the rows in older tables that it makes dead. */
 import { removeQuietly } from '../files.js'
+import type { Counters } from './counters.js'
 import type { Memtable } from './memtable.js'
 import type { SSTableContext } from './sstable/reader.js'
-import { writeRowsAsSSTables } from './sstable/row-writer.js'
+import { writeSSTables } from './sstable/row-writer.js'
 import { LiveSSTable } from './sstable/search.js'
-import type { SSTableWriterContext } from './sstable/writer.js'
 
-/** Writes the overlay's live rows as segments, in steps; ended early or failing, it removes what it wrote. */
+/** Writes the memtable's live rows in steps; ended early or failing, it removes what it wrote. */
 export function* writeMemtable(
-  writer: SSTableWriterContext,
-  reader: SSTableContext,
+  context: SSTableContext,
   memtable: Memtable,
 ): Generator<undefined, LiveSSTable[]> {
-  const records = yield* writeRowsAsSSTables(writer, reader, 'records', memtable.live('records'))
+  const records = yield* writeSSTables(context, 'records', memtable.live('records'))
   let logs: LiveSSTable[] | undefined
   try {
-    logs = yield* writeRowsAsSSTables(writer, reader, 'logs', memtable.live('logs'))
+    logs = yield* writeSSTables(context, 'logs', memtable.live('logs'))
   } finally {
-    if (logs === undefined) for (const { sstable } of records) removeQuietly(writer.files, sstable.path)
+    if (logs === undefined) for (const { sstable } of records) removeQuietly(context.files, sstable.path)
   }
   return [...records, ...logs]
 }
 
-/** The segment as it is once the overlay counts: what was replaced, removed or dropped is dead, and due to be erased. */
+/** A memtable that takes no more changes while it is flushed in steps, beside other work. */
+export class FrozenMemtable {
+  readonly memtable: Memtable
+  /** As of its last change. */
+  readonly counters: Counters
+  /** The new tables, once all steps are done. */
+  written: LiveSSTable[] | undefined
+  readonly #context: SSTableContext
+  #steps: Generator<undefined, LiveSSTable[]> | undefined
+
+  constructor(context: SSTableContext, memtable: Memtable, counters: Counters) {
+    this.#context = context
+    this.memtable = memtable
+    this.counters = counters
+  }
+
+  /** Does one step; after one that failed it begins anew. @throws CofferError `storage_failed`. */
+  advance(): void {
+    if (this.written !== undefined) return
+    this.#steps ??= writeMemtable(this.#context, this.memtable)
+    try {
+      const step = this.#steps.next()
+      if (step.done) this.written = step.value
+    } catch (error) {
+      this.#steps = undefined
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#steps?.return([])
+  }
+}
+
+/** The table below the memtable: rows that were replaced, removed or dropped are dead and due to be erased. */
 export function markShadowed(live: LiveSSTable, memtable: Memtable): LiveSSTable {
   const { sstable, dead, due, dropped } = live
   const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
@@ -35,11 +65,10 @@ export function markShadowed(live: LiveSSTable, memtable: Memtable): LiveSSTable
 }
 
 /** Both, ascending, each once. */
-export function addRows(rows: Uint32Array, more: readonly number[]): Uint32Array {
+function addRows(rows: Uint32Array, more: readonly number[]): Uint32Array {
   return Uint32Array.from(new Set([...rows, ...more])).sort()
 }
 
-/** True when no row of it is alive. */
 export function hasNoLiveRows({ sstable, dead, dropped }: LiveSSTable): boolean {
   const { rows, tenants } = sstable.footer
   return dead.length === rows || [...tenants.keys()].every((tenant) => dropped.has(tenant))

@@ -1,30 +1,27 @@
-/**
- * The bytes of a journal's frames: how one is found, and how it is opened by what it is chained to. Knows no files, and
- * not what was acknowledged.
- */
+/** Frames of a write-ahead log: finds them in its bytes, and opens them by what they are chained to. */
 
 import type { Cipher } from '../../crypto/ports.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
 
-/** "COFFERJ1" 8 | format u16 | 0 u16 | journal id 16 | vault id 16 | 0 … */
+/** "COFFERJ1" 8 | format u16 | 0 u16 | log id 16 | vault id 16 | 0 … */
 export const WAL_HEADER = 64
-/** Bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
+/** Bytes at most of a frame after its length words: nonce 24, ciphertext, tag 16. */
 export const FRAME_LIMIT = 4 * 1024 * 1024
 /** Bytes a sealed frame has beyond its plain ones. */
 export const SEAL_BYTES = 40
 export const LENGTH_WORDS = 8
 const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
-/** How far a journal has come. */
+/** A position in a log, between two frames. */
 export interface WalPosition {
   frames: number
   /** Offset of the first byte after the last frame. */
   end: number
-  /** The last frame's tag, which the next one chains to. */
+  /** The last frame's tag, which the next one is chained to. */
   tag: Uint8Array
 }
 
-/** What a frame is sealed to: id of the journal or backup ‖ frame number u48 ‖ previous tag. */
+/** Associated data of a sealed frame: id of the log or backup ‖ frame number u48 ‖ previous tag. */
 export function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(38)
   bytes.set(id)
@@ -33,7 +30,27 @@ export function associateFrame(id: Uint8Array, number: number, previous: Uint8Ar
   return bytes
 }
 
-/** The sealed frame at an offset, or undefined when its length words disagree or reach past the end. */
+/** The bytes of the frame that follows `position`, its length words before it, and the position after it. */
+export function sealFrame(
+  cipher: Cipher,
+  plain: Uint8Array,
+  id: Uint8Array,
+  { frames, end, tag }: WalPosition,
+) {
+  const sealed = cipher.seal(plain, associateFrame(id, frames, tag))
+  const bytes = Buffer.allocUnsafe(LENGTH_WORDS + sealed.length)
+  bytes.writeUInt32LE(sealed.length, 0)
+  bytes.writeUInt32LE(~sealed.length >>> 0, 4)
+  bytes.set(sealed, LENGTH_WORDS)
+  const position: WalPosition = {
+    frames: frames + 1,
+    end: end + bytes.length,
+    tag: sealed.slice(sealed.length - 16),
+  }
+  return { bytes, position }
+}
+
+/** The sealed frame at an offset; undefined when its length words disagree or reach past the end. */
 function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   if (at + LENGTH_WORDS > bytes.length) return undefined
   const length = bytes.readUInt32LE(at)
@@ -43,7 +60,7 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** The frame at `mark` and where the next one begins, or undefined when it does not open. */
+/** The frame at `position` and where the next one begins; undefined when it does not open. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
   const plain = sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, frames, tag))
@@ -51,15 +68,15 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
   const position: WalPosition = {
     frames: frames + 1,
     end: end + LENGTH_WORDS + sealed.length,
-    // A copy: as a view it would keep the whole journal's bytes.
+    // A copy, because a view would keep the bytes of the whole log in memory.
     tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
   }
   return { frame: decodeFrame(plain), position }
 }
 
 /**
- * Where the first frame begins that opens behind the broken one at `mark`, whatever is broken of that one: a frame is
- * chained to the 16 bytes before it, and its number is not much higher.
+ * The first frame after the broken one at `position` that opens, whatever of that one is broken: a frame is chained to
+ * the 16 bytes before it, and its number is not much higher.
  */
 export function findFrame(
   cipher: Cipher,
@@ -80,14 +97,14 @@ export function findFrame(
   return undefined
 }
 
-/** What can be read of a journal, and where it cannot. */
+/** What of a log can be read, and what cannot. */
 export interface ReadableFrames {
   frames: Frame[]
-  /** Bytes that are in no frame which opens, and how many such frames there are before them. */
+  /** Bytes that are in no frame that opens, and the number of frames that open before them. */
   gaps: { at: number; bytes: number; before: number }[]
 }
 
-/** Every frame that opens; `mark` says what the first one should be chained to. */
+/** Every frame that opens. */
 export function readFrames(
   cipher: Cipher,
   bytes: Buffer,

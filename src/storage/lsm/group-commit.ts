@@ -1,33 +1,34 @@
 /**
- * Group commit: the changes of works that came together share a frame and a sync, and each work is answered when what
- * it saw and did is safe. Knows who may see unsafe changes; when to commit is the engine's to say.
+ * Group commit: transactions that come together share a frame and a sync, and each is answered when what it saw and did
+ * is durable. The engine decides when to commit.
  */
 
 import type { Durability } from '../store.js'
+import { type Counters, copyCounters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
-import { type Change, FRAME_HEAD, MAX_CHANGES } from './row-change.js'
+import { type Change, FRAME_HEAD, isRemoval, MAX_CHANGES } from './row-change.js'
 import { attempt, settle } from './settle.js'
-import { type Counters, copyCounters, type Transaction } from './transaction.js'
-import { isRemoval, type LsmTree } from './tree.js'
+import type { Transaction } from './transaction.js'
+import type { LsmTree } from './tree.js'
 
 /** Plain bytes of changes that one frame takes. */
 const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
 
-/** A work that has ended and waits to be answered. */
+/** A unit of work that has ended and waits for its answer. */
 export interface Waiter {
   done(): void
   fail(error: unknown): void
 }
 
-/** Works whose changes share a frame, and who waits for it. */
+/** Transactions that share a frame. */
 interface Group {
   changes: Change[]
   bytes: number
-  /** A frame is written even though there are no changes, for its time. */
+  /** Whether a frame is written, for its time, even if there are no changes. */
   isNoted: boolean
-  /** Somebody waits for the sync. */
+  /** Whether somebody waits for the sync. */
   isUrgent: boolean
   waiting: Waiter[]
 }
@@ -37,11 +38,11 @@ function createGroup(): Group {
 }
 
 export class GroupCommit {
-  /** As the next work finds them. */
+  /** As the next transaction finds them. */
   counters: Counters
   readonly #tree: LsmTree
   #group = createGroup()
-  /** Changes that only later writers may see: those of the group, and those written but not synced. */
+  /** What only writers see: changes of the group, and those written but not synced. */
   #unsynced = new Memtable()
 
   constructor(tree: LsmTree) {
@@ -49,12 +50,12 @@ export class GroupCommit {
     this.counters = copyCounters(tree.counters)
   }
 
-  /** Somebody waits for the group to be committed. */
+  /** Whether somebody waits for the group to be committed. */
   get isAwaited(): boolean {
     return this.#group.waiting.length > 0
   }
 
-  /** Something was written that is not synced. */
+  /** Whether something is written but not synced. */
   get isUnsynced(): boolean {
     return this.#tree.isUnsynced
   }
@@ -65,13 +66,13 @@ export class GroupCommit {
     return { ...view, memtables: [this.#unsynced, ...view.memtables], uncommitted: 1 }
   }
 
-  /** A work that changed nothing may have been shown, or refused for, what is not safe yet: it is answered with that. */
+  /** Answers work that changed nothing: with the group, because it may have seen changes that are not durable yet. */
   answer(waiting: Waiter): void {
     if (this.#group.isUrgent) this.#group.waiting.push(waiting)
     else waiting.done()
   }
 
-  /** Takes the changes of a work that ended well into the group; too many of them are stored at once. */
+  /** Adds a transaction to the group; one that is too large for a frame is stored at once. */
   async take(transaction: Transaction, durability: Durability, waiting: Waiter): Promise<void> {
     const { bytes, changes } = this.#group
     const isLarge = transaction.bytes > GROUP_BYTES || transaction.changes.length > MAX_CHANGES
@@ -79,7 +80,7 @@ export class GroupCommit {
       bytes + transaction.bytes > GROUP_BYTES || changes.length + transaction.changes.length > MAX_CHANGES
     if (isLarge || isFull) {
       const failure = await this.commit()
-      // The work built on what has just been taken back.
+      // The transaction saw changes that were just undone.
       if (failure !== undefined) return waiting.fail(failure)
     }
     if (isLarge) return this.#store(transaction, waiting)
@@ -103,14 +104,14 @@ export class GroupCommit {
     else waiting.fail(settled.error)
   }
 
-  /** Commits everything up to here, synced. @throws CofferError what the works of the group were answered with. */
+  /** Commits and syncs everything up to here. @throws CofferError that the group was answered with. */
   async commitAll(): Promise<void> {
     this.#group.isUrgent = true
     const failure = await this.commit()
     if (failure !== undefined) throw failure
   }
 
-  /** Writes the group as a frame and answers its works. Gives the failure, which all of them were answered with. */
+  /** Writes the group as a frame and answers it. Returns the failure that it was answered with, if any. */
   async commit(): Promise<unknown> {
     const group = this.#group
     this.#group = createGroup()
@@ -126,19 +127,15 @@ export class GroupCommit {
       for (const { fail } of group.waiting) fail(error)
       return error
     }
-    if (removals.length > 0) await this.#erase(removals, wasInWal)
+    if (removals.length > 0)
+      await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removals, wasInWal))
     for (const { done } of group.waiting) done()
     return undefined
   }
 
-  async #erase(removals: readonly Change[], wasInWal: boolean): Promise<void> {
-    await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removals, wasInWal))
-  }
-
-  /** Goes on from what the ledger has written: a group that failed is as if it had never been. */
+  /** Continues from what the tree has written: changes of a failed group are forgotten. */
   reset(): void {
     this.counters = copyCounters(this.#tree.counters)
-    this.#unsynced = new Memtable()
-    for (const change of this.#tree.pending) this.#unsynced.apply(change)
+    this.#unsynced = new Memtable(this.#tree.pending)
   }
 }

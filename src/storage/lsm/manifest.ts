@@ -1,6 +1,6 @@
 /**
- * The segments of a vault and the `state` that makes them count. Knows how they are added, merged, erased and taken
- * away, each by one new state; what is in the journal is the ledger's.
+ * The sorted tables of a vault, and the `state` document that lists them. Tables are added, compacted, erased and
+ * removed each by one new `state`: a file counts from the moment that `state` names it.
  */
 
 import type { EngineKeys } from '../../crypto/ports.js'
@@ -9,34 +9,36 @@ import { isEqual, toBase64 } from '../bytes.js'
 import { removeQuietly } from '../files.js'
 import type { RowId } from '../store.js'
 import { type Header, headerText, type StateDocument } from '../vault-file.js'
-import { adoptCompacted, type CompactionResult, compactSSTables, isSameFile } from './compaction.js'
-import { chooseCompaction } from './compaction-choice.js'
-import { type Contents, encodeContents, sortSSTables, type WalRef } from './contents.js'
-import { addRows, hasNoLiveRows, markShadowed } from './flush.js'
+import { adoptCompacted, type CompactionResult, compactSSTables } from './compaction.js'
+import { chooseInputs } from './compaction-choice.js'
+import { type Contents, encodeContents, sortSSTables } from './contents.js'
+import { type Counters, copyCounters } from './counters.js'
+import { hasNoLiveRows, markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { LiveSSTable } from './sstable/search.js'
-import type { SSTableWriterContext } from './sstable/writer.js'
-import { type Counters, copyCounters } from './transaction.js'
-import type { LsmOptions } from './tree.js'
-import { walPath } from './wal.js'
+import { type WalRef, walPath } from './wal.js'
 
-const NO_ROWS = new Uint32Array(0)
+export interface Compaction {
+  inputs: readonly LiveSSTable[]
+  /** Write new files only; between the steps the vault may change. */
+  steps: Generator<undefined, CompactionResult>
+}
 
 export class Manifest {
-  /** What the segments are read with. */
-  readonly reader: SSTableContext
-  readonly #options: LsmOptions
+  /** What the tables are read and written with. */
+  readonly context: SSTableContext
+  readonly #keys: EngineKeys
   readonly #state: StateDocument
   #contents: Contents
   #records: readonly LiveSSTable[] = []
   #logs: readonly LiveSSTable[] = []
   #broken: CofferError | undefined
 
-  constructor(options: LsmOptions, reader: SSTableContext, state: StateDocument, contents: Contents) {
-    this.#options = options
-    this.reader = reader
+  constructor(keys: EngineKeys, context: SSTableContext, state: StateDocument, contents: Contents) {
+    this.#keys = keys
+    this.context = context
     this.#state = state
     this.#contents = contents
     this.#sort()
@@ -54,28 +56,24 @@ export class Manifest {
     return this.#logs
   }
 
-  /** What new segments are written with. */
-  get writer(): SSTableWriterContext {
-    const { files, directory, random, keys } = this.#options
-    return { files, directory, random, cipher: keys.sstable }
-  }
-
-  /** Makes a journal count beside those that do. */
   async addWal(wal: WalRef): Promise<void> {
     await this.#commit({ ...this.#contents, wals: [...this.#contents.wals, wal] })
   }
 
-  /** `state` with the new segments, the older ones under the overlay, and one journal. Gives those left without rows. */
-  async adopt(
+  /**
+   * Adds the tables that a memtable was written as, marks what it shadows in the older ones, and keeps only `wal`.
+   * Returns the tables that have no live rows left.
+   */
+  async addFlushed(
     memtable: Memtable,
     written: readonly LiveSSTable[],
     counters: Counters,
     wal: WalRef,
   ): Promise<LiveSSTable[]> {
-    const { files, directory } = this.#options
+    const { files, directory } = this.context
     const { wals, sstables } = this.#contents
-    const buried = sstables.map((live) => markShadowed(live, memtable))
-    const kept = buried.filter((live) => !hasNoLiveRows(live))
+    const older = sstables.map((live) => markShadowed(live, memtable))
+    const kept = older.filter((live) => !hasNoLiveRows(live))
     await this.#commit({
       ...this.#contents,
       counters: copyCounters(counters),
@@ -83,77 +81,70 @@ export class Manifest {
       sstables: sortSSTables([...kept, ...written]),
     })
     for (const { id } of wals) if (!isEqual(id, wal.id)) removeQuietly(files, walPath(directory, id))
-    return buried.filter(hasNoLiveRows)
+    return older.filter(hasNoLiveRows)
   }
 
-  /** From a crash in the middle of replacing the header: only the one in place is taken from now on. */
+  /** After a crash while the header was replaced: only the header in place is valid from now on. */
   async settleHeader(digest: string): Promise<void> {
     if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
   }
 
-  /** Overwrites what is due in the segments, and notes that it was. */
-  async erase(): Promise<void> {
+  /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and notes that in `state`. */
+  async cleanUp(unused: readonly LiveSSTable[]): Promise<void> {
+    for (const { sstable } of unused) {
+      sstable.close()
+      removeQuietly(this.context.files, sstable.path)
+    }
     const due = this.#contents.sstables.filter((live) => live.due.length > 0)
     if (due.length === 0) return
     for (const live of due) live.sstable.erase(live.due)
     const sstables = this.#contents.sstables.map((live) =>
-      live.due.length === 0 ? live : new LiveSSTable(live.sstable, live.dead, NO_ROWS, live.dropped),
+      live.due.length === 0 ? live : new LiveSSTable(live.sstable, live.dead, undefined, live.dropped),
     )
     await this.#commit({ ...this.#contents, sstables })
   }
 
-  /** Overwrites the bytes of these rows wherever they lie. */
+  /** Overwrites the bytes of these rows in every table. */
   eraseRows(ids: readonly RowId[]): void {
     for (const live of this.#records) eraseIn(live, ids)
   }
 
-  /** Segments that should be one, of at most `limit` bytes in all; undefined when nothing is due. */
-  chooseCompaction(limit: number): LiveSSTable[] | undefined {
-    return this.#broken === undefined ? chooseCompaction(this.#contents.sstables, limit) : undefined
-  }
-
-  /** The steps of a merge; nothing counts before {@link finishCompaction}. Between the steps the vault may change. */
-  beginCompaction(inputs: readonly LiveSSTable[]): Generator<undefined, CompactionResult> {
-    return compactSSTables(this.writer, inputs)
+  /** A compaction that is due, of at most `limit` bytes; undefined when none is. */
+  planCompaction(limit: number): Compaction | undefined {
+    const inputs = this.#broken === undefined ? chooseInputs(this.#contents.sstables, limit) : undefined
+    return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
   /**
-   * Puts the merged segment in its inputs' place, with what died there since. Where an input is gone altogether the
-   * merge is thrown away. `removed` are ids whose rows may have been copied before they were overwritten.
+   * Replaces the inputs of a compaction by its output, with the rows that died since marked as dead. Where an input is
+   * gone the output is thrown away. `removed` are ids whose rows may have been copied before they were overwritten.
    */
   async finishCompaction(
     inputs: readonly LiveSSTable[],
-    { meta: name, maps }: CompactionResult,
+    { meta, maps }: CompactionResult,
     removed: readonly RowId[],
   ): Promise<void> {
-    const { files, directory } = this.#options
-    const current = inputs.map((input) => this.#contents.sstables.find((live) => isSameFile(live, input)))
-    const known = current.filter((live) => live !== undefined)
+    const { files, directory } = this.context
+    const paths = inputs.map(({ sstable }) => sstable.path)
+    const known = paths.flatMap(
+      (path) => this.#contents.sstables.find(({ sstable }) => sstable.path === path) ?? [],
+    )
     if (known.length < inputs.length) {
-      if (name !== undefined) removeQuietly(files, sstablePath(directory, name.family, name.id))
+      if (meta !== undefined) removeQuietly(files, sstablePath(directory, meta.family, meta.id))
       return
     }
-    const added = name === undefined ? [] : [adoptCompacted(this.reader, name, maps, inputs, known)]
+    const added = meta === undefined ? [] : [adoptCompacted(this.context, meta, maps, inputs, known)]
     const others = this.#contents.sstables.filter((live) => !known.includes(live))
     try {
       if (added.length > 0) files.syncDirectory(`${directory}/segments`)
       for (const live of added) if (live.sstable.meta.family === 'records') eraseIn(live, removed)
       await this.#commit({ ...this.#contents, sstables: sortSSTables([...others, ...added]) })
     } catch (error) {
-      // Its file stays, for `state` may name it after all.
+      // The file stays, because the `state` on disk may name it nevertheless.
       for (const { sstable } of added) sstable.close()
       throw error
     }
-    this.remove(known)
-    await this.erase()
-  }
-
-  /** Takes segments away that no state names any more. */
-  remove(sstables: readonly LiveSSTable[]): void {
-    for (const { sstable } of sstables) {
-      sstable.close()
-      removeQuietly(this.#options.files, sstable.path)
-    }
+    await this.cleanUp(known)
   }
 
   async #commit(contents: Contents): Promise<void> {
@@ -162,7 +153,7 @@ export class Manifest {
     try {
       await this.#state.write()
     } catch (error) {
-      // Whether the disk has the old state or the new is unknown: only opening anew tells.
+      // Whether the disk has the old state or the new one is unknown until the vault is opened again.
       this.break(error)
       throw error
     }
@@ -177,12 +168,12 @@ export class Manifest {
   }
 
   /**
-   * Replaces `vault.json`: for a moment `state` takes either, so that a crash leaves a vault that opens, and afterwards
-   * only the new one. `write` puts the file in place.
+   * Replaces `vault.json` by `write`. While that is under way `state` accepts the old header and the new one, so that
+   * the vault opens after a crash at any moment.
    */
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
     this.refuseIfBroken()
-    const digest = digestHeader(this.#options.keys, header)
+    const digest = digestHeader(this.#keys, header)
     await this.#commit({ ...this.#contents, headers: [...this.#contents.headers, digest] })
     await write()
     await this.#commit({ ...this.#contents, headers: [digest] })
@@ -192,7 +183,7 @@ export class Manifest {
     for (const { sstable } of this.#contents.sstables) sstable.close()
   }
 
-  /** From here on nothing is written: what the disk holds is unknown until the vault is opened anew. */
+  /** From here on nothing is written, because it is unknown what the disk holds. */
   break(cause: unknown): void {
     this.#broken = new CofferError(
       'storage_failed',
@@ -209,7 +200,7 @@ export class Manifest {
 
 function eraseIn({ sstable }: LiveSSTable, ids: readonly RowId[]): void {
   const rows = ids.map((id) => sstable.find(id)).filter((row) => row !== undefined)
-  if (rows.length > 0) sstable.erase(addRows(NO_ROWS, rows))
+  if (rows.length > 0) sstable.erase(new Set(rows))
 }
 
 /** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */

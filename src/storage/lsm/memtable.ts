@@ -1,31 +1,31 @@
 /**
- * Rows in memory, by id and by key: those of the journal, those of a work under way, and all of an ephemeral vault.
- * Overlays lie on one another and on the segments; each says which rows below it are hidden. Knows no files.
+ * A memtable: rows in memory, by id and by key. It holds the rows of a write-ahead log, the changes of a transaction, or
+ * all of an ephemeral vault. It shadows older memtables and tables: it knows which of their rows are gone.
  */
 import { toText } from '../bytes.js'
 import type { RangeField, RowId, Where } from '../store.js'
 import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './row-change.js'
 
-/** A version of a row; `isLive` goes when a later one takes its place. */
+/** A version of a row; not live once a later one replaced or removed it. */
 export interface Item {
   row: StoredRow
   isLive: boolean
 }
 
-/** What an overlay says of an id: the live row, or that there is none any more. */
+/** What is known of an id: its live row, or (a tombstone) that it has none any more. */
 export interface Entry {
   item: Item | undefined
-  /** Something below may still hold a row of this id. */
+  /** Whether an older memtable or table may hold a row of this id. */
   isShadowing: boolean
 }
 
 type Family = 'records' | 'logs'
 
-/** Stale items are thrown out when there are more than this and more than live ones. */
+/** Stale items are removed when there are more than this, and more of them than live ones. */
 const STALE_LIMIT = 1024
 const NOBODY: ReadonlySet<number> = new Set()
 
-/** Rows of one family in the order they came, and (once asked for) by key. */
+/** Rows of one family in the order they were added, and (once asked for) by key. */
 class Rows {
   items: Item[] = []
   #byKey: Map<string, Item[]> | undefined
@@ -44,7 +44,7 @@ class Rows {
     this.#stale = 0
   }
 
-  /** Items under the key, stale ones included; built at the first call, for most commands never ask. */
+  /** Items with the key, stale ones included. The index is built at the first call: most commands never need it. */
   withKey(key: Uint8Array): readonly Item[] {
     if (this.#byKey === undefined) {
       this.#byKey = new Map()
@@ -65,15 +65,19 @@ function index(byKey: Map<string, Item[]>, item: Item): void {
 }
 
 export class Memtable {
-  /** Ids that a replaced or removed row below may have, in the order they came; only ever grows. */
+  /** Ids whose older versions, in older memtables or tables, are gone, in the order of the changes; only grows. */
   readonly shadowed: RowId[] = []
-  /** Tenants of which every row below is gone. */
+  /** Tenants whose older rows are all gone. */
   dropped: ReadonlySet<number> = NOBODY
   readonly #records = new Rows()
   readonly #logs = new Rows()
   readonly #entries = new Map<string, Entry>()
-  /** The few kinds of the rows that came. */
+  /** The kinds of changed rows; a few. */
   readonly #kinds: number[] = []
+
+  constructor(changes: readonly Change[] = []) {
+    for (const change of changes) this.apply(change)
+  }
 
   apply({ kind, row }: Change): void {
     if (!this.#kinds.includes(row.kind)) this.#kinds.push(row.kind)
@@ -105,7 +109,7 @@ export class Memtable {
     if (!entry.isShadowing) this.#entries.delete(text)
   }
 
-  /** Only an insert is known to have nothing below it. */
+  /** Notes that older versions of the row are gone; an insert has none. */
   #shadow(row: StoredRow, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
@@ -120,23 +124,23 @@ export class Memtable {
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
   }
 
-  /** Whether rows of this kind are here, or below but gone. */
+  /** Whether rows of this kind were changed. */
   changes(kind: number): boolean {
     return this.#kinds.includes(kind) || this.dropped.size > 0
   }
 
-  /** What is known here of the id, given as text; undefined means: look below. */
+  /** What is known here of the id, given as text; undefined when that is to be asked of what is older. */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
 
-  /** True when a row with this id or of this tenant must not be taken from below. */
+  /** Whether an older row with this id or of this tenant is gone. */
   hides(tenant: number, text: string): boolean {
     return this.dropped.has(tenant) || this.#entries.has(text)
   }
 
-  /** True when this row, from below, must not be taken. */
-  isOver(family: Family, row: StoredRow): boolean {
+  /** Whether this older row is gone. */
+  isShadowed(family: Family, row: Pick<StoredRow, 'tenant' | 'id'>): boolean {
     return family === 'logs' ? this.dropped.has(row.tenant) : this.hides(row.tenant, toText(row.id))
   }
 
@@ -148,7 +152,7 @@ export class Memtable {
     return rows.sort((left, right) => left.seq - right.seq)
   }
 
-  /** Live rows in the order they came. */
+  /** Live rows in the order they were added. */
   *each(family: Family): Generator<StoredRow> {
     for (const { row, isLive } of this.#rows(family).items) if (isLive) yield row
   }
@@ -157,7 +161,7 @@ export class Memtable {
     return this.#rows(family).items.length
   }
 
-  /** Live rows of this family, kind and tenant that match, in no order. `all` is the key that each of them carries. */
+  /** Live rows of this family, kind and tenant that match, in no order. `all` is the key that each of them has. */
   search(
     family: Family,
     kind: number,
@@ -174,11 +178,14 @@ export class Memtable {
     return found
   }
 
-  /** A superset of what can match, each item once, or undefined when the condition does not narrow it. */
+  /** A superset of what can match, each item once; undefined when the condition does not narrow it. */
   #candidates(family: Family, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
     if ('key' in where) return this.#rows(family).withKey(where.key)
-    if ('ids' in where) return this.#items(family, where.ids)
+    if ('ids' in where) {
+      if (family === 'logs') return undefined
+      return [...new Set(where.ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? []))]
+    }
     if ('and' in where) {
       const known = where.and
         .map((part) => this.#candidates(family, part))
@@ -192,12 +199,6 @@ export class Memtable {
       for (const item of items) union.add(item)
     }
     return [...union]
-  }
-
-  #items(family: Family, ids: readonly RowId[]): Item[] | undefined {
-    if (family === 'logs') return undefined
-    const items = ids.map((id) => this.#entries.get(toText(id))?.item).filter((item) => item !== undefined)
-    return [...new Set(items)]
   }
 
   #rows(family: Family): Rows {

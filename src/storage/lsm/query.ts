@@ -1,20 +1,20 @@
 /**
- * Answers `get` and `find` over all a reader may see: overlays, youngest first, above segments. Merges newest first,
- * counts exactly and reads only the records of the page asked for.
+ * Queries: `get` and `find` over memtables and sorted tables. Merges their rows newest first, counts exactly, and reads
+ * only the records of the page that is asked for.
  */
 import { toText } from '../bytes.js'
 import type { Found, Query, Row, RowId } from '../store.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import type { StoredRow } from './row-change.js'
-import { lowerBound } from './sstable/reader.js'
+import { lowerBound } from './sstable/binary-search.js'
 import { type LiveSSTable, search, searchExpired } from './sstable/search.js'
 
 /** What a unit of work sees. */
 export interface View {
-  /** Youngest first: each hides what it replaced in those after it, and in the segments. */
+  /** Youngest first: each shadows rows of those after it, and of the tables. */
   memtables: readonly Memtable[]
-  /** How many of the overlays, from the first, hold what may still be taken back. */
+  /** How many of the memtables, from the first, hold changes that may still be undone. */
   uncommitted: number
   records: readonly LiveSSTable[]
   logs: readonly LiveSSTable[]
@@ -23,7 +23,7 @@ export interface View {
 
 const NO_KEYS = new Uint8Array(0)
 
-/** The row as callers see it: without its keys, which live in indexes only, and without its chain value. */
+/** The row as callers see it: without its keys, which are only in indexes, and without its chain value. */
 function bare(row: StoredRow): Row {
   const { kind, tenant, id, seq, rev, created, modified, expires, sealed, unread } = row
   const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
@@ -34,7 +34,7 @@ function isExpired(row: Row, now: number): boolean {
   return row.expires !== 0 && row.expires <= now
 }
 
-/** The live row with this id; one whose time is over only when `expired` is set. */
+/** The live row with this id; an expired one only when `expired` is set. */
 export function getRow(
   view: View,
   wanted: { kind: number; tenant: number; id: RowId; expired: boolean },
@@ -60,7 +60,7 @@ function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undef
   return undefined
 }
 
-/** The kind's stamp, or undefined while a change of it may still be taken back. */
+/** The kind's change count; undefined while a change of the kind may still be undone. */
 export function changeCountOf(
   { memtables, uncommitted, changeCounters }: View,
   kind: number,
@@ -69,14 +69,14 @@ export function changeCountOf(
   return changeCounters.of(kind)
 }
 
-/** One place's matching rows, ascending by `seq`. */
+/** The matching rows of the memtables, or of one table, ascending by `seq`. */
 interface Source {
   count: number
-  /** Bounds of `seq`; need not be met. */
+  /** Bounds of `seq`, which no row need reach. */
   low: number
   high: number
   seq(index: number): number
-  /** `most`: the sealed bytes that a large row may have to be read. */
+  /** @param most a large row of more sealed bytes is left unread */
   row(index: number, most?: number): StoredRow
 }
 
@@ -88,7 +88,7 @@ function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   return sources
 }
 
-/** The page asked for, newest first, and the number of all that match. */
+/** The page that is asked for, newest first, and the number of all that match. */
 export function findRows(view: View, query: Query, now: number): Found {
   const sources = sourcesOf(view, query, now)
   const total = sources.reduce((sum, { count }) => sum + count, 0)
@@ -109,7 +109,7 @@ export function* walkMatches(view: View, query: Wanted, now: number): Generator<
   }
 }
 
-/** Records whose time is over but which are still there, of every tenant: at most `limit`, in no order. */
+/** Expired records that were not removed yet, of every tenant: at most `limit`, in no order. */
 export function findExpired({ memtables, records }: View, limit: number, now: number): Row[] {
   const found: Row[] = []
   memtables.forEach((memtable, depth) => {
@@ -190,7 +190,7 @@ function collect(
   return rows
 }
 
-/** The `seq` of the match that follows the `skip` newest: numbers are unique, so halving finds it in 48 steps. */
+/** The `seq` of the match after the `skip` newest. Numbers are unique, so a binary search takes 48 steps. */
 function seqAfter(sources: readonly Source[], skip: number): number {
   const filled = sources.filter(({ count }) => count > 0)
   let low = Math.min(...filled.map((source) => source.low))
@@ -204,7 +204,7 @@ function seqAfter(sources: readonly Source[], skip: number): number {
   return low
 }
 
-/** How many matches have this `seq` or a higher one. Segments wholly on one side are not read. */
+/** How many matches have this `seq` or a higher one. Reads no table that is wholly on one side. */
 function rank(source: Source, seq: number): number {
   if (source.count === 0 || seq > source.high) return 0
   if (seq <= source.low) return source.count

@@ -1,7 +1,4 @@
-/**
- * Sorts many 8-byte keys with the rows they belong to, in typed arrays: no object per key, hence nothing to collect.
- * Pure.
- */
+/** Sorts many 8-byte keys together with their rows, in typed arrays: no object per key, hence no garbage. */
 import type { StoredRow } from './row-change.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
@@ -45,18 +42,18 @@ export class RadixSortedKeys {
       from = to
       to = swapped
     }
-    // Passing over them in order is then passing over memory in order.
+    // So that reading them in order reads memory in order.
     this.#high = gather(this.#high, from)
     this.#low = gather(this.#low, from)
     this.#rows = gather(this.#rows, from)
   }
 
-  /** Row at a place of the order. */
+  /** The row at a position of the order. */
   row(position: number): number {
     return this.#rows[position]!
   }
 
-  /** The first word of the key at a place of the order, big-endian. */
+  /** The first word of the key at a position, big-endian. */
   high(position: number): number {
     return this.#high[position]!
   }
@@ -66,7 +63,7 @@ export class RadixSortedKeys {
     return this.#low[position]!
   }
 
-  /** The place after the last one that has the same key as `place`. */
+  /** The position after the last one that has the same key as `position`. */
   endOf(position: number): number {
     let end = position + 1
     while (

@@ -1,86 +1,53 @@
-/**
- * Makes a new ledger, or opens the one that is there: mends what a crash left, sweeps what `state` does not name.
- * Knows the order of things at the beginning; what follows is the ledger's.
- */
+/** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
-import { decodeId, encodeId, isEqual } from '../bytes.js'
-import { type Files, readWhole, removeQuietly, replaceWhole } from '../files.js'
-import {
-  adoptNextState,
-  type DocumentContext,
-  rekeyDocument,
-  type StateDocument,
-  stateDocument,
-} from '../vault-file.js'
-import { BlockCache } from './block-cache.js'
+import { encodeId, isEqual } from '../bytes.js'
+import { readWhole, removeQuietly, replaceWhole } from '../files.js'
+import { adoptNextState, rekeyDocument, type StateDocument } from '../vault-file.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
-import type { WalPosition } from './frames.js'
+import { createCounters } from './counters.js'
 import { digestHeader } from './manifest.js'
+import { createContexts, documentContext, type LsmOptions } from './options.js'
 import { DROP, type Frame, INSERT, LOG } from './row-change.js'
 import { passTime } from './time.js'
-import { createCounters } from './transaction.js'
-import { type LsmOptions, LsmTree } from './tree.js'
-import {
-  createWal,
-  type OpenedWal,
-  openWal,
-  readHead,
-  WAL_LIMIT,
-  type Wal,
-  type WalContext,
-  walPath,
-} from './wal.js'
+import { LsmTree } from './tree.js'
+import { createWal, type OpenedWal, openWal, WAL_LIMIT, type Wal, type WalContext, walPath } from './wal.js'
 
-/** What a vault's first journal is chained to. */
+/** What a vault's first log is chained to. */
 export const NO_TAG = new Uint8Array(16)
-/** Begins the name of a journal that was set aside. */
+/** Begins the name of a log that was set aside. */
 export const ASIDE = 'aside-'
 
-/** What opening takes: where segments and journals are, and the `state` document, not read yet. */
-export function prepare(options: LsmOptions) {
-  const { files, directory, keys, cacheBytes } = options
-  const context = documentContext(options)
-  return {
-    reader: { files, directory, cipher: keys.sstable, cache: new BlockCache(cacheBytes) },
-    wals: { files, directory, vault: context.vault, wal: keys.wal, head: keys.head },
-    state: stateDocument(files, directory, context),
-  }
-}
-
-/** A new vault's files, all but its header, which is written last and by the caller. `filled` is what it begins with. */
+/** A new vault's files, all but its header, which the caller writes last. `filled` is what it begins with. */
 export async function createLsmTree(
   options: LsmOptions,
   filled: Pick<Contents, 'counters' | 'sstables'> = { counters: createCounters(), sstables: [] },
 ): Promise<LsmTree> {
   const { random, header, keys } = options
-  const prepared = prepare(options)
-  const wal = createWal(prepared.wals, random, NO_TAG)
+  const contexts = createContexts(options)
+  const wal = createWal(contexts.wals, random, NO_TAG)
   const contents: Contents = {
     generation: 1,
     headers: [digestHeader(keys, header)],
     ...filled,
     wals: [{ id: wal.id, previous: NO_TAG }],
   }
-  prepared.state.data = encodeContents(contents)
+  contexts.state.data = encodeContents(contents)
   try {
-    await prepared.state.write()
+    await contexts.state.write()
     wal.acknowledge()
-    return new LsmTree(options, { ...prepared, contents, wal })
+    return new LsmTree(options, { ...contexts, contents, wal })
   } catch (error) {
     wal.close()
     throw error
   }
 }
 
-/**
- * Opens what is there, mends what a crash left, sweeps what `state` does not name.
- * @throws CofferError `vault_damaged`, `storage_failed`.
- */
+/** @throws CofferError `vault_damaged`, `storage_failed`. */
 export async function openLsmTree(options: LsmOptions): Promise<LsmTree> {
-  const { files, directory, header, keys } = options
-  const prepared = prepare(options)
-  await readState(options, prepared.state)
-  const contents = decodeContents(prepared.state.data, prepared.reader)
+  const { directory, header, keys } = options
+  const contexts = createContexts(options)
+  await readState(options, contexts.state)
+  const contents = decodeContents(contexts.state.data, contexts.sstables)
   const digest = digestHeader(keys, header)
   if (!contents.headers.includes(digest)) {
     throw new CofferError(
@@ -88,15 +55,15 @@ export async function openLsmTree(options: LsmOptions): Promise<LsmTree> {
       `${directory}/vault.json is not the one this vault had last. Restore it.`,
     )
   }
-  checkPresence(files, directory, contents)
-  const { wal, frames } = openWals(options, prepared.wals, contents)
-  const tree = new LsmTree(options, { ...prepared, contents, wal })
+  checkPresence(options, contents)
+  const { wal, frames } = openWals(options, contexts.wals, contents)
+  const tree = new LsmTree(options, { ...contexts, contents, wal })
   try {
     for (const frame of frames) replay(tree, frame)
-    await sweepRekey(options)
-    sweep(files, directory, contents)
+    await removeUnreadableRekey(options)
+    removeUnknownFiles(options, contents)
     await tree.manifest.settleHeader(digest)
-    await tree.manifest.erase()
+    await tree.manifest.cleanUp([])
     return tree
   } catch (error) {
     tree.close()
@@ -114,8 +81,8 @@ async function readState(options: LsmOptions, state: StateDocument): Promise<voi
   }
 }
 
-/** A change of the root key that has ended leaves its note behind when a crash comes between; nobody can read it. */
-async function sweepRekey(options: LsmOptions): Promise<void> {
+/** A finished change of the root key leaves its note behind after a crash; with the new keys it cannot be read. */
+async function removeUnreadableRekey(options: LsmOptions): Promise<void> {
   const { files, directory } = options
   try {
     await rekeyDocument(files, directory, documentContext(options)).read()
@@ -124,15 +91,7 @@ async function sweepRekey(options: LsmOptions): Promise<void> {
   }
 }
 
-/** What the sealed documents of this vault are read and written with. @throws CofferError `vault_damaged`. */
-export function documentContext({ header, keys, random }: LsmOptions): DocumentContext {
-  const vault = decodeId(header.vault)
-  if (vault === undefined)
-    throw new CofferError('vault_damaged', 'The header names no vault. Restore a backup.')
-  return { cipher: keys.state, random, vault }
-}
-
-function checkPresence(files: Files, directory: string, { sstables }: Contents): void {
+function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents): void {
   const present = new Set(files.list(`${directory}/segments`))
   for (const { sstable } of sstables) {
     if (present.has(sstable.path.slice(sstable.path.lastIndexOf('/') + 1))) continue
@@ -140,58 +99,52 @@ function checkPresence(files: Files, directory: string, { sstables }: Contents):
   }
 }
 
-/** All journals that `state` names: the older ones were complete when the next began. */
+/** Opens the logs that `state` names; all but the last must be complete. */
 function openWals(options: LsmOptions, context: WalContext, contents: Contents) {
-  const head = readHead(context)
   const frames: Frame[] = []
-  for (const [index, { id, previous }] of contents.wals.entries()) {
-    const acknowledged = head !== undefined && isEqual(head.wal, id) ? head : undefined
-    const opened = openWal(context, id, previous, acknowledged)
+  for (const [index, ref] of contents.wals.entries()) {
+    const opened = openWal(context, ref)
     for (const frame of opened.frames) frames.push(frame)
     const next = contents.wals[index + 1]
     if (next === undefined) {
-      repairTail(options, opened, acknowledged)
-      removeUnknownWals(options.files, options.directory, contents)
+      repairTail(options, opened)
+      removeUnknownWals(options, contents)
       return { wal: opened.wal, frames }
     }
     opened.wal.close()
     if (opened.torn > 0 || !isEqual(opened.wal.position.tag, next.previous)) {
       throw new CofferError(
         'vault_damaged',
-        `An older journal ends before the next one begins. ${AFTER_DAMAGE}`,
+        `An older write-ahead log ends before the next one begins. ${AFTER_DAMAGE}`,
       )
     }
   }
-  throw new CofferError('vault_damaged', `The vault names no journal. ${AFTER_DAMAGE}`)
+  throw new CofferError('vault_damaged', `The vault names no write-ahead log. ${AFTER_DAMAGE}`)
 }
 
 /**
- * Sets aside what a crash left half written, and says how far the journal was read. `head` is not synced, so an older one
- * looks like one that is right: nothing that does not open is deleted on its word alone.
+ * Cuts off a torn tail after the whole log was set aside. `head` is not synced, so it may be older than it looks: bytes
+ * that do not open are never deleted on its word alone.
  */
-function repairTail(
-  options: LsmOptions,
-  { wal, frames, torn }: OpenedWal,
-  acknowledged: WalPosition | undefined,
-): void {
+function repairTail(options: LsmOptions, { wal, frames, torn, acknowledged }: OpenedWal): void {
   const { notice } = options
   if (acknowledged === undefined && frames.length > 0) {
-    notice("The vault's file `head` is missing or does not fit; the journal was read by its own chain.")
+    notice("The vault's file `head` is missing or does not fit; the write-ahead log was read without it.")
   }
   if (torn > 0) {
     const path = setAside(options, wal)
     wal.truncate(wal.position)
     wal.sync()
-    const isVouched = acknowledged?.end === wal.position.end
-    const what = isVouched
-      ? `A last change that was never confirmed was cut off (${torn} bytes)`
-      : `The journal ends with ${torn} bytes that do not open, and \`head\` cannot tell whether they were confirmed`
-    notice(`${what}. The journal as it was is kept in ${path}; remove that file once nothing is missing.`)
+    const what =
+      acknowledged?.end === wal.position.end
+        ? `A last change that was never confirmed was cut off (${torn} bytes)`
+        : `The write-ahead log ends with ${torn} bytes that do not open, and \`head\` cannot tell whether they were confirmed`
+    notice(`${what}. The log as it was is kept in ${path}; remove that file once nothing is missing.`)
   }
   if (torn > 0 || acknowledged === undefined) wal.acknowledge()
 }
 
-/** Copies the journal as it lies there, safe when it returns. Gives the path, which nothing of ours sweeps. */
+/** Copies the log file as it is, synced. Returns the path of the copy, which is never removed automatically. */
 function setAside({ files, directory, random }: LsmOptions, { id }: Wal): string {
   const bytes = readWhole(files, walPath(directory, id), WAL_LIMIT)
   const name = `${ASIDE}${encodeId(id)}-${encodeId(random.bytes(5))}`
@@ -199,20 +152,19 @@ function setAside({ files, directory, random }: LsmOptions, { id }: Wal): string
   return `${directory}/${name}`
 }
 
-/** Takes a frame up again. @throws CofferError `vault_damaged` when its numbers do not go on where the last ended. */
-function replay(tree: LsmTree, { rev, time, changes }: Frame): void {
-  const { counters } = tree
+/** Applies a frame of the log. @throws CofferError `vault_damaged` when it does not follow the last one. */
+function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) {
     throw new CofferError(
       'vault_damaged',
-      `The journal does not go on where the vault's state ends. ${AFTER_DAMAGE}`,
+      `The write-ahead log does not begin where the vault's state ends. ${AFTER_DAMAGE}`,
     )
   }
   counters.rev += changes.length
   Object.assign(counters, passTime(counters, time))
   for (const change of changes) {
     const { kind, row } = change
-    tree.memtable.apply(change)
+    memtable.apply(change)
     if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
     if (kind === DROP) counters.chains.delete(row.tenant)
     if (kind !== LOG || row.chain === undefined) continue
@@ -222,13 +174,13 @@ function replay(tree: LsmTree, { rev, time, changes }: Frame): void {
   }
 }
 
-/** Removes what a crash left behind: files that no state names, unless a change of the root key still needs them. */
-function sweep(files: Files, directory: string, { sstables }: Contents): void {
-  const named = new Set(sstables.map(({ sstable }) => sstable.path))
+/** Removes files that no `state` names; tables only if no change of the root key still needs them. */
+function removeUnknownFiles({ files, directory }: LsmOptions, { sstables }: Contents): void {
+  const known = new Set(sstables.map(({ sstable }) => sstable.path))
   const isRekeying = files.stat(`${directory}/rekey`) !== undefined
   for (const name of isRekeying ? [] : files.list(`${directory}/segments`)) {
     const path = `${directory}/segments/${name}`
-    if (!named.has(path)) removeQuietly(files, path)
+    if (!known.has(path)) removeQuietly(files, path)
   }
   for (const name of files.list(directory)) {
     if (/^((vault\.json|state|state\.next|rekey|aside-[a-z2-7-]+)\.tmp-|state\.next$)/.test(name))
@@ -236,9 +188,10 @@ function sweep(files: Files, directory: string, { sstables }: Contents): void {
   }
 }
 
-function removeUnknownWals(files: Files, directory: string, { wals }: Contents): void {
-  const named = new Set(wals.map(({ id }) => `journal-${encodeId(id)}`))
+function removeUnknownWals({ files, directory }: LsmOptions, { wals }: Contents): void {
+  const known = new Set(wals.map(({ id }) => walPath(directory, id)))
   for (const name of files.list(directory)) {
-    if (name.startsWith('journal-') && !named.has(name)) removeQuietly(files, `${directory}/${name}`)
+    const path = `${directory}/${name}`
+    if (name.startsWith('journal-') && !known.has(path)) removeQuietly(files, path)
   }
 }

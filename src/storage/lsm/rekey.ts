@@ -1,26 +1,27 @@
 /**
- * Changes everything that the root key protects: every row is sealed anew into new segments beside the old, and one
- * rename makes them count. What was finished before a kill is not done again. How a row is sealed is the caller's.
+ * Changes the root key: every row is sealed anew into new tables beside the old ones, and one rename makes them count.
+ * Tables that were finished before a kill are not written again.
  */
 
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import { decodeId, fromBase64, toBase64 } from '../bytes.js'
+import { fromBase64, toBase64 } from '../bytes.js'
 import { type Header, rekeyDocument, type StateSSTable, stateDocument, writeHeader } from '../vault-file.js'
 import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from './contents.js'
+import type { LogChain } from './log-chain.js'
 import { chainRow } from './log-chain.js'
 import { digestHeader } from './manifest.js'
-import { documentContext, openLsmTree, prepare } from './recovery.js'
+import { createContexts, documentContext, type LsmContexts, type LsmOptions } from './options.js'
+import { NO_TAG, openLsmTree } from './recovery.js'
 import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
-import { finish, inBatches, writeRowsAsSSTables } from './sstable/row-writer.js'
-import { walkRows } from './sstable/scan.js'
+import { finish, inBatches, writeSSTables } from './sstable/row-writer.js'
+import { readLiveRows } from './sstable/scan.js'
 import type { LiveSSTable } from './sstable/search.js'
-import type { Chain } from './transaction.js'
-import type { LsmOptions, LsmTree } from './tree.js'
+import type { LsmTree } from './tree.js'
 import { createWal } from './wal.js'
 
-/** What of a row changes with the keys; its `rev` stays, and is what the new seal must name. */
+/** What of a row changes with the keys. Contract: the new seal names the row's `rev`, which stays. */
 export interface Resealed {
   id: Uint8Array
   keys: Uint8Array
@@ -33,33 +34,33 @@ export interface RekeyOptions {
   /** Its new header and what the new root key gives. */
   header: Header
   keys: EngineKeys
-  /** Kept, sealed under the present keys, until it is done: what the caller needs to go on after a kill. */
+  /** What the caller needs to continue after a kill; stored, sealed under the present keys, until all is done. */
   secret: Uint8Array
   reseal(row: StoredRow, family: Family): Promise<Resealed>
-  /** Told how many rows of how many were sealed anew. */
+  /** Rows that were sealed anew, of all. */
   progress(done: number, total: number): void
 }
 
 interface Piece {
-  /** Base32 id of the present segment, and what was dead in it. */
+  /** Base32 id of the present table, and what was dead in it. */
   of: string
   dead: string
   dropped: number[]
   segments: StateSSTable[]
 }
 
-/** What the `rekey` document holds. */
-interface Note {
+/** The `rekey` document. */
+interface RekeyNote {
   secret: string
   header: Header
   pieces: Piece[]
 }
 
-/** What an unfinished change of the root key left for the caller, or undefined when none is under way. */
+/** What an unfinished change of the root key left for the caller; undefined when none is under way. */
 export async function readRekey(
   present: LsmOptions,
 ): Promise<{ secret: Uint8Array; header: Header } | undefined> {
-  const document = rekeyDocument<Note>(present.files, present.directory, documentContext(present))
+  const document = rekeyDocument<RekeyNote>(present.files, present.directory, documentContext(present))
   await document.read()
   return document.data
     ? { secret: fromBase64(document.data.secret), header: document.data.header }
@@ -67,9 +68,9 @@ export async function readRekey(
 }
 
 /**
- * Changes the keys; nothing sealed under the present ones is left when it resolves. Contract: the caller owns the vault
- * and no engine is open on it. Killed at any moment, the vault opens with its present header, or with the new one once
- * that is in place; calling again goes on.
+ * Changes the keys; nothing sealed under the present ones is left when it resolves. Contract: the caller has the lock
+ * and no engine is open. Killed at any moment, the vault opens with its present header, or with the new one once that is
+ * in place; calling again continues.
  * @throws CofferError `conflict` when another change is under way, `vault_damaged`, `storage_failed`.
  */
 export async function rekeyVault(options: RekeyOptions): Promise<void> {
@@ -81,41 +82,44 @@ export async function rekeyVault(options: RekeyOptions): Promise<void> {
   } finally {
     tree.close()
   }
-  // Opening removes what is not named any more: everything that the old keys would still open.
+  // Opening removes files that `state` does not name: everything that the old keys would still open.
   const changed = await openLsmTree({ ...present, header, keys })
   changed.close()
 }
 
 class Rekeying {
   readonly #options: RekeyOptions
+  /** The options of the vault under its new keys. */
+  readonly #next: LsmOptions
+  readonly #contexts: LsmContexts
   readonly #tree: LsmTree
-  readonly #document: ReturnType<typeof rekeyDocument<Note>>
+  readonly #document: ReturnType<typeof rekeyDocument<RekeyNote>>
   #pieces: Piece[] = []
   #done = 0
   #total = 0
 
   constructor(options: RekeyOptions, tree: LsmTree) {
-    const { files, directory } = options.present
+    const { present, header, keys } = options
     this.#options = options
+    this.#next = { ...present, header, keys }
+    this.#contexts = createContexts(this.#next)
     this.#tree = tree
-    this.#document = rekeyDocument<Note>(files, directory, documentContext(options.present))
+    this.#document = rekeyDocument<RekeyNote>(present.files, present.directory, documentContext(present))
   }
 
   async run(): Promise<void> {
+    const { keys, header } = this.#options
     await this.#document.read()
-    const digest = digestHeader(this.#options.keys, this.#options.header)
     const note = this.#document.data
-    if (note && digestHeader(this.#options.keys, note.header) !== digest) {
+    if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
       throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
     }
-    const { sstables } = this.#tree.contents
-    const records = sstables.filter(({ sstable }) => sstable.meta.family === 'records')
-    this.#total = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
+    const { records, logs, contents } = this.#tree.manifest
+    this.#total = contents.sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
     this.#pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
     await this.#note()
     for (const live of records) await this.#resealRecords(live)
-    const logs = await this.#resealLogs(sstables.filter(({ sstable }) => sstable.meta.family === 'logs'))
-    await this.#switch(logs)
+    await this.#switch(await this.#resealLogs(logs))
   }
 
   async #note(): Promise<void> {
@@ -126,67 +130,61 @@ class Rekeying {
 
   async #resealRecords(live: LiveSSTable): Promise<void> {
     if (!this.#pieces.some((piece) => isOf(piece, live))) {
-      const sstables: StateSSTable[] = []
-      const maps = [new Uint32Array(live.sstable.meta.rows)]
-      for await (const rows of inBatches(this.#reseal(readRows([live], maps), 'records')))
-        sstables.push(...this.#write('records', rows))
+      const segments: StateSSTable[] = []
+      for await (const rows of this.#reseal([live], 'records')) segments.push(...this.#write('records', rows))
       const { id, dead, dropped } = encodeSSTable(live)
-      this.#pieces.push({ of: id, dead, dropped, segments: sstables })
+      this.#pieces.push({ of: id, dead, dropped, segments })
       await this.#note()
     }
-    this.#done += live.sstable.meta.rows
-    this.#options.progress(this.#done, this.#total)
+    this.#advance(live.sstable.meta.rows)
   }
 
-  /** Log rows in one go, for each tenant's chain is made anew from its start; they begin again after a kill. */
+  /** All log rows, because each tenant's chain is made anew from its start; after a kill they begin again. */
   async #resealLogs(
     logs: readonly LiveSSTable[],
-  ): Promise<{ sstables: StateSSTable[]; chains: Map<number, Chain> }> {
-    const chains = new Map<number, Chain>()
-    const sstables: StateSSTable[] = []
-    const maps = logs.map(({ sstable }) => new Uint32Array(sstable.meta.rows))
-    for await (const rows of inBatches(this.#reseal(readRows(logs, maps), 'logs'))) {
-      sstables.push(
-        ...this.#write(
-          'logs',
-          rows.map((row) => chainRow(row, chains, this.#options.keys.chain)),
-        ),
-      )
-      this.#done += rows.length
-      this.#options.progress(this.#done, this.#total)
+  ): Promise<{ segments: StateSSTable[]; chains: Map<number, LogChain> }> {
+    const chains = new Map<number, LogChain>()
+    const segments: StateSSTable[] = []
+    for await (const rows of this.#reseal(logs, 'logs')) {
+      const chained = rows.map((row) => chainRow(row, chains, this.#options.keys.chain))
+      segments.push(...this.#write('logs', chained))
+      this.#advance(rows.length)
     }
-    return { sstables, chains }
+    return { segments, chains }
   }
 
-  async *#reseal(rows: Iterable<StoredRow>, family: Family): AsyncGenerator<StoredRow> {
-    for (const row of rows) yield { ...row, ...(await this.#options.reseal(row, family)) }
+  #reseal(sstables: readonly LiveSSTable[], family: Family): AsyncGenerator<StoredRow[]> {
+    const { reseal } = this.#options
+    return inBatches(
+      (async function* () {
+        for (const row of readLiveRows(sstables)) yield { ...row, ...(await reseal(row, family)) }
+      })(),
+    )
   }
 
   #write(family: Family, rows: readonly StoredRow[]): StateSSTable[] {
-    const { present, keys } = this.#options
-    const { files, directory, random } = present
-    const { reader } = prepare({ ...present, keys })
-    const context = { files, directory, random, cipher: keys.sstable }
-    return finish(writeRowsAsSSTables(context, reader, family, rows)).map(encodeSSTable)
+    return finish(writeSSTables(this.#contexts.sstables, family, rows)).map(encodeSSTable)
   }
 
-  /** The new state beside the present one; then the new header, which decides; then the new state in place. */
-  async #switch(logs: { sstables: StateSSTable[]; chains: Map<number, Chain> }): Promise<void> {
-    const { present, header, keys } = this.#options
-    const { files, directory, random } = present
-    const next = { ...present, header, keys }
-    const { reader, wals } = prepare(next)
-    const { contents } = this.#tree
-    const wal = createWal(wals, random, new Uint8Array(16))
+  #advance(rows: number): void {
+    this.#done += rows
+    this.#options.progress(this.#done, this.#total)
+  }
+
+  /** Writes the new state beside the present one; then the new header, which decides; then puts the state in place. */
+  async #switch(logs: { segments: StateSSTable[]; chains: Map<number, LogChain> }): Promise<void> {
+    const { files, directory, random, header, keys } = this.#next
+    const { sstables, wals } = this.#contexts
+    const wal = createWal(wals, random, NO_TAG)
     wal.close()
-    const encoded = [...this.#pieces.flatMap(({ segments: sstables }) => sstables), ...logs.sstables]
-    const state = stateDocument(files, directory, documentContext(next), 'next')
+    const segments = [...this.#pieces.flatMap((piece) => piece.segments), ...logs.segments]
+    const state = stateDocument(files, directory, documentContext(this.#next), 'next')
     state.data = encodeContents({
-      generation: contents.generation + 1,
+      generation: this.#tree.manifest.contents.generation + 1,
       headers: [digestHeader(keys, header)],
       counters: { ...this.#tree.counters, chains: logs.chains },
       wals: [{ id: wal.id, previous: wal.previous }],
-      sstables: sortSSTables(encoded.map((entry) => decodeSSTable(entry, reader))),
+      sstables: sortSSTables(segments.map((entry) => decodeSSTable(entry, sstables))),
     })
     await state.write()
     await writeHeader(files, directory, random, header)
@@ -196,18 +194,8 @@ class Rekeying {
   }
 }
 
-/** Live rows of the segments by `seq`, read as they come. */
-function* readRows(sstables: readonly LiveSSTable[], maps: readonly Uint32Array[]): Generator<StoredRow> {
-  for (const cursor of walkRows(sstables, maps)) yield cursor.sstable.row(cursor.index)
-}
-
-/** Whether the piece was made of this segment as it is now. */
+/** Whether the piece was made of this table as it is now. */
 function isOf(piece: Piece, live: LiveSSTable): boolean {
   const { id, dead, dropped } = encodeSSTable(live)
-  return (
-    decodeId(piece.of) !== undefined &&
-    piece.of === id &&
-    piece.dead === dead &&
-    `${piece.dropped}` === `${dropped}`
-  )
+  return piece.of === id && piece.dead === dead && `${piece.dropped}` === `${dropped}`
 }

@@ -1,6 +1,6 @@
 /**
- * Puts the records of a salvaged vault in order: what leads to a record that is lost goes, what can be made anew is made,
- * and each tenant's log says what it lacks.
+ * Repairs the records of a salvaged vault: removes links to lost records, makes anew what can be, and notes in each
+ * tenant's log how many log records are missing.
  */
 
 import { formatDate } from '../../domain/dates.js'
@@ -9,13 +9,13 @@ import { containerSet, containerSetId } from '../../domain/token/container.js'
 import { eachRecord, readAll } from '../pages.js'
 import type { Store } from '../store.js'
 
-/** What mending did, for those who ask what they have to do themselves. */
+/** What was repaired, and what is left to do by hand. */
 export interface Repairs {
-  /** Links that led to a lost token. */
+  /** Links to a lost token, which were removed. */
   links_left_out: number
-  /** Applications whose key works no more; it can be regenerated. */
+  /** Applications whose key does not work any more; it can be regenerated. */
   applications_without_key: number
-  /** The vault's settings were lost: they begin anew, and no API key from before works. */
+  /** The vault's settings were lost and made anew: no API key from before works. */
   settings_lost: boolean
 }
 
@@ -81,7 +81,7 @@ async function countKeyless(store: Store, tenant: number): Promise<number> {
   })
 }
 
-/** By these sets tokens are found for those who may read only some. */
+/** Restores the sets of containers, by which tokens are found for callers who may read only some. */
 async function repairContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of eachRecord(store, 'token', tenant))

@@ -1,7 +1,4 @@
-/**
- * Reads a backup and makes a vault of it: every frame opened and chained before it counts, the header written last.
- * What a backup looks like is its writer's.
- */
+/** Restores a vault from a backup: every frame must open and be chained, and the header is written last. */
 
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
@@ -73,7 +70,7 @@ function parseHeader(text: Buffer, path: string): unknown {
   }
 }
 
-/** The plain frames of a backup, in order; the last one is the end. */
+/** The plain frames of a backup, in order, the END frame last. */
 function* readFrames(files: Files, file: number, path: string, keys: EngineKeys): Generator<Buffer, void> {
   const text = readText(files, file, path)
   const id = Buffer.alloc(ID)
@@ -99,8 +96,8 @@ function* readFrames(files: Files, file: number, path: string, keys: EngineKeys)
 }
 
 /**
- * Puts the vault of a backup into a directory that holds none. Its header is written last: until then there is no
- * vault, and what was written is removed again. Contract: `keys` were opened by the backup's header.
+ * Puts the vault of a backup into a directory without one. On failure what was written is removed again; the header is
+ * written last, and until then there is no vault. Contract: `keys` were opened by the backup's header.
  * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`.
  */
 export async function restoreBackup(context: BackupContext, path: string, directory: string): Promise<void> {
@@ -117,7 +114,7 @@ export async function restoreBackup(context: BackupContext, path: string, direct
     }
     await writeHeader(files, directory, random, header)
   } catch (error) {
-    // First what makes it a vault: one with its header and without its files must never be.
+    // The header first, because a header without the other files must never remain.
     removeQuietly(files, `${directory}/vault.json`)
     if (!hasHeader(files, directory)) target.abandon()
     throw error
@@ -126,7 +123,7 @@ export async function restoreBackup(context: BackupContext, path: string, direct
   }
 }
 
-/** Where a backup's files go. */
+/** The directory that is restored into. */
 class Target {
   readonly #files: Files
   readonly #directory: string
@@ -143,7 +140,7 @@ class Target {
     this.#end()
     if (!NAMES.test(name)) throw broken(source)
     const path = `${this.#directory}/${name}`
-    // Left there by an earlier attempt that was killed.
+    // An earlier attempt that was killed may have left it.
     this.#files.remove(path)
     this.#file = this.#files.open(path, 'create')
     this.#paths.push(path)

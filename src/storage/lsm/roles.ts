@@ -1,4 +1,4 @@
-/** How much an engine keeps in memory, and when it folds, by how long its process lives. */
+/** How much an engine caches and when it flushes, by how long its process lives. */
 
 import type { Size } from './background.js'
 import { WAL_HEADER } from './frames.js'
@@ -8,16 +8,16 @@ export type RoleName = 'command' | 'server'
 interface Role {
   cacheBytes: number
   flushAt: Size
-  /** The journal is folded as well when the engine closes with more than this. */
+  /** A larger log is flushed when the engine closes. */
   closing: Size
-  /** One merge of at most so many bytes is made when the engine closes. */
+  /** Bytes of the one compaction that is done when the engine closes. */
   closingCompaction: number
 }
 
 const MEBIBYTE = 1024 * 1024
-/** A journal with anything in it is larger. */
+/** Any log that is not empty is larger. */
 export const ANYTHING: Size = { bytes: WAL_HEADER, rows: 0 }
-/** While works go on, whoever owns the vault. */
+/** While the engine is open, in either role. */
 const FLUSH_AT: Size = { bytes: 8 * MEBIBYTE, rows: 16_384 }
 
 /** `cacheBytes` for index blocks, and half as much for records. */

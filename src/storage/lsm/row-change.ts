@@ -1,12 +1,11 @@
 /**
- * One change of the vault's rows, and its bytes inside a journal frame. Pure bytes: nothing here knows of files,
- * chains or ciphers.
+ * Changes of rows, and their bytes inside a frame of the write-ahead log, before it is sealed.
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, MAX_U48 } from '../bytes.js'
 import type { Row } from '../store.js'
 
-/** What a change does, as the journal spells it. */
+/** What a change does, as it is encoded in a frame. */
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
@@ -25,6 +24,11 @@ export interface StoredRow extends Row {
 export interface Change {
   kind: ChangeKind
   row: StoredRow
+}
+
+/** Whether the change takes a row away for good. */
+export function isRemoval({ kind }: Change): boolean {
+  return kind === REMOVE
 }
 
 /** Contents of a frame. `rev` is the first change's; each further change has the next. */
@@ -47,8 +51,8 @@ export const MAX_CHANGES = 65_535
 const NOTHING = new Uint8Array(0)
 
 /**
- * A row inside a frame's plain bytes, read when it is asked for. Tens of thousands wait in memory to be folded: one
- * buffer for all of a frame's is a fraction of what their parts would take.
+ * A row inside a frame's plain bytes, decoded when a field is read. A memtable holds tens of thousands: one buffer for
+ * all rows of a frame takes a fraction of the memory that their fields would.
  */
 class FrameRow implements StoredRow {
   readonly rev: number
@@ -184,7 +188,7 @@ export function decodeFrame(plain: Uint8Array): Frame {
   if (version !== FRAME_VERSION) {
     throw new CofferError(
       'vault_unsupported',
-      `The journal has a frame of version ${version}, and this program knows ${FRAME_VERSION}. Use a newer coffer.`,
+      `The write-ahead log has a frame of version ${version}, and this program knows ${FRAME_VERSION}. Use a newer coffer.`,
     )
   }
   const count = bytes.readUInt16LE(1)
@@ -212,7 +216,10 @@ function endOfChange(bytes: Buffer, start: number): number {
 }
 
 function malformed(): CofferError {
-  return new CofferError('vault_damaged', `A frame of the journal opens but holds no rows. ${AFTER_DAMAGE}`)
+  return new CofferError(
+    'vault_damaged',
+    `A frame of the write-ahead log opens but holds no rows. ${AFTER_DAMAGE}`,
+  )
 }
 
 /** Refuses what the files' fields cannot hold; every row passes here before it is taken. */

@@ -1,23 +1,20 @@
-/**
- * Brings what can be read of a damaged vault into a new one: every row that opens, sealed anew, in new segments. Nothing
- * of the old vault is changed. How a row is sealed, and what records mean to one another, is the caller's.
- */
+/** Salvage: writes every row of a damaged vault that opens, sealed anew, into a new vault. Does not change the old one. */
 import { KINDS } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { kindOf } from '../barrier/sealing.js'
 import { toText } from '../bytes.js'
 import { sortSSTables } from './contents.js'
+import { type Counters, createCounters } from './counters.js'
 import { chainRow } from './log-chain.js'
 import { Memtable } from './memtable.js'
-import { createLsmTree, prepare } from './recovery.js'
+import { createContexts, type LsmOptions } from './options.js'
+import { createLsmTree } from './recovery.js'
 import type { Resealed } from './rekey.js'
 import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
-import { finish, inBatches, writeRowsAsSSTables } from './sstable/row-writer.js'
+import { finish, inBatches, writeSSTables } from './sstable/row-writer.js'
 import type { LiveSSTable } from './sstable/search.js'
 import { type Finding, type Survey, survey } from './survey.js'
-import { type Counters, createCounters } from './transaction.js'
-import type { LsmOptions } from './tree.js'
 
 /** Numbers of rows by kind; `unknown` counts those of which not even the kind can be read. */
 export type RowCounts = Record<string, number>
@@ -25,18 +22,18 @@ export type RowCounts = Record<string, number>
 export interface Salvage {
   findings: Finding[]
   salvaged: RowCounts
-  /** What was there and cannot be read; `changes` are rows written, replaced or removed by frames in between. */
+  /** What was there and cannot be read; `changes` counts those of frames that are lost in between. */
   missing: RowCounts
   /** Log records that are known to be missing, by tenant. */
   missingLogs: Map<number, number>
 }
 
 export interface SalvageOptions {
-  /** The damaged vault. Contract: the caller owns it, and no engine is open on it. */
+  /** The damaged vault. Contract: the caller has its lock, and no engine is open. */
   present: LsmOptions
-  /** The new one, with the same header and keys; its directory is there and its header is the caller's to write, last. */
+  /** The new vault, with the same header and keys. Contract: its directory exists; the caller writes its header last. */
   target: LsmOptions
-  /** Asked of every tenant's row that opens or not, before anything is sealed. */
+  /** Called with every tenant's row that can be read, before `reseal`. @throws CofferError for one that does not open */
   learn(row: StoredRow, family: Family): unknown
   /** @throws CofferError for a row that does not open. */
   reseal(row: StoredRow, family: Family): Promise<Resealed>
@@ -68,7 +65,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
 
 const NO_ID = new Uint8Array(16)
 
-/** A row that is known to be there, or to have been. */
+/** A row that exists or has existed. */
 interface FoundRow {
   kind: number
   tenant: number
@@ -76,7 +73,7 @@ interface FoundRow {
   read(): StoredRow
 }
 
-/** Every row of the segments that is not known to be dead; undefined for one of which nothing can be read. */
+/** Every row of the tables that is not known to be dead; undefined for one of which nothing can be read. */
 function* walk(sstables: readonly LiveSSTable[], family: Family, memtable: Memtable) {
   for (const live of sstables) {
     const { sstable, dropped } = live
@@ -85,27 +82,19 @@ function* walk(sstables: readonly LiveSSTable[], family: Family, memtable: Memta
       if (live.isDead(number)) continue
       const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
-      else if (!dropped.has(entry.tenant) && !isOver(memtable, family, entry))
+      else if (!dropped.has(entry.tenant) && !memtable.isShadowed(family, entry))
         yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => sstable.row(number) }
     }
   }
 }
 
-function isOver(
-  memtable: Memtable,
-  family: Family,
-  { id, tenant }: { id: Uint8Array; tenant: number },
-): boolean {
-  return family === 'logs' ? memtable.dropped.has(tenant) : memtable.hides(tenant, toText(id))
-}
-
-/** What is there of a damaged vault: in segments, and above them in the journal. */
+/** The rows of a damaged vault: in tables, and newer ones in the log. */
 class DamagedRows {
   readonly #sstables: readonly LiveSSTable[]
-  readonly #memtable = new Memtable()
-  /** Where `state` does not tell which rows are dead: the newest version of each. */
+  readonly #memtable: Memtable
+  /** The newest version of each row, where no `state` says which rows are dead. */
   readonly #newest: Map<string, number> | undefined
-  /** Changes that are in no frame which opens, though later ones are. */
+  /** Changes before the last one that are in no frame that opens. */
   readonly lostChanges: number
 
   constructor({ contents, changes, sstables }: Survey) {
@@ -113,7 +102,7 @@ class DamagedRows {
     const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
     const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
     this.lostChanges = end - first - changes.length
-    for (const change of changes) this.#memtable.apply(change)
+    this.#memtable = new Memtable(changes)
     if (contents !== undefined) return
     this.#newest = new Map()
     for (const family of ['records', 'logs'] as const) {
@@ -125,7 +114,7 @@ class DamagedRows {
   }
 
   *rows(family: Family): Generator<FoundRow | undefined> {
-    // A merge that was under way has copied rows of segments that are still there.
+    // An unfinished compaction has copied rows of tables that still exist.
     const taken = new Set<string>()
     for (const seen of walk(this.#sstables, family, this.#memtable)) {
       if (seen !== undefined && this.#newest !== undefined) {
@@ -140,7 +129,7 @@ class DamagedRows {
   }
 }
 
-/** What `work` gives, or undefined where it finds damage. */
+/** The result of `work`; undefined where it finds damage. */
 function tryTo<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -168,7 +157,7 @@ async function* sealAnew(
   }
 }
 
-/** Spelled out: a row of the journal is no plain object. */
+/** Written out, because a row of the log is no plain object. */
 function renew(row: StoredRow, resealed: Resealed): StoredRow {
   const { kind, tenant, seq, rev, created, modified, expires, chain } = row
   return { kind, tenant, seq, rev, created, modified, expires, chain, ...resealed }
@@ -185,16 +174,14 @@ function write(
   rows: readonly StoredRow[],
   counters: Counters,
 ): LiveSSTable[] {
-  const { files, directory, random, keys } = target
   const isLog = family === 'logs'
+  const next = isLog ? 'logSeq' : 'seq'
   for (const { seq, rev, created, modified } of rows) {
-    const next = isLog ? 'logSeq' : 'seq'
     counters[next] = Math.max(counters[next], seq + 1)
     counters.rev = Math.max(counters.rev, rev + 1)
     counters.time = Math.max(counters.time, created, modified)
   }
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
-  const chained = isLog ? sorted.map((row) => chainRow(row, counters.chains, keys.chain)) : sorted
-  const context = { files, directory, random, cipher: keys.sstable }
-  return finish(writeRowsAsSSTables(context, prepare(target).reader, family, chained))
+  const chained = isLog ? sorted.map((row) => chainRow(row, counters.chains, target.keys.chain)) : sorted
+  return finish(writeSSTables(createContexts(target).sstables, family, chained))
 }

@@ -1,4 +1,4 @@
-/** What came of work that may fail, as a value. */
+/** The result of work that may fail, as a value. */
 import { CofferError } from '../../errors.js'
 
 export type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown }
@@ -12,8 +12,8 @@ export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>>
 }
 
 /**
- * Does what comes after everything is stored, on which no caller's answer depends: a failure is only told, by `notice`.
- * Gives whether it was done.
+ * Does work that no answer depends on, because everything is stored already: a failure goes to `notice` only.
+ * Returns whether it was done.
  */
 export async function attempt(
   notice: (text: string) => void,

@@ -1,21 +1,21 @@
-/** Counts and sizes of a vault, for those who ask how it is. Pure, apart from reading a segment where rows are dead. */
+/** Counts and sizes of a vault. Reads tables only where a tenant was dropped. */
 import type { Contents } from './contents.js'
 import { markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import type { LiveSSTable } from './sstable/search.js'
 
-/** What a vault consists of at a moment, of what is safe. */
+/** Of everything that is synced. */
 export interface LsmStatus {
   generation: number
   sstables: number
   walBytes: number
   recordBytes: number
   logBytes: number
-  /** Live rows in segments and journal; `expired` ones that were not removed yet count. */
+  /** Rows in tables and memtables; expired rows that were not removed yet count as live. */
   rows: { records: number; logs: number; dead: number }
 }
 
-/** Contract: overlays are youngest first. */
+/** @param memtables youngest first */
 export function describeContents(
   { sstables, generation }: Contents,
   memtables: readonly Memtable[],
@@ -28,7 +28,7 @@ export function describeContents(
     for (const family of ['records', 'logs'] as const) {
       status.rows[family] += memtable
         .live(family)
-        .filter((row) => !above.some((upper) => upper.isOver(family, row))).length
+        .filter((row) => !above.some((upper) => upper.isShadowed(family, row))).length
     }
   })
   for (const live of sstables) {

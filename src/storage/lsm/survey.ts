@@ -1,59 +1,60 @@
 /**
- * Finds all that a vault consists of, also one that does not open any more, and says what is wrong with it. Looks at
- * `state`, journals and the ends of segments, not at their rows. Changes nothing.
+ * Finds the logs and tables of a vault, also of one that does not open any more, and reports what is wrong with them.
+ * Does not read the rows of tables. Changes nothing.
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { decodeId, isEqual } from '../bytes.js'
-import { type Contents, decodeContents, type WalRef } from './contents.js'
+import { type Contents, decodeContents } from './contents.js'
 import { digestHeader } from './manifest.js'
-import { NO_TAG, prepare } from './recovery.js'
+import { createContexts, type LsmOptions } from './options.js'
+import { NO_TAG } from './recovery.js'
 import type { Change, Frame } from './row-change.js'
-import { TAIL_LENGTH } from './sstable/format.js'
+import { sstablePath, TAG_BYTES, TAIL_LENGTH } from './sstable/format.js'
 import { SSTable, type SSTableContext } from './sstable/reader.js'
 import { LiveSSTable } from './sstable/search.js'
-import type { LsmOptions } from './tree.js'
-import { openWal, readDamagedWal, readHead, type WalContext } from './wal.js'
+import { openWal, readDamagedWal, type WalContext, type WalRef } from './wal.js'
 
-/** One thing that is wrong. */
+/** The write-ahead log, as the place of a finding. */
+export const WAL_PLACE = 'the write-ahead log'
+
 export interface Finding {
-  /** The file, or the tenant's log. */
+  /** A file, or a tenant's log. */
   place: string
   problem: string
 }
 
-/** What a vault is found to consist of. */
 export interface Survey {
-  /** Undefined when `state` does not open; then it is not known what of all this was replaced or removed. */
+  /** Undefined when `state` does not open; then it is unknown which rows were replaced or removed. */
   contents: Contents | undefined
   changes: Change[]
   sstables: readonly LiveSSTable[]
 }
 
-/** Finds all there is, damaged or not, and notes in `findings` what is wrong with it. The caller closes the segments. */
+/** Notes in `findings` what is wrong. The caller closes the tables. */
 export async function survey(options: LsmOptions, findings: Finding[]): Promise<Survey> {
   const contents = await readContents(options, findings)
   const changes = readChanges(options, contents, findings)
   return { contents, changes, sstables: contents?.sstables ?? findSSTables(options, findings) }
 }
 
-/** Notes what is wrong at `place`. @throws what is no CofferError */
+/** Adds an error as a finding. @throws what is no CofferError */
 export function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (!(error instanceof CofferError)) throw error
-  // The advice at the end of a message is what led here.
+  // Without the advice at the end of the message, which is to run this check.
   const problem = error.message.replace(AFTER_DAMAGE, '').trim()
   const last = findings.at(-1)
   if (last?.place !== place || last.problem !== problem) findings.push({ place, problem })
 }
 
 async function readContents(options: LsmOptions, findings: Finding[]): Promise<Contents | undefined> {
-  const { reader, state } = prepare(options)
+  const { sstables, state } = createContexts(options)
   try {
     await state.read()
   } catch (error) {
     addFinding(findings, 'state', error)
     return undefined
   }
-  const contents = decodeContents(state.data, reader)
+  const contents = decodeContents(state.data, sstables)
   if (!contents.headers.includes(digestHeader(options.keys, options.header))) {
     findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
   }
@@ -61,48 +62,45 @@ async function readContents(options: LsmOptions, findings: Finding[]): Promise<C
 }
 
 function readChanges(options: LsmOptions, contents: Contents | undefined, findings: Finding[]): Change[] {
-  const { wals } = prepare(options)
+  const { wals } = createContexts(options)
   const changes: Change[] = []
   let ends: Uint8Array | undefined
-  for (const { id, previous } of contents?.wals ?? findWals(options)) {
+  for (const ref of contents?.wals ?? findWals(options)) {
     try {
-      const head = readHead(wals)
-      const acknowledged = head !== undefined && isEqual(head.wal, id) ? head : undefined
-      const { wal, frames, torn } = openWal(wals, id, previous, acknowledged)
+      const { wal, frames, torn } = openWal(wals, ref)
       wal.close()
-      if (ends !== undefined && !isEqual(ends, previous)) {
+      if (ends !== undefined && !isEqual(ends, ref.previous)) {
         findings.push({
-          place: 'the journal',
+          place: WAL_PLACE,
           problem: 'An older one ends before the next one begins.',
         })
       }
       ends = wal.position.tag
-      if (torn > 0)
-        findings.push({ place: 'the journal', problem: `It ends with ${torn} unconfirmed bytes.` })
+      if (torn > 0) findings.push({ place: WAL_PLACE, problem: `It ends with ${torn} unconfirmed bytes.` })
       for (const frame of frames) changes.push(...frame.changes)
     } catch (error) {
-      addFinding(findings, 'the journal', error)
-      for (const frame of readDamaged(wals, { id, previous }, findings)) changes.push(...frame.changes)
+      addFinding(findings, WAL_PLACE, error)
+      for (const frame of readDamaged(wals, ref, findings)) changes.push(...frame.changes)
     }
   }
   return changes
 }
 
-function readDamaged(context: WalContext, { id, previous }: WalRef, findings: Finding[]): Frame[] {
+function readDamaged(context: WalContext, ref: WalRef, findings: Finding[]): Frame[] {
   try {
-    const { frames, gaps } = readDamagedWal(context, id, previous)
+    const { frames, gaps } = readDamagedWal(context, ref)
     for (const { at, bytes, before } of gaps) {
       const problem = `${bytes} bytes from byte ${at} on do not open; ${before} frames before them and ${frames.length - before} after them do.`
-      findings.push({ place: 'the journal', problem })
+      findings.push({ place: WAL_PLACE, problem })
     }
     return frames
   } catch (error) {
-    addFinding(findings, 'the journal', error)
+    addFinding(findings, WAL_PLACE, error)
     return []
   }
 }
 
-/** Without `state`: every journal there is. What its first frame is chained to is known only of a vault's first one. */
+/** Without `state`: every log there is. What its first frame is chained to is known only of a vault's first log. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files
     .list(directory)
@@ -110,15 +108,14 @@ function findWals({ files, directory }: LsmOptions): WalRef[] {
   return ids.filter((id) => id?.length === 16).map((id) => ({ id: id!, previous: NO_TAG }))
 }
 
-/** Without `state`: whatever lies in the directory and shows its own footer. */
+/** Without `state`: every table whose own footer can be read. */
 function findSSTables(options: LsmOptions, findings: Finding[]): LiveSSTable[] {
-  const { reader } = prepare(options)
+  const { sstables } = createContexts(options)
   const found: LiveSSTable[] = []
   for (const name of options.files.list(`${options.directory}/segments`)) {
     try {
-      const sstable = openUnnamed(reader, name)
-      if (sstable !== undefined)
-        found.push(new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()))
+      const sstable = openUnlisted(sstables, name)
+      if (sstable !== undefined) found.push(new LiveSSTable(sstable))
     } catch (error) {
       addFinding(findings, `segments/${name}`, error)
     }
@@ -126,21 +123,22 @@ function findSSTables(options: LsmOptions, findings: Finding[]): LiveSSTable[] {
   return found
 }
 
-/** A segment of which only the file is known: it is asked for its own tag. */
-function openUnnamed(reader: SSTableContext, name: string): SSTable | undefined {
+/** A table that no `state` describes: its tag is read from the file itself. */
+function openUnlisted(context: SSTableContext, name: string): SSTable | undefined {
   const id = decodeId(name.slice(2))
   if (id === undefined || id.length !== 16 || !/^[rl]-/.test(name)) return undefined
   const family = name.startsWith('r') ? 'records' : 'logs'
-  const path = `${reader.directory}/segments/${name}`
-  const bytes = reader.files.stat(path)?.size ?? 0
-  const file = reader.files.open(path, 'read')
-  if (file === undefined || bytes < TAIL_LENGTH + 16) return undefined
-  const tag = new Uint8Array(16)
-  reader.files.read(file, tag, bytes - TAIL_LENGTH - 16)
-  reader.files.close(file)
+  const { files, directory } = context
+  const path = sstablePath(directory, family, id)
+  const bytes = files.stat(path)?.size ?? 0
+  const file = files.open(path, 'read')
+  if (file === undefined || bytes < TAIL_LENGTH + TAG_BYTES) return undefined
+  const tag = new Uint8Array(TAG_BYTES)
+  files.read(file, tag, bytes - TAIL_LENGTH - TAG_BYTES)
+  files.close(file)
   const draft = { id, family, tag, bytes, rows: 0, from: 0, to: 0 } as const
-  const probe = new SSTable(reader, draft)
+  const probe = new SSTable(context, draft)
   const { rows, seq } = probe.footer
   probe.close()
-  return new SSTable(reader, { ...draft, rows, from: seq.low, to: seq.high })
+  return new SSTable(context, { ...draft, rows, from: seq.low, to: seq.high })
 }

@@ -1,12 +1,11 @@
-/** Lets the event loop turn after so much work, so that nobody waits long who needs none of it. It knows no work. */
+/** Limits how long work runs before the event loop gets a turn. */
 
-/** What waits in the meantime waits no longer than this, and than the one piece of work that is under way. */
 const SLICE_MS = 10
 
 export class TimeSlice {
   #beganMs = performance.now()
 
-  /** Whether it is time for others. */
+  /** Whether other work should get a turn. */
   get isOver(): boolean {
     return performance.now() - this.#beganMs > SLICE_MS
   }
@@ -15,7 +14,7 @@ export class TimeSlice {
     this.#beganMs = performance.now()
   }
 
-  /** Resolves once everybody who waited had a turn. */
+  /** Resolves after one turn of the event loop. */
   async yieldToOthers(): Promise<void> {
     await new Promise(setImmediate)
     this.begin()

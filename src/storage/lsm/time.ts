@@ -1,40 +1,40 @@
 /**
- * The vault's time. Expiry goes by the wall clock and order by numbers; what is kept of the clock serves to notice one
- * that went wrong, so that nothing is destroyed under it.
+ * The vault's time. Expiry goes by the wall clock, order by sequence numbers. The times of changes are stored, so that a
+ * jump of the clock is noticed and nothing is purged because of it.
  */
 import { formatDate } from '../../domain/dates.js'
 
-/** Where the clock stood, ms since the epoch. */
+/** Times of the wall clock, ms since the epoch. */
 export interface Times {
-  /** The latest that anything was written at. */
+  /** The latest time of any change. */
   time: number
-  /** When the newest of what there is was written. */
+  /** The time of the last change. */
   last: number
-  /** When a jump of the clock was first seen that it has not outlived yet; 0 for none. */
+  /** When a jump of the clock was first seen that is not settled yet; 0 for none. */
   since: number
-  /** While there is such a jump: what expired by then may be purged all the same. */
+  /** While there is such a jump: what expired by then may be purged nevertheless. */
   until: number
 }
 
-/** What a unit of work may take the clock for. */
+/** How far a unit of work may rely on the clock. */
 export interface ClockState {
-  /** It is the first that sees a jump. */
+  /** Whether it is the first to see a jump. */
   isJump: boolean
-  /** What expired by then, ms since the epoch, may be destroyed; 0 for nothing. */
+  /** What expired by then, ms since the epoch, may be purged; 0 for nothing. */
   purgeUntil: number
 }
 
-/** A longer silence is no different from a clock that was set forward. */
+/** A longer time without changes cannot be told from a clock that was set forward. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
-/** So long a jump has to last before it counts as the passing of time. */
+/** A jump that has lasted so long is settled: it counts as the passing of time. */
 const SETTLING_MS = 60 * 60 * 1000
-/** A clock that is corrected by less has not gone back, and one that is behind by less is not wrong. */
+/** A clock that goes back by less, or is behind the newest record by less, is not considered wrong. */
 const TOLERANCE_MS = 5 * 60 * 1000
 
-/** The times once something was written at `now`. */
+/** The times after a change at `now`. */
 export function passTime({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
-  // What had expired before a silence is over by two looks at a clock that has not gone back.
+  // What expired before a silence is expired by two readings of a clock that has not gone back.
   if (last > 0 && now - last > SILENCE_MS)
     return { time: newest, last: now, since: now, until: time === last ? last : 0 }
   if (now < last - TOLERANCE_MS) return { time: newest, last: now, since: now, until: 0 }
@@ -51,7 +51,7 @@ export function isAhead(time: number, now: number): boolean {
   return time > now + TOLERANCE_MS
 }
 
-/** What to tell somebody whose newest record is dated `time`, if that is ahead of the clock. */
+/** A notice that the newest record, of `time`, is dated ahead of the clock; undefined when it is not. */
 export function describeAhead(time: number, now: number): string | undefined {
   if (!isAhead(time, now)) return undefined
   const minutes = Math.round((time - now) / 60_000)

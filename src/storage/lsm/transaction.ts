@@ -1,12 +1,11 @@
-/**
- * One unit of work: what it sees, and what it has changed so far. A stage that is thrown away leaves no trace.
- * Knows nothing of files: taking the changes up is the engine's.
- */
+/** A transaction: what one unit of work sees and has changed so far. The engine commits the changes or drops them. */
 
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineReader, EngineWriter, Found, Query, Row, RowId } from '../store.js'
+import type { Counters } from './counters.js'
+import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
 import { changeCountOf, findExpired, findRows, getRow, type View } from './query.js'
 import {
@@ -24,46 +23,7 @@ import {
 } from './row-change.js'
 import { type ClockState, judgeClock, passTime, type Times } from './time.js'
 
-/** Where a tenant's chain of log rows stands. */
-export interface Chain {
-  value: Uint8Array
-  count: number
-}
-
-/** What the next row gets. */
-export interface Counters extends Times {
-  seq: number
-  logSeq: number
-  rev: number
-  /** By tenant. */
-  chains: Map<number, Chain>
-}
-
-export function createCounters(): Counters {
-  return { seq: 1, logSeq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0, chains: new Map() }
-}
-
-export function copyCounters(counters: Counters): Counters {
-  return { ...counters, chains: new Map(counters.chains) }
-}
-
-const CHAIN_BYTES = 16
-const CHAIN_START = new Uint8Array(CHAIN_BYTES)
-
-/** The chain value of a log row: keyed BLAKE2b, 16 bytes, over the tenant's previous value and the sealed row. */
-export function chainNext(mac: Mac, previous: Uint8Array, sealed: Uint8Array): Uint8Array {
-  const message = Buffer.allocUnsafe(previous.length + sealed.length)
-  message.set(previous)
-  message.set(sealed, previous.length)
-  return mac(message, CHAIN_BYTES)
-}
-
-/** What a tenant's first log row is chained to. */
-export function chainStart(): Uint8Array {
-  return CHAIN_START
-}
-
-/** A reader over what `view` gives at each call. `times` are those of the newest writing, `now` is the clock's. */
+/** @param view called for each query @param times those of the newest change @param now the clock's */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {
   const clock = judgeClock(times, now)
   return {
@@ -79,28 +39,28 @@ export function createReader(view: () => View, times: Times, now: number): Engin
 export class Transaction implements EngineWriter {
   readonly now: number
   clock: ClockState
-  /** The work is taken up even though it changes nothing, for the time that it was done at. */
+  /** Whether it is committed, for its time, even if it changes nothing. */
   isNoted = false
   readonly changes: Change[] = []
-  /** What the changes take in a frame. */
+  /** Bytes that the changes take in a frame. */
   bytes = 0
   readonly #below: View
   readonly #counters: Counters
   readonly #chain: Mac
-  readonly #chains = new Map<number, Chain | undefined>()
+  readonly #chains = new Map<number, LogChain | undefined>()
   #memtable: Memtable | undefined
-  /** What is below, and the overlay above it. */
-  #above: View | undefined
-  /** How many of the changes are in the overlay. */
-  #laid = 0
+  /** What is below, and the memtable on top of it. */
+  #view: View | undefined
+  /** How many of the changes are in the memtable. */
+  #applied = 0
   #seq: number
   #logSeq: number
   #times: Times
   #isOver = false
 
   /**
-   * @param below what the work sees; nothing of it changes while the work runs.
-   * @param now the wall clock's.
+   * @param below what the work sees besides its own changes; nothing of it changes while the work runs
+   * @param now the clock's
    */
   constructor(below: View, counters: Counters, chain: Mac, now: number) {
     this.#below = below
@@ -113,23 +73,23 @@ export class Transaction implements EngineWriter {
     this.#logSeq = counters.logSeq
   }
 
-  /** The changes, as rows; laid when somebody looks, for most works only write at their end. */
+  /** The changes as rows; applied when they are asked for, because most units of work only write at their end. */
   get memtable(): Memtable {
     this.#memtable ??= new Memtable()
-    while (this.#laid < this.changes.length) this.#memtable.apply(this.changes[this.#laid++]!)
+    while (this.#applied < this.changes.length) this.#memtable.apply(this.changes[this.#applied++]!)
     return this.#memtable
   }
 
-  get #view(): View {
+  #viewAll(): View {
     const below = this.#below
     if (this.changes.length === 0) return below
     const { memtable } = this
-    this.#above ??= {
+    this.#view ??= {
       ...below,
       memtables: [memtable, ...below.memtables],
       uncommitted: below.uncommitted + 1,
     }
-    return this.#above
+    return this.#view
   }
 
   get revision(): number {
@@ -142,24 +102,26 @@ export class Transaction implements EngineWriter {
     id: RowId,
     { expired = false }: { expired?: boolean } = {},
   ): Row | undefined {
-    return getRow(this.#view, { kind, tenant, id, expired }, this.now)
+    return getRow(this.#viewAll(), { kind, tenant, id, expired }, this.now)
   }
 
   find(query: Query): Found {
-    return findRows(this.#view, query, this.now)
+    return findRows(this.#viewAll(), query, this.now)
   }
 
   findExpired(limit: number): Row[] {
-    return findExpired(this.#view, limit, this.clock.purgeUntil)
+    return findExpired(this.#viewAll(), limit, this.clock.purgeUntil)
   }
 
   stamp(kind: number): number | undefined {
-    return changeCountOf(this.#view, kind)
+    return changeCountOf(this.#viewAll(), kind)
   }
 
   put(draft: Draft): void {
     if (draft.seq !== undefined) {
-      this.#replace(draft, draft.seq)
+      if (draft.created === undefined)
+        throw new CofferError('internal', 'A row was replaced without its time of creation.')
+      this.#take(REPLACE, this.#rowOf(draft, draft.seq, draft.created, undefined))
       return
     }
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
@@ -168,13 +130,7 @@ export class Transaction implements EngineWriter {
     this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now, undefined))
   }
 
-  #replace(draft: Draft, seq: number): void {
-    if (draft.created === undefined)
-      throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created, undefined))
-  }
-
-  /** Spelled out, for all rows to have one shape: there are many of them. */
+  /** Written out so that all rows have one shape, because there are many of them. */
   #rowOf(draft: Draft, seq: number, created: number, chain: Uint8Array | undefined): StoredRow {
     const { kind, tenant, id, modified, expires, keys, sealed } = draft
     return { kind, tenant, id, seq, rev: this.revision, created, modified, expires, keys, sealed, chain }
@@ -185,10 +141,12 @@ export class Transaction implements EngineWriter {
   }
 
   append(draft: Draft): void {
-    const last = this.#lastOf(draft.tenant)
+    const { tenant } = draft
+    const known = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
+    const last = known ?? EMPTY_CHAIN
     const chain = chainNext(this.#chain, last.value, draft.sealed)
     this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
-    this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
+    this.#chains.set(tenant, { value: chain, count: last.count + 1 })
   }
 
   dropTenant(tenant: number): void {
@@ -203,12 +161,12 @@ export class Transaction implements EngineWriter {
     this.clock = { isJump: false, purgeUntil: this.now }
   }
 
-  /** From here on the writer that the work was given refuses. */
+  /** From here on every write is refused. */
   end(): void {
     this.#isOver = true
   }
 
-  /** Moves `counters` to where this stage leaves them. Contract: they are those it began with. */
+  /** Moves `counters` on by what the transaction used. Contract: they are those it began with. */
   advance(counters: Counters): void {
     counters.rev += this.changes.length
     counters.seq = this.#seq
@@ -228,14 +186,9 @@ export class Transaction implements EngineWriter {
     this.bytes += changeLength(change)
   }
 
-  #lastOf(tenant: number): Chain {
-    const chain = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
-    return chain ?? { value: chainStart(), count: 0 }
-  }
-
-  /** Whether an overlay holds a row of this id; in segments nobody looks, for the caller has. */
+  /** Whether a memtable holds a row of this id; the caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
-    for (const memtable of this.#view.memtables) {
+    for (const memtable of this.#viewAll().memtables) {
       const entry = memtable.entry(text)
       if (entry !== undefined) return entry.item !== undefined
       if (memtable.dropped.has(tenant)) return false

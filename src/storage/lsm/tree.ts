@@ -1,73 +1,44 @@
 /**
- * Everything of the vault that is on disk, under one owner: the journal, and the segments that it is folded into. Knows
- * how changes become safe; not who asked for them or who may see them.
+ * The LSM tree on disk: changes are appended to the write-ahead log and kept in the memtable, which is flushed into
+ * sorted tables. Which changes share a frame and when to flush is decided elsewhere.
  */
 
-import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
-import { type Files, removeQuietly } from '../files.js'
-import type { Header, StateDocument } from '../vault-file.js'
+import { removeQuietly } from '../files.js'
+import type { Header } from '../vault-file.js'
 import type { BlockCache } from './block-cache.js'
 import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
-import { writeMemtable } from './flush.js'
+import { type Counters, copyCounters } from './counters.js'
+import { FrozenMemtable, writeMemtable } from './flush.js'
 import type { WalPosition } from './frames.js'
 import { Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
+import type { LsmContexts, LsmOptions } from './options.js'
 import type { View } from './query.js'
-import { type Change, decodeFrame, encodeFrame, INSERT, REMOVE, REPLACE } from './row-change.js'
-import type { SSTableContext } from './sstable/reader.js'
+import { type Change, decodeFrame, encodeFrame, INSERT, REPLACE } from './row-change.js'
 import { finish } from './sstable/row-writer.js'
 import type { LiveSSTable } from './sstable/search.js'
 import { describeContents, type LsmStatus } from './status.js'
-import { type Counters, copyCounters } from './transaction.js'
 import { createWal, type Wal, type WalContext, walPath } from './wal.js'
 
-/** What a ledger is opened with. */
-export interface LsmOptions {
-  files: Files
-  directory: string
-  /** Its mac was verified. */
-  header: Header
-  keys: EngineKeys
-  random: RandomSource
-  clock: Clock
-  /** Told what a person should know and no program needs. */
-  notice(text: string): void
-  /** Bytes of opened index blocks to keep. */
-  cacheBytes: number
-}
-
-/** Rows of the journals before the present one, while they are folded beside the works. */
-interface FrozenMemtable {
-  memtable: Memtable
-  /** As they were when the present journal began. */
-  counters: Counters
-  steps: Generator<undefined, LiveSSTable[]> | undefined
-  /** Set when all steps are done. */
-  written: LiveSSTable[] | undefined
-}
-
-/** What a ledger is made of; `opening` puts it together. */
-export interface LsmParts {
-  reader: SSTableContext
-  wals: WalContext
-  state: StateDocument
+/** What a tree is made of; `recovery.ts` brings it together. */
+export interface LsmParts extends LsmContexts {
   contents: Contents
   wal: Wal
 }
 
 export class LsmTree {
-  /** With the header as it stands now. */
+  /** With the header as it is now. */
   options: LsmOptions
-  /** Rows of the present journal that are safe. */
+  /** Synced rows of the current log. */
   memtable = new Memtable()
-  /** Changes that were written but not synced. */
+  /** Changes that are written but not synced. */
   pending: Change[] = []
-  /** A frame was written but not synced; one that only notes the time has no changes. */
+  /** Whether a frame is written but not synced; one that only notes the time has no changes. */
   isUnsynced = false
-  /** Of what is safe. */
+  /** Of the synced changes. */
   readonly changeCounters = new ChangeCounters()
   /** As of the last change that was written. */
   counters: Counters
@@ -77,35 +48,26 @@ export class LsmTree {
   #wal: Wal
   #frozen: FrozenMemtable | undefined
 
-  constructor(options: LsmOptions, parts: LsmParts) {
+  constructor(options: LsmOptions, { sstables, wals, state, contents, wal }: LsmParts) {
     this.options = options
-    this.cache = parts.reader.cache
-    this.manifest = new Manifest(options, parts.reader, parts.state, parts.contents)
-    this.#wals = parts.wals
-    this.#wal = parts.wal
-    this.counters = copyCounters(parts.contents.counters)
+    this.cache = sstables.cache
+    this.manifest = new Manifest(options.keys, sstables, state, contents)
+    this.#wals = wals
+    this.#wal = wal
+    this.counters = copyCounters(contents.counters)
   }
 
-  get contents(): Contents {
-    return this.manifest.contents
-  }
-
-  /** Whether the present journal has more than this. */
+  /** Whether the current log has more than this. */
   isLargerThan({ bytes, rows }: { bytes: number; rows: number }): boolean {
     const count = this.memtable.count('records') + this.memtable.count('logs')
     return this.#wal.position.end > bytes || count > rows
   }
 
-  /** What is safe, and so may be shown. */
+  /** What readers see: everything that is synced. */
   view(): View {
     const { records, logs } = this.manifest
-    return {
-      memtables: this.#memtables(),
-      uncommitted: 0,
-      records,
-      logs,
-      changeCounters: this.changeCounters,
-    }
+    const { changeCounters } = this
+    return { memtables: this.#memtables(), uncommitted: 0, records, logs, changeCounters }
   }
 
   #memtables(): Memtable[] {
@@ -113,8 +75,7 @@ export class LsmTree {
   }
 
   /**
-   * Writes changes as one frame and, when `isUrgent`, makes it and all before it safe. On failure the journal is as it
-   * was before.
+   * Writes changes as one frame and, when `isUrgent`, syncs it and all before it. On failure the log is as it was.
    * @throws CofferError `storage_failed`.
    */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
@@ -132,14 +93,22 @@ export class LsmTree {
     } catch (error) {
       this.pending.length = waiting
       this.counters = before
-      this.#cutTo(position, error)
+      this.#truncate(position, error)
       throw error
     }
   }
 
+  #truncate(position: WalPosition, cause: unknown): void {
+    try {
+      this.#wal.truncate(position)
+    } catch {
+      this.manifest.break(cause)
+    }
+  }
+
   /**
-   * Makes everything written so far safe, and shows it. A failed sync is never tried again: what the disk holds is
-   * then unknown until the vault is opened anew.
+   * Syncs everything written so far and lets readers see it. A failed sync is never tried again, because what the disk
+   * holds is then unknown until the vault is opened anew.
    * @throws CofferError `storage_failed`.
    */
   sync(): void {
@@ -164,14 +133,14 @@ export class LsmTree {
     try {
       this.#wal.acknowledge()
     } catch {
-      // The frames themselves are safe; without `head` they are judged by their chain alone.
+      // The frames are synced; without `head`, opening judges them by their chain alone.
       this.options.notice(
         "The vault's file `head` could not be written; everything is stored, but check the disk.",
       )
     }
   }
 
-  /** Moves the journal's rows into segments. Nothing is lost or half done, whatever fails. */
+  /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */
   async flush(): Promise<void> {
     this.sync()
     while (!this.advanceFlush());
@@ -180,7 +149,7 @@ export class LsmTree {
     await this.#flushMemtable(this.memtable, this.counters)
   }
 
-  /** Stores changes that are too many for a frame: all of them become safe by the `state` that names their segments. */
+  /** Stores changes that are too many for a frame, as sorted tables: one new `state` makes all of them durable. */
   async store(memtable: Memtable, counters: Counters): Promise<void> {
     await this.flush()
     this.changeCounters.noteAll()
@@ -193,65 +162,48 @@ export class LsmTree {
     const wal = old.position.frames === 0 ? old : this.#createWal()
     let written: LiveSSTable[] = []
     try {
-      written = finish(writeMemtable(this.manifest.writer, this.manifest.reader, memtable))
+      written = finish(writeMemtable(this.manifest.context, memtable))
     } catch (error) {
       if (wal !== old) this.#discard(wal)
       throw error
     }
-    const emptied = await this.#closeUnless(wal, () => this.manifest.adopt(memtable, written, counters, wal))
+    const unused = await this.#closeOnFailure(wal, () =>
+      this.manifest.addFlushed(memtable, written, counters, wal),
+    )
     this.counters = copyCounters(counters)
     this.memtable = new Memtable()
     if (wal !== old) this.#switchTo(wal)
-    this.manifest.remove(emptied)
-    await this.manifest.erase()
+    await this.manifest.cleanUp(unused)
   }
 
   /**
-   * Begins a new journal, so that what the one before holds can be folded beside the works: by {@link advanceFlush} until
-   * it is true, then {@link finishFlush}. `state` names both meanwhile.
+   * Begins a new log and memtable, so that the present memtable can be flushed beside other work: by
+   * {@link advanceFlush} until it is true, then {@link finishFlush}. `state` names both logs meanwhile.
    */
   async freeze(): Promise<void> {
     this.sync()
     if (this.#frozen !== undefined || this.#wal.position.frames === 0) return
     const wal = this.#createWal()
-    await this.#closeUnless(wal, () => this.manifest.addWal(wal))
-    this.#frozen = {
-      memtable: this.memtable,
-      counters: copyCounters(this.counters),
-      steps: undefined,
-      written: undefined,
-    }
+    await this.#closeOnFailure(wal, () => this.manifest.addWal(wal))
+    this.#frozen = new FrozenMemtable(this.manifest.context, this.memtable, copyCounters(this.counters))
     this.memtable = new Memtable()
     this.#switchTo(wal)
   }
 
-  /**
-   * Does one step of folding what is frozen; true when nothing is left to do. One that failed begins anew.
-   * @throws CofferError `storage_failed`.
-   */
+  /** Does one step of flushing the frozen memtable; true when none is left. @throws CofferError `storage_failed`. */
   advanceFlush(): boolean {
-    const frozen = this.#frozen
-    if (frozen === undefined || frozen.written !== undefined) return true
-    frozen.steps ??= writeMemtable(this.manifest.writer, this.manifest.reader, frozen.memtable)
-    try {
-      const step = frozen.steps.next()
-      if (step.done) frozen.written = step.value
-      return step.done === true
-    } catch (error) {
-      frozen.steps = undefined
-      throw error
-    }
+    this.#frozen?.advance()
+    return this.#frozen === undefined || this.#frozen.written !== undefined
   }
 
-  /** Makes the segments of what was frozen count, and its journal go. */
+  /** Adds the tables of the frozen memtable to `state`, and removes its log. */
   async finishFlush(): Promise<void> {
-    const frozen = this.#frozen
-    if (frozen?.written === undefined) return
+    if (this.#frozen?.written === undefined) return
+    const { memtable, written, counters } = this.#frozen
     this.manifest.refuseIfBroken()
-    const emptied = await this.manifest.adopt(frozen.memtable, frozen.written, frozen.counters, this.#wal)
+    const unused = await this.manifest.addFlushed(memtable, written, counters, this.#wal)
     this.#frozen = undefined
-    this.manifest.remove(emptied)
-    await this.manifest.erase()
+    await this.manifest.cleanUp(unused)
   }
 
   #createWal(): Wal {
@@ -264,8 +216,8 @@ export class LsmTree {
     this.#acknowledge()
   }
 
-  /** Closes a journal that `work` failed to make count; its file stays, for `state` may name it after all. */
-  async #closeUnless<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
+  /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
+  async #closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
@@ -281,28 +233,28 @@ export class LsmTree {
 
   /**
    * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. Contract: the removals
-   * are synced. `wasInJournal` tells that a version of one of them is in the journal, which is then folded away.
+   * are synced. `wasInWal` says that a version of one of them is in the log, which is then flushed.
    */
   async eraseRemoved(changes: readonly Change[], wasInWal: boolean): Promise<void> {
     if (wasInWal) return this.flush()
     this.manifest.eraseRows(changes.map(({ row }) => row.id))
   }
 
-  /** Makes a merge count; see {@link Manifest.finishCompaction}. */
-  finishCompaction(inputs: readonly LiveSSTable[], compacted: CompactionResult): Promise<void> {
+  /** Puts the output of a compaction into `state`; see {@link Manifest.finishCompaction}. */
+  finishCompaction(inputs: readonly LiveSSTable[], result: CompactionResult): Promise<void> {
     const removed = this.#memtables().flatMap((memtable) =>
       memtable.shadowed.filter((id) => memtable.entry(toText(id))?.item === undefined),
     )
-    return this.manifest.finishCompaction(inputs, compacted, removed)
+    return this.manifest.finishCompaction(inputs, result, removed)
   }
 
-  /** Replaces `vault.json`, by `write`; see {@link Manifest.replaceHeader}. */
+  /** Replaces `vault.json` by `write`; see {@link Manifest.replaceHeader}. */
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
     await this.manifest.replaceHeader(header, write)
     this.options = { ...this.options, header }
   }
 
-  /** True when a version of one of the removed rows lies in a frame, or is about to with `changes`. */
+  /** Whether a version of one of the removed rows is in a frame, or will be in that of `changes`. */
   holdsAny(removals: readonly Change[], changes: readonly Change[]): boolean {
     const written = new Set<string>()
     for (const { kind, row } of [...this.pending, ...changes]) {
@@ -316,34 +268,21 @@ export class LsmTree {
     })
   }
 
-  /** The files that make up the vault now, apart from its header; relative to the directory. */
+  /** The files of the vault apart from its header; relative to the directory. */
   fileNames(): { sstables: string[]; others: string[] } {
     const { directory } = this.options
-    const sstables = this.contents.sstables.map(({ sstable }) => sstable.path.slice(directory.length + 1))
+    const paths = this.manifest.contents.sstables.map(({ sstable }) => sstable.path)
+    const sstables = paths.map((path) => path.slice(directory.length + 1))
     return { sstables, others: [walPath('', this.#wal.id).slice(1), 'state'] }
   }
 
   status(): LsmStatus {
-    const memtables = this.#memtables()
-    return describeContents(this.contents, memtables, this.#wal.position.end)
+    return describeContents(this.manifest.contents, this.#memtables(), this.#wal.position.end)
   }
 
   close(): void {
-    this.#frozen?.steps?.return([])
+    this.#frozen?.close()
     this.#wal.close()
     this.manifest.close()
   }
-
-  #cutTo(position: WalPosition, cause: unknown): void {
-    try {
-      this.#wal.truncate(position)
-    } catch {
-      this.manifest.break(cause)
-    }
-  }
-}
-
-/** True when the change takes a row away for good. */
-export function isRemoval({ kind }: Change): boolean {
-  return kind === REMOVE
 }

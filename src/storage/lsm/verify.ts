@@ -1,31 +1,42 @@
 /**
- * Looks at every byte that the vault relies on and tells what is damaged and what is still readable, also of a vault
- * that does not open any more. Changes nothing. What a record's seal must be is the caller's to know.
+ * Verification: reads every byte that the vault relies on, and reports what is damaged and what is readable, also of a
+ * vault that does not open any more. Changes nothing.
  */
 import { formatDate } from '../../domain/dates.js'
 import { CofferError } from '../../errors.js'
 import { asBuffer, isEqual, toText } from '../bytes.js'
 import type { Contents } from './contents.js'
+import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
+import type { LsmOptions } from './options.js'
 import { ASIDE } from './recovery.js'
-import type { Change, StoredRow } from './row-change.js'
-import { DICT, EXPIRY, type Family, IDS, POST, ROWS } from './sstable/format.js'
+import type { StoredRow } from './row-change.js'
+import {
+  DICT,
+  EXPIRY,
+  type Family,
+  ID_BYTES,
+  IDS,
+  IDS_PER_BLOCK,
+  KEY_BYTES,
+  KEYS_PER_BLOCK,
+  POST,
+  ROWS,
+} from './sstable/format.js'
 import type { SSTable } from './sstable/reader.js'
-import { walkRows } from './sstable/scan.js'
+import { readLiveRows } from './sstable/scan.js'
 import type { LiveSSTable } from './sstable/search.js'
-import { addFinding, type Finding, survey } from './survey.js'
+import { addFinding, type Finding, survey, WAL_PLACE } from './survey.js'
 import { isAhead } from './time.js'
-import { chainNext, chainStart } from './transaction.js'
-import type { LsmOptions } from './tree.js'
 
 export interface Verification {
   findings: Finding[]
-  /** Rows that were found whole, by family. */
+  /** Undamaged rows, by family. */
   readable: { records: number; logs: number }
   segments: number
-  /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */
+  /** Rows whose date is minutes ahead of the clock, if any, and the latest of these dates. */
   dated_ahead?: { records: number; logs: number; newest: string }
-  /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
+  /** Logs that were set aside, if any: files in the vault's directory that nothing reads. */
   set_aside?: string[]
 }
 
@@ -35,8 +46,7 @@ export type CheckRow = (row: StoredRow, family: Family) => string | undefined
 const STRIDE = 256
 
 /**
- * Verifies the whole vault in steps; `yield` gives the number of rows looked at so far. Contract: the caller owns the
- * vault and nothing is waiting to be synced.
+ * Yields the number of rows read so far. Contract: the caller has the vault's lock, and everything written is synced.
  */
 export async function* verifyVault(
   options: LsmOptions,
@@ -45,8 +55,7 @@ export async function* verifyVault(
   const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
   const { contents, changes, sstables } = await survey(options, result.findings)
   const surveyed = result.findings.length
-  const memtable = new Memtable()
-  for (const change of changes) memtable.apply(change)
+  const memtable = new Memtable(changes)
   const now = options.clock()
   const checkDated: CheckRow = (row, family) => {
     noteDate(result, family, row.created, now)
@@ -54,10 +63,10 @@ export async function* verifyVault(
   }
   for (const live of sstables) yield* verifySSTable(live, memtable, checkDated, result)
   for (const family of ['records', 'logs'] as const) {
-    for (const row of memtable.live(family)) note(result, 'the journal', family, row, checkDated)
+    for (const row of memtable.live(family)) note(result, WAL_PLACE, family, row, checkDated)
   }
   const areWhole = result.findings.length === surveyed
-  if (contents !== undefined && areWhole) yield* verifyChains(options, contents, changes, result)
+  if (contents !== undefined && areWhole) yield* verifyChains(options, contents, memtable, result)
   for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
@@ -78,6 +87,7 @@ const count = ({ readable }: Verification) => readable.records + readable.logs
 function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, result: Verification) {
   const { sstable } = live
   const place = sstable.path.slice(sstable.path.lastIndexOf('segments/'))
+  const { family } = sstable.meta
   result.segments++
   yield count(result)
   try {
@@ -88,10 +98,10 @@ function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, 
   for (let number = 0; number < sstable.meta.rows; number++) {
     if (number % STRIDE === 0) yield count(result)
     try {
-      const { tenant, id } = sstable.entry(number)
-      if (live.isDead(number) || live.dropped.has(tenant) || memtable.dropped.has(tenant)) continue
-      if (sstable.meta.family === 'records' && memtable.entry(toText(id)) !== undefined) continue
-      note(result, place, sstable.meta.family, sstable.row(number), check)
+      const entry = sstable.entry(number)
+      if (live.isDead(number) || live.dropped.has(entry.tenant) || memtable.isShadowed(family, entry))
+        continue
+      note(result, place, family, sstable.row(number), check)
     } catch (error) {
       addFinding(result.findings, place, error)
     }
@@ -128,8 +138,8 @@ function verifyIndex(live: LiveSSTable): void {
 function verifyIds(sstable: SSTable, fail: (what: string) => void): void {
   if (sstable.count(IDS) !== sstable.footer.rows) fail('list of ids')
   for (let index = 0; index < sstable.count(IDS); index++) {
-    const block = sstable.block(IDS, Math.floor(index / 682))
-    const at = (index % 682) * 12
+    const block = sstable.block(IDS, Math.floor(index / IDS_PER_BLOCK))
+    const at = (index % IDS_PER_BLOCK) * ID_BYTES
     const row = block.readUInt32LE(at + 8)
     if (
       row >= sstable.footer.rows ||
@@ -144,8 +154,8 @@ function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
   let posted = 0
   let before = ''
   for (let index = 0; index < sstable.count(DICT); index++) {
-    const block = sstable.block(DICT, Math.floor(index / 512))
-    const at = (index % 512) * 16
+    const block = sstable.block(DICT, Math.floor(index / KEYS_PER_BLOCK))
+    const at = (index % KEYS_PER_BLOCK) * KEY_BYTES
     const key = toText(block, at, at + 8)
     const posting = { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
     if (key <= before && index > 0) fail('dictionary')
@@ -160,30 +170,21 @@ function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
   if (posted !== sstable.count(POST)) fail('postings')
 }
 
-/** Each tenant's log rows, oldest first, lead from the start of their chain to the value that `state` holds. */
-function* verifyChains(
-  options: LsmOptions,
-  contents: Contents,
-  changes: readonly Change[],
-  result: Verification,
-) {
-  const chains = new Map<number, { value: Uint8Array; count: number; isBroken: boolean }>()
+/** Checks that each tenant's log rows, oldest first, lead from the start of their chain to the end that `state` holds. */
+function* verifyChains(options: LsmOptions, contents: Contents, memtable: Memtable, result: Verification) {
+  const chains = new Map<number, LogChain & { isBroken: boolean }>()
   const follow = ({ tenant, chain, sealed }: StoredRow) => {
-    const last = chains.get(tenant) ?? { value: chainStart(), count: 0, isBroken: false }
+    const last = chains.get(tenant) ?? { ...EMPTY_CHAIN, isBroken: false }
     const value = chainNext(options.keys.chain, last.value, sealed)
     const isBroken = last.isBroken || chain === undefined || !isEqual(value, chain)
     chains.set(tenant, { value: chain ?? value, count: last.count + 1, isBroken })
   }
-  const logs = contents.sstables.filter(({ sstable }) => sstable.meta.family === 'logs')
-  const maps = logs.map(({ sstable }) => new Uint32Array(sstable.meta.rows))
   let seen = 0
-  for (const cursor of walkRows(logs, maps)) {
-    follow(cursor.sstable.row(cursor.index))
+  for (const row of readLiveRows(contents.sstables.filter(({ sstable }) => sstable.meta.family === 'logs'))) {
+    follow(row)
     if (++seen % STRIDE === 0) yield count(result)
   }
-  compareChains(chains, contents, result)
-  const memtable = new Memtable()
-  for (const change of changes) memtable.apply(change)
+  compareChains(chains, contents.counters.chains, result)
   for (const tenant of memtable.dropped) chains.delete(tenant)
   for (const row of memtable.live('logs')) follow(row)
   for (const [tenant, { isBroken }] of chains) {
@@ -192,22 +193,16 @@ function* verifyChains(
 }
 
 function compareChains(
-  chains: ReadonlyMap<number, { value: Uint8Array; count: number }>,
-  contents: Contents,
-  result: Verification,
+  found: ReadonlyMap<number, LogChain>,
+  expected: ReadonlyMap<number, LogChain>,
+  { findings }: Verification,
 ): void {
-  const tenants = new Set([...chains.keys(), ...contents.counters.chains.keys()])
-  for (const tenant of tenants) {
-    const found = chains.get(tenant)
-    const known = contents.counters.chains.get(tenant)
-    if (
-      found !== undefined &&
-      known !== undefined &&
-      found.count === known.count &&
-      isEqual(found.value, known.value)
-    )
-      continue
-    const problem = `It has ${found?.count ?? 0} records and should have ${known?.count ?? 0}, or another last one.`
-    result.findings.push({ place: `log of tenant ${tenant}`, problem })
+  for (const tenant of new Set([...found.keys(), ...expected.keys()])) {
+    const has = found.get(tenant)
+    const should = expected.get(tenant)
+    const isEnd = has !== undefined && should !== undefined && isEqual(has.value, should.value)
+    if (isEnd && has.count === should.count) continue
+    const problem = `It has ${has?.count ?? 0} records and should have ${should?.count ?? 0}, or another last one.`
+    findings.push({ place: `log of tenant ${tenant}`, problem })
   }
 }

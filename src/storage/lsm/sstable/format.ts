@@ -1,16 +1,13 @@
-/**
- * How a segment lies on disk: its sections, their sealed blocks, footer and tail. Pure bytes; reading and writing
- * files is the segment's and its writer's.
- */
+/** The layout of a sorted table on disk: sections, their sealed blocks, footer and tail. Only bytes, no files. */
 import { asBuffer, encodeId } from '../../bytes.js'
 
-/** File order: records, then these in the order rows, ids, post, dict, expiry, then footer and tail. */
+/** File order: records, then the sections rows, ids, post, dict, expiry, then footer and tail. */
 export const IDS = 1
 export const ROWS = 2
 export const DICT = 3
 export const POST = 4
 export const EXPIRY = 5
-/** The footer is sealed as block 0 of this one. */
+/** The footer is sealed as block 0 of this section. */
 export const FOOTER = 0
 
 export type Section = typeof IDS | typeof ROWS | typeof DICT | typeof POST | typeof EXPIRY
@@ -18,24 +15,42 @@ export type Family = 'records' | 'logs'
 
 export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
 
-/** Bytes of one entry. */
-export const ENTRY: Record<Section, number> = { [IDS]: 12, [ROWS]: 64, [DICT]: 16, [POST]: 4, [EXPIRY]: 12 }
+export const BLOCK_BYTES = 8192
+/** Bytes of one entry of each section. */
+export const ID_BYTES = 12
+export const ROW_BYTES = 64
+export const KEY_BYTES = 16
+export const POSTED_BYTES = 4
+export const EXPIRY_BYTES = 12
+/** Entries of a whole block of each section. */
+export const IDS_PER_BLOCK = 682
+export const ROWS_PER_BLOCK = 128
+export const KEYS_PER_BLOCK = 512
+export const POSTED_PER_BLOCK = 2048
+export const EXPIRIES_PER_BLOCK = 682
 
-/** Entries of a whole block: what fits 8 KiB. */
+export const ENTRY_BYTES: Record<Section, number> = {
+  [IDS]: ID_BYTES,
+  [ROWS]: ROW_BYTES,
+  [DICT]: KEY_BYTES,
+  [POST]: POSTED_BYTES,
+  [EXPIRY]: EXPIRY_BYTES,
+}
 export const PER_BLOCK: Record<Section, number> = {
-  [IDS]: 682,
-  [ROWS]: 128,
-  [DICT]: 512,
-  [POST]: 2048,
-  [EXPIRY]: 682,
+  [IDS]: IDS_PER_BLOCK,
+  [ROWS]: ROWS_PER_BLOCK,
+  [DICT]: KEYS_PER_BLOCK,
+  [POST]: POSTED_PER_BLOCK,
+  [EXPIRY]: EXPIRIES_PER_BLOCK,
 }
 
 /** Nonce 24 and tag 16 around each block. */
 export const BLOCK_SEAL = 40
+export const TAG_BYTES = 16
 export const TAIL_LENGTH = 32
-/** A segment holds at most this many rows, so that folding it is bounded work. */
+/** Rows of a table at most, so that compacting it is bounded work. */
 export const MAX_ROWS = 262_144
-/** … and, apart from one last record, this many bytes of records. */
+/** Bytes of records of a table at most, apart from its last record. */
 export const MAX_BYTES = 256 * 1024 * 1024
 /** Bytes of a log row's chain value, which lies before its sealed bytes. */
 export const CHAIN = 16
@@ -54,9 +69,9 @@ export interface Footer {
   rows: number
   seq: Range
   created: Range
-  /** Rows ascend by `created` too: no clock went back while they were written. */
+  /** Whether rows ascend by `created` too: not where the clock went back between them. */
   isOrdered: boolean
-  /** Over the rows that expire; both 0 when none does. */
+  /** Of the rows that expire; both 0 when none does. */
   expires: Range
   /** Bytes of the records, which lie from offset 0 on. */
   recordBytes: number
@@ -81,7 +96,7 @@ export interface RowMeta {
   tenant: number
 }
 
-/** Where a row's record lies: `offset` of the sealed bytes (of the chain value, in a log segment); `length` counts both. */
+/** The sealed bytes of a row in the file; in a table of logs with the chain value before them. */
 export interface RecordLocation {
   offset: number
   length: number
@@ -89,12 +104,12 @@ export interface RecordLocation {
 
 export type RowEntry = RowMeta & RecordLocation
 
-/** Path of a segment under the vault's directory. */
+/** Path of a table's file under the vault's directory. */
 export function sstablePath(directory: string, family: Family, id: Uint8Array): string {
   return `${directory}/segments/${family === 'records' ? 'r' : 'l'}-${encodeId(id)}`
 }
 
-/** What a block is sealed to: segment id ‖ section u8 ‖ number u32. */
+/** Associated data of a sealed block: table id ‖ section u8 ‖ number u32. */
 export function associateBlock(id: Uint8Array, section: number, number: number): Uint8Array {
   const bytes = Buffer.allocUnsafe(21)
   bytes.set(id)
@@ -134,7 +149,7 @@ export function encodeFooter(footer: Footer): Uint8Array {
   return bytes
 }
 
-/** The footer, or undefined when the bytes are none of this version. Contract: they are authentic. */
+/** The footer, or undefined when the bytes are of another version. Contract: they are authentic. */
 export function decodeFooter(plain: Uint8Array): Footer | undefined {
   const bytes = asBuffer(plain)
   if (bytes.length < FIXED_FOOTER + 12 || bytes.readUInt8(0) !== FOOTER_VERSION) return undefined
@@ -180,7 +195,7 @@ export function encodeTail(position: number, length: number): Uint8Array {
   return bytes
 }
 
-/** Where the tail says the sealed footer lies, or undefined when it is no tail. */
+/** Where the sealed footer lies by this tail, or undefined when the bytes are no tail. */
 export function decodeTail(tail: Uint8Array): { position: number; length: number } | undefined {
   const bytes = asBuffer(tail)
   if (bytes.length !== TAIL_LENGTH) return undefined
@@ -213,7 +228,7 @@ export function readRecordLocation(bytes: Buffer, at: number): RecordLocation {
   return { offset: bytes.readUIntLE(at + 46, 6), length: bytes.readUInt32LE(at + 52) }
 }
 
-/** Copies a row entry, giving its record another offset; tells what a segment has to know of it. */
+/** Copies a row entry with another offset of its record. Returns what the footer summarizes. */
 export function copyRowEntry(
   from: Buffer,
   at: number,
@@ -221,7 +236,7 @@ export function copyRowEntry(
   target: number,
   offset: number,
 ): Pick<RowMeta, 'seq' | 'created' | 'tenant'> {
-  from.copy(to, target, at, at + ENTRY[ROWS])
+  from.copy(to, target, at, at + ROW_BYTES)
   to.writeUIntLE(offset, target + 46, 6)
   return {
     seq: from.readUIntLE(at + 16, 6),

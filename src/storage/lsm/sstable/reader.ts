@@ -1,15 +1,16 @@
 /**
- * Reads one immutable segment: nothing of it is opened before it is asked for, then one sealed block at a time.
- * Knows entries and postings; which of its rows are dead is known to those who hold it.
+ * Reads one immutable sorted table, one sealed block at a time, when an entry in it is asked for. Which of its rows are
+ * dead is the business of {@link LiveSSTable}.
  */
 
-import type { Cipher } from '../../../crypto/ports.js'
+import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
 import type { Files } from '../../files.js'
 import type { RowId } from '../../store.js'
 import type { BlockCache } from '../block-cache.js'
 import type { StoredRow } from '../row-change.js'
+import { firstNotBelow, isKeyAt, lastFence } from './binary-search.js'
 import {
   associateBlock,
   BLOCK_SEAL,
@@ -17,31 +18,41 @@ import {
   DICT,
   decodeFooter,
   decodeTail,
-  ENTRY,
+  ENTRY_BYTES,
+  EXPIRIES_PER_BLOCK,
   EXPIRY,
+  EXPIRY_BYTES,
   type Family,
   FOOTER,
   type Footer,
+  ID_BYTES,
   IDS,
+  KEY_BYTES,
   PER_BLOCK,
   POST,
+  POSTED_BYTES,
+  POSTED_PER_BLOCK,
+  ROW_BYTES,
   ROWS,
+  ROWS_PER_BLOCK,
   type RowEntry,
   readRowEntry,
   type Section,
   sstablePath,
+  TAG_BYTES,
   TAIL_LENGTH,
 } from './format.js'
 
-/** What a segment is read with. */
+/** What tables are read and written with. */
 export interface SSTableContext {
   files: Files
   directory: string
   cipher: Cipher
+  random: RandomSource
   cache: BlockCache
 }
 
-/** How `state` knows a segment. */
+/** What `state` holds of a table. */
 export interface SSTableMeta {
   id: Uint8Array
   family: Family
@@ -64,8 +75,8 @@ export interface Posting {
 const END_PIECE = 8192
 const NOTHING = new Uint8Array(0)
 
-/** Records up to this many bytes are kept as they are sealed; they are asked for again and again. */
-const KEPT_RECORD = 4096
+/** Records up to this many bytes are cached as they are sealed. */
+const MOST_CACHED_BYTES = 4096
 
 export class SSTable {
   readonly meta: SSTableMeta
@@ -103,7 +114,7 @@ export class SSTable {
     const { bytes, tag, id, family } = this.meta
     if (this.#context.files.size(this.file) !== bytes)
       throw this.#damaged('has another length than it should')
-    const piece = this.#readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
+    const piece = this.readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
     const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
     if (tail === undefined || tail.position + tail.length + TAIL_LENGTH !== bytes)
       throw this.#damaged('has a broken end')
@@ -111,9 +122,9 @@ export class SSTable {
     const sealed =
       inPiece >= 0
         ? piece.subarray(inPiece, inPiece + tail.length)
-        : this.#readExactly(tail.position, tail.length)
+        : this.readExactly(tail.position, tail.length)
     const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
-    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - 16), tag)) {
+    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag)) {
       throw this.#damaged('has a footer that does not open')
     }
     const footer = decodeFooter(plain)
@@ -122,7 +133,8 @@ export class SSTable {
     return footer
   }
 
-  #readExactly(position: number, length: number): Buffer {
+  /** @throws CofferError `vault_damaged` when the file ends before. */
+  readExactly(position: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafe(length)
     if (this.#context.files.read(this.file, bytes, position) < length) throw this.#damaged('is too short')
     return bytes
@@ -133,13 +145,13 @@ export class SSTable {
     return this.#context.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
   }
 
-  /** The same past the cache, for those who pass over everything once. */
+  /** The same without the cache, for scans of everything. */
   openBlock(section: Section, number: number): Buffer {
     const { start, length } = this.footer.sections[section]
-    const whole = PER_BLOCK[section] * ENTRY[section]
+    const whole = PER_BLOCK[section] * ENTRY_BYTES[section]
     const expected = Math.min(whole, length - number * whole)
     if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
-    const sealed = this.#readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
+    const sealed = this.readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
     this.#context.cache.opened++
     const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
     if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
@@ -148,73 +160,71 @@ export class SSTable {
 
   /** How many entries a section has. */
   count(section: Section): number {
-    return this.footer.sections[section].length / ENTRY[section]
+    return this.footer.sections[section].length / ENTRY_BYTES[section]
   }
 
   entry(row: number): RowEntry {
-    return readRowEntry(this.block(ROWS, Math.floor(row / 128)), (row % 128) * 64)
+    return readRowEntry(this.#rowBlock(row), rowOffset(row))
   }
 
   seqOf(row: number): number {
-    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 16, 6)
+    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 16, 6)
   }
 
   createdOf(row: number): number {
-    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 28, 6)
+    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 28, 6)
   }
 
   modifiedOf(row: number): number {
-    return this.block(ROWS, Math.floor(row / 128)).readUIntLE((row % 128) * 64 + 34, 6)
+    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 34, 6)
+  }
+
+  #rowBlock(row: number): Buffer {
+    return this.block(ROWS, Math.floor(row / ROWS_PER_BLOCK))
   }
 
   /**
-   * The row as it was written; its keys stay in the index and are not given back. One that is not kept and has more than
-   * `most` sealed bytes is left unread.
+   * The row as it was written, but without its keys, which are only in the index. One of more than `most` sealed bytes
+   * is left unread unless it is small enough to be cached.
    */
   row(number: number, most = Number.POSITIVE_INFINITY): StoredRow {
     const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
     const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING }
-    if (length > KEPT_RECORD && length > most)
+    if (length > MOST_CACHED_BYTES && length > most)
       return { ...known, sealed: NOTHING, chain: undefined, unread: length }
-    const read = () => this.#readExactly(offset, length)
-    const bytes = length > KEPT_RECORD ? read() : this.#context.cache.record(this.#serial, number, read)
+    const read = () => this.readExactly(offset, length)
+    const bytes = length > MOST_CACHED_BYTES ? read() : this.#context.cache.record(this.#serial, number, read)
     const isLog = this.meta.family === 'logs'
     const sealed = isLog ? bytes.subarray(CHAIN) : bytes
     const chain = isLog ? bytes.subarray(0, CHAIN) : undefined
     return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed, chain }
   }
 
-  /** Sealed bytes of records, for those who copy them. */
-  readRecords(offset: number, length: number): Buffer {
-    return this.#readExactly(offset, length)
-  }
-
-  /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the first half matches. */
+  /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the id's first half matches. */
   find(id: RowId): number | undefined {
     const { idFences } = this.footer
     const key = asBuffer(id)
     for (let number = lastFence(idFences, key); number >= 0; number--) {
       const row = this.#findIn(this.block(IDS, number), key)
       if (row !== undefined) return row
-      // Ids of one first half may begin in the block before only where this block begins with it.
+      // Only where this block begins with the first half may ids with it lie in the block before.
       if (!isKeyAt(idFences, number * 8, key)) return undefined
     }
     return undefined
   }
 
   #findIn(block: Buffer, id: Buffer): number | undefined {
-    const count = block.length / 12
-    for (let index = firstNotBelow(block, 12, id); index < count; index++) {
-      if (!isKeyAt(block, index * 12, id)) return undefined
-      const row = block.readUInt32LE(index * 12 + 8)
+    for (let at = firstNotBelow(block, ID_BYTES, id) * ID_BYTES; at < block.length; at += ID_BYTES) {
+      if (!isKeyAt(block, at, id)) return undefined
+      const row = block.readUInt32LE(at + 8)
       if (this.#isRow(row, id)) return row
     }
     return undefined
   }
 
   #isRow(row: number, id: Buffer): boolean {
-    const at = (row % 128) * 64
-    return this.block(ROWS, Math.floor(row / 128)).compare(id, 0, 16, at, at + 16) === 0
+    const at = rowOffset(row)
+    return this.#rowBlock(row).compare(id, 0, 16, at, at + 16) === 0
   }
 
   posting(key: Uint8Array): Posting | undefined {
@@ -222,7 +232,7 @@ export class SSTable {
     const number = lastFence(this.footer.keyFences, wanted)
     if (number < 0) return undefined
     const block = this.block(DICT, number)
-    const at = firstNotBelow(block, 16, wanted) * 16
+    const at = firstNotBelow(block, KEY_BYTES, wanted) * KEY_BYTES
     if (at === block.length || !isKeyAt(block, at, wanted)) return undefined
     return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
   }
@@ -231,13 +241,14 @@ export class SSTable {
   postedRow({ start, count }: Posting, index: number): number {
     if (count === 1) return start
     const at = start + index
-    return this.block(POST, Math.floor(at / 2048)).readUInt32LE((at % 2048) * 4)
+    const block = this.block(POST, Math.floor(at / POSTED_PER_BLOCK))
+    return block.readUInt32LE((at % POSTED_PER_BLOCK) * POSTED_BYTES)
   }
 
   /** The `index`-th row by time of expiry. */
   expiring(index: number): { expires: number; row: number } {
-    const block = this.block(EXPIRY, Math.floor(index / 682))
-    const at = (index % 682) * 12
+    const block = this.block(EXPIRY, Math.floor(index / EXPIRIES_PER_BLOCK))
+    const at = (index % EXPIRIES_PER_BLOCK) * EXPIRY_BYTES
     return { expires: block.readUIntLE(at, 6), row: block.readUInt32LE(at + 6) }
   }
 
@@ -256,47 +267,7 @@ export class SSTable {
   }
 }
 
-/** The least index below `count` of which `isReached` holds, or `count`; it must hold for all after the first. */
-export function lowerBound(count: number, isReached: (index: number) => boolean): number {
-  let low = 0
-  let high = count
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (isReached(middle)) high = middle
-    else low = middle + 1
-  }
-  return low
-}
-
-/** The last block whose fence is not above the first 8 bytes of `key`, or -1. */
-function lastFence(fences: Buffer, key: Buffer): number {
-  let next = firstNotBelow(fences, 8, key)
-  while (next * 8 < fences.length && isKeyAt(fences, next * 8, key)) next++
-  return next - 1
-}
-
-/**
- * The first entry, of `width` bytes each, that does not begin below the first 8 bytes of `key`; or how many there are.
- * As two words: a search is a dozen comparisons, and a call of `compare` for each takes longer than all of them.
- */
-function firstNotBelow(entries: Buffer, width: number, key: Buffer): number {
-  const high = key.readUInt32BE(0)
-  const low = key.readUInt32BE(4)
-  let from = 0
-  let to = entries.length / width
-  while (from < to) {
-    const middle = (from + to) >>> 1
-    const word = entries.readUInt32BE(middle * width)
-    const isBelow = word < high || (word === high && entries.readUInt32BE(middle * width + 4) < low)
-    if (isBelow) from = middle + 1
-    else to = middle
-  }
-  return from
-}
-
-/** Whether the 8 bytes from `at` on are the first of `key`. */
-function isKeyAt(entries: Buffer, at: number, key: Buffer): boolean {
-  return (
-    entries.readUInt32BE(at) === key.readUInt32BE(0) && entries.readUInt32BE(at + 4) === key.readUInt32BE(4)
-  )
+/** Offset of a row's entry in its block. */
+function rowOffset(row: number): number {
+  return (row % ROWS_PER_BLOCK) * ROW_BYTES
 }

@@ -1,7 +1,4 @@
-/**
- * Writes rows that are held in memory as segments, in small steps. What a segment looks like is its writer's; merging
- * has its own way.
- */
+/** Writes rows that are in memory as sorted tables, in small steps. */
 
 import { removeQuietly } from '../../files.js'
 import { sortIds, sortKeys } from '../radix-sort.js'
@@ -11,45 +8,42 @@ import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
 import { LiveSSTable } from './search.js'
 import { SSTableWriter, type SSTableWriterContext } from './writer.js'
 
-const NO_ROWS = new Uint32Array(0)
-const NO_TENANTS: ReadonlySet<number> = new Set()
 /** Rows or keys handled between two yields: a fraction of a millisecond. */
 const STRIDE = 256
 
-/** The last value of steps that nobody waits between. */
+/** Runs all steps at once. */
 export function finish<T>(steps: Generator<undefined, T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
 /**
- * Writes rows, ascending by `seq`, keys included, as one segment or several; files and names are safe at the end. Ended
- * early or failing, it removes what it wrote.
+ * Writes rows, ascending by `seq` and with their keys, as one table or several. Files and names are durable at the end;
+ * ended early or failing, it removes what it wrote.
  * @throws CofferError `storage_failed`.
  */
-export function* writeRowsAsSSTables(
-  writer: SSTableWriterContext,
-  reader: SSTableContext,
+export function* writeSSTables(
+  context: SSTableContext,
   family: Family,
   rows: readonly StoredRow[],
 ): Generator<undefined, LiveSSTable[]> {
+  const { files, directory } = context
   const written: SSTableMeta[] = []
   let isDone = false
   try {
-    for (const piece of pieces(rows)) written.push(yield* writeSSTable(writer, family, piece))
-    if (written.length > 0) writer.files.syncDirectory(`${writer.directory}/segments`)
+    for (const piece of pieces(rows)) written.push(yield* writeSSTable(context, family, piece))
+    if (written.length > 0) files.syncDirectory(`${directory}/segments`)
     isDone = true
   } finally {
-    if (!isDone)
-      for (const { id } of written) removeQuietly(writer.files, sstablePath(writer.directory, family, id))
+    if (!isDone) for (const { id } of written) removeQuietly(files, sstablePath(directory, family, id))
   }
-  return written.map((name) => new LiveSSTable(new SSTable(reader, name), NO_ROWS, NO_ROWS, NO_TENANTS))
+  return written.map((meta) => new LiveSSTable(new SSTable(context, meta)))
 }
 
 /** Rows and bytes that are held in memory before they are written. */
 const BATCH_ROWS = 16_384
 const BATCH_BYTES = 16 * 1024 * 1024
 
-/** Rows in pieces that can be held, for those who make a vault anew. */
+/** Rows in batches that fit in memory. */
 export async function* inBatches(rows: AsyncIterable<StoredRow>): AsyncGenerator<StoredRow[]> {
   let batch: StoredRow[] = []
   let bytes = 0
@@ -64,7 +58,7 @@ export async function* inBatches(rows: AsyncIterable<StoredRow>): AsyncGenerator
   if (batch.length > 0) yield batch
 }
 
-/** Rows in pieces that a segment may hold. */
+/** Rows in pieces that one table may hold. */
 function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
   let first = 0
   let bytes = 0
@@ -78,24 +72,24 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
   if (first < rows.length) yield rows.slice(first)
 }
 
-/** One segment of rows, ascending by `seq`. */
+/** One table of rows, ascending by `seq`. */
 export function* writeSSTable(
   context: SSTableWriterContext,
   family: Family,
   rows: readonly StoredRow[],
 ): Generator<undefined, SSTableMeta> {
   const writer = new SSTableWriter(context, family)
-  let name: SSTableMeta | undefined
+  let meta: SSTableMeta | undefined
   try {
     yield* writeRows(writer, rows)
     if (family === 'records') yield* writeIds(writer, rows)
     yield* writeKeys(writer, rows)
     writeExpiry(writer, rows)
     yield
-    name = writer.finish()
-    return name
+    meta = writer.finish()
+    return meta
   } finally {
-    if (name === undefined) writer.abandon()
+    if (meta === undefined) writer.abandon()
   }
 }
 

@@ -1,14 +1,18 @@
-/** Passes over the entries of segments in order, block by block and past the cache, for those who look at all of them. */
+/** Scans all entries of sorted tables in order, block by block and without the cache. */
 
-import { DICT, ENTRY, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './format.js'
+import type { StoredRow } from '../row-change.js'
+import { DICT, ENTRY_BYTES, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './format.js'
 import type { SSTable } from './reader.js'
 import type { LiveSSTable } from './search.js'
 
-/** One segment being passed over, block by block, past the cache. */
+const NO_MAP = new Uint32Array(0)
+
+/** A position in one section of one table. */
 export class Cursor {
+  /** New numbers of the table's rows, where a compaction gives them new ones. */
   readonly map: Uint32Array
   readonly sstable: SSTable
-  /** What the section is sorted by, in two numbers: of `ids` and `dict` the words of the first 8 bytes. */
+  /** What the section is sorted by, as two numbers: in `ids` and `dict` the words of the first 8 bytes. */
   high = 0
   low = 0
   /** Offset of the entry in the block. */
@@ -19,7 +23,7 @@ export class Cursor {
   #block: Buffer = Buffer.alloc(0)
   #index = -1
 
-  constructor(live: LiveSSTable, section: Section, map: Uint32Array) {
+  constructor(live: LiveSSTable, section: Section, map: Uint32Array = NO_MAP) {
     this.sstable = live.sstable
     this.#live = live
     this.#section = section
@@ -48,7 +52,7 @@ export class Cursor {
     if (held === 0) {
       this.#block = this.sstable.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
     }
-    this.at = held * ENTRY[this.#section]
+    this.at = held * ENTRY_BYTES[this.#section]
     this.#readOrder()
   }
 
@@ -60,17 +64,17 @@ export class Cursor {
     else if (this.#section === EXPIRY) this.high = this.#block.readUIntLE(this.at, 6)
   }
 
-  /** Whether it stands before the other, in a section of the same kind. */
+  /** Whether its entry sorts before the other's. */
   isBefore(other: Cursor): boolean {
     return this.high < other.high || (this.high === other.high && this.low < other.low)
   }
 
-  /** Whether it stands at an entry of the same order as the other's. */
+  /** Whether its entry sorts as the other's does. */
   isLevel(other: Cursor): boolean {
     return this.high === other.high && this.low === other.low
   }
 
-  /** For `rows`: goes on to the next row that is alive. */
+  /** For `rows`: goes on to the next live row. */
   skipDead(): void {
     while (!this.isDone && this.#isDead()) this.next()
   }
@@ -82,7 +86,7 @@ export class Cursor {
   }
 }
 
-/** The cursor that comes first; few enough to look at each. */
+/** The cursor whose entry sorts first. */
 export function least(cursors: readonly Cursor[]): Cursor | undefined {
   let first: Cursor | undefined
   for (const cursor of cursors) {
@@ -92,16 +96,21 @@ export function least(cursors: readonly Cursor[]): Cursor | undefined {
   return first
 }
 
-/** Live rows of all inputs, by `seq`; the cursor is good until the next one is asked for. */
+/** A cursor at each live row of the tables, by `seq`; it is valid until the next step. */
 export function* walkRows(
   inputs: readonly LiveSSTable[],
-  maps: readonly Uint32Array[],
+  maps: readonly Uint32Array[] = [],
 ): Generator<Cursor, undefined> {
-  const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]!))
+  const cursors = inputs.map((live, index) => new Cursor(live, ROWS, maps[index]))
   for (const cursor of cursors) cursor.skipDead()
   for (let cursor = least(cursors); cursor !== undefined; cursor = least(cursors)) {
     yield cursor
     cursor.next()
     cursor.skipDead()
   }
+}
+
+/** Live rows of the tables, by `seq`. */
+export function* readLiveRows(sstables: readonly LiveSSTable[]): Generator<StoredRow> {
+  for (const cursor of walkRows(sstables)) yield cursor.sstable.row(cursor.index)
 }

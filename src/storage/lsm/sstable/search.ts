@@ -1,6 +1,6 @@
 /**
- * Which rows of one segment meet a condition: bit sets and postings, rarest first, without the dead, the expired and
- * those that an overlay hides. Knows one segment at a time; order and pages over all are the look-up's.
+ * Finds the rows of one sorted table that match a condition, by bit sets and postings, rarest first, without those that
+ * are dead, expired or hidden by a memtable. Order and pages over several tables are the business of `query.ts`.
  */
 
 import { toText } from '../../bytes.js'
@@ -21,10 +21,11 @@ import {
   unite,
 } from '../bitset.js'
 import { isWithin, type Memtable } from '../memtable.js'
+import { lowerBound } from './binary-search.js'
 import { EXPIRY } from './format.js'
-import { lowerBound, type Posting, type SSTable } from './reader.js'
+import type { Posting, SSTable } from './reader.js'
 
-/** Matching rows of a segment, ascending. */
+/** Matching rows of a table, ascending. */
 export interface Matches {
   count: number
   /** Row number of the `index`-th. */
@@ -33,23 +34,31 @@ export interface Matches {
 
 export const NO_MATCHES: Matches = { count: 0, row: () => -1 }
 
-/** A posting this many times longer than what is left is probed rather than read. */
+/** A posting this many times longer than the rows that are left is searched for each of them instead of read. */
 const PROBE_FACTOR = 64
-/** Bit sets of long postings kept per segment. */
+/** Bit sets of long postings cached per table. */
 const KEPT_BITSETS = 8
 
-/** A segment, and what of it is no longer true. Replaced as a whole when `state` is. */
+const NO_ROWS = new Uint32Array(0)
+
+/** A table and which of its rows are dead. Immutable: a new `state` brings a new object. */
 export class LiveSSTable {
   readonly sstable: SSTable
   /** Row numbers, ascending. */
   readonly dead: Uint32Array
-  /** Dead rows whose bytes are to be overwritten. */
+  /** Dead rows whose bytes are still to be overwritten. */
   readonly due: Uint32Array
+  /** Tenants whose rows are all dead. */
   readonly dropped: ReadonlySet<number>
   readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
   readonly #bitsets = new Map<string, Bitset>()
 
-  constructor(sstable: SSTable, dead: Uint32Array, due: Uint32Array, dropped: ReadonlySet<number>) {
+  constructor(
+    sstable: SSTable,
+    dead: Uint32Array = NO_ROWS,
+    due: Uint32Array = NO_ROWS,
+    dropped: ReadonlySet<number> = new Set(),
+  ) {
     this.sstable = sstable
     this.dead = dead
     this.due = due
@@ -68,7 +77,7 @@ export class LiveSSTable {
     return row === undefined || this.isDead(row) ? undefined : row
   }
 
-  /** Live rows here of ids that the overlay replaced or removed; each id is looked up once. */
+  /** Live rows whose ids the memtable replaced or removed; each id is searched for once. */
   hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)
@@ -82,7 +91,7 @@ export class LiveSSTable {
     return known.rows
   }
 
-  /** All rows of a posting. Not to be changed. */
+  /** All rows of a posting. Contract: the caller does not change the set. */
   bitsetOf(key: Uint8Array, posting: Posting): Bitset {
     const text = toText(key)
     const kept = this.#bitsets.get(text)
@@ -123,7 +132,7 @@ export function search(
   return selectFrom(bits)
 }
 
-/** The condition, within tenant and kind. Keys and ids are digests of both, so what demands one needs no more. */
+/** The condition within tenant and kind. Keys and ids are digests of both, so a condition that requires one suffices. */
 function bind(where: Where | undefined, all: Uint8Array): Where {
   if (where === undefined) return { key: all }
   return isBound(where) ? where : { and: [{ key: all }, where] }
@@ -135,17 +144,14 @@ function isBound(where: Where): boolean {
   return 'or' in where && where.or.every(isBound)
 }
 
-/** Rows whose time is over: so many from the front of the expiry section. */
+/** How many rows have expired: the first so many of the expiry section. */
 function expiredCount(sstable: SSTable, now: number): number {
   const { low } = sstable.footer.expires
   if (low === 0 || low > now) return 0
   return lowerBound(sstable.count(EXPIRY), (index) => sstable.expiring(index).expires > now)
 }
 
-/**
- * Rows whose time is over, without the dead and those that an overlay hides: at most `limit`. A segment in which
- * nothing expires costs a look at its footer.
- */
+/** Expired rows, without those that are dead or hidden by a memtable: at most `limit`. */
 export function searchExpired(
   live: LiveSSTable,
   memtables: readonly Memtable[],
@@ -167,7 +173,7 @@ export function searchExpired(
   return rows
 }
 
-/** Rows of `universe` (all, when undefined) that match; the caller's to change. */
+/** Rows of `universe` (all, when undefined) that match; the caller may change the set. */
 function evaluate(live: LiveSSTable, where: Where, universe: Bitset | undefined): Bitset {
   if ('key' in where) return evaluateKey(live, where.key, universe)
   if ('ids' in where) return evaluateIds(live, where.ids, universe)
@@ -206,7 +212,7 @@ function isPosted(sstable: SSTable, posting: Posting, row: number): boolean {
 function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: Bitset | undefined): Bitset {
   const bits = emptyBitset(sstable.footer.rows)
   if (sstable.meta.family === 'logs') {
-    // Log segments have no ids section: nothing asks for a log row by its id but a test of this promise.
+    // Tables of logs have no ids section: only a test of this contract asks for a log row by its id.
     const wanted = new Set(ids.map((id) => toText(id)))
     for (const row of rowsOf(universe ?? fullBitset(sstable.footer.rows))) {
       if (wanted.has(toText(sstable.entry(row).id))) setBit(bits, row)
@@ -220,7 +226,7 @@ function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: 
   return bits
 }
 
-/** Narrows step by step, rarest first, so that the costly conditions look at few rows. */
+/** Applies the rarest condition first, so that the costly ones read few rows. */
 function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitset | undefined): Bitset {
   const ordered = parts.map((part) => ({ part, rows: estimate(live.sstable, part) }))
   ordered.sort((left, right) => left.rows - right.rows)
@@ -229,7 +235,7 @@ function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitse
   return bits ?? fullBitset(live.sstable.footer.rows)
 }
 
-/** About how many rows a condition leaves; Infinity for what has to read rows. */
+/** About how many rows match; Infinity where the condition has to read rows. */
 function estimate(sstable: SSTable, where: Where): number {
   if ('key' in where) return sstable.posting(where.key)?.count ?? 0
   if ('ids' in where) return sstable.meta.family === 'logs' ? Number.POSITIVE_INFINITY : where.ids.length
@@ -246,7 +252,7 @@ function evaluateRange(
   universe: Bitset | undefined,
 ): Bitset {
   const { rows } = sstable.footer
-  // 0 means never, and never is in no range.
+  // 0 means never, which no range contains.
   const from = Math.max(1, range.from ?? 1)
   const below = range.below ?? Number.POSITIVE_INFINITY
   if (range.range === 'created')
@@ -257,7 +263,7 @@ function evaluateRange(
   return bits
 }
 
-/** Where rows ascend by `created`, a range of it is a range of row numbers. */
+/** Where rows ascend by `created`, a range of times is a range of row numbers. */
 function cutCreated(sstable: SSTable, bits: Bitset, from: number, below: number): Bitset {
   const { created, rows, isOrdered } = sstable.footer
   const isCut = created.low < below && created.high >= from && (created.low < from || created.high >= below)

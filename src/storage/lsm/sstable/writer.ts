@@ -1,18 +1,18 @@
 /**
- * Writes one segment from front to back: records, then each section in sealed blocks, footer and tail. Merging and
- * folding feed it; it holds at most one block of each kind and the dictionary.
+ * Writes one sorted table from front to back: records, then each section in sealed blocks, footer and tail. Used by
+ * flush and compaction. Holds one block in memory.
  */
 
-import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { CofferError } from '../../../errors.js'
 import type { Files } from '../../files.js'
 import type { StoredRow } from '../row-change.js'
 import {
   associateBlock,
+  BLOCK_BYTES,
   CHAIN,
   copyRowEntry,
   DICT,
-  ENTRY,
+  ENTRY_BYTES,
   EXPIRY,
   encodeFooter,
   encodeTail,
@@ -28,19 +28,15 @@ import {
   type RowMeta,
   type Section,
   sstablePath,
+  TAG_BYTES,
   writeRowEntry,
 } from './format.js'
-import type { SSTableMeta } from './reader.js'
+import type { SSTableContext, SSTableMeta } from './reader.js'
 
-export interface SSTableWriterContext {
-  files: Files
-  directory: string
-  cipher: Cipher
-  random: RandomSource
-}
+export type SSTableWriterContext = Omit<SSTableContext, 'cache'>
 
 const BUFFER = 1024 * 1024
-/** Written bytes are made safe in steps of this size, so that no sync is long. */
+/** Written bytes are synced in steps of this size, so that no sync takes long. */
 const SYNC_STEP = 4 * 1024 * 1024
 
 /** A file written from front to back through one buffer. */
@@ -92,7 +88,7 @@ export class SSTableWriter {
   readonly #family: Family
   readonly #file: number
   readonly #output: Output
-  readonly #block = Buffer.alloc(8192)
+  readonly #block = Buffer.alloc(BLOCK_BYTES)
   readonly #fences: Record<typeof IDS | typeof DICT, Buffer[]> = { [IDS]: [], [DICT]: [] }
   readonly #sections: Footer['sections']
   readonly #tenants = new Map<number, number>()
@@ -106,22 +102,22 @@ export class SSTableWriter {
   #section: Section | undefined
   #entries = 0
 
-  /** @throws CofferError `storage_failed`; the file that was begun is then the caller's to remove. */
-  constructor(location: SSTableWriterContext, family: Family) {
-    this.id = location.random.bytes(16)
-    this.path = sstablePath(location.directory, family, this.id)
-    this.#context = location
+  /** @throws CofferError `storage_failed`. */
+  constructor(context: SSTableWriterContext, family: Family) {
+    this.id = context.random.bytes(16)
+    this.path = sstablePath(context.directory, family, this.id)
+    this.#context = context
     this.#family = family
-    const file = location.files.open(this.path, 'create')
+    const file = context.files.open(this.path, 'create')
     if (file === undefined)
-      throw new CofferError('vault_damaged', `${location.directory}/segments is missing.`)
+      throw new CofferError('vault_damaged', `${context.directory}/segments is missing.`)
     this.#file = file
-    this.#output = new Output(location.files, file)
+    this.#output = new Output(context.files, file)
     const none = () => ({ start: 0, length: 0 })
     this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
   }
 
-  /** The next row's bytes (a log row's chain value comes first); gives their offset. */
+  /** Appends a row's record, a log row's chain value before it. */
   addRecord(row: StoredRow): RecordLocation {
     const offset = this.#output.position
     if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
@@ -130,7 +126,7 @@ export class SSTableWriter {
     return { offset, length: this.#recordBytes - offset }
   }
 
-  /** The next row's bytes as another segment had them. */
+  /** Appends records as another table has them. */
   addBytes(bytes: Uint8Array): void {
     this.#output.add(bytes)
     this.#recordBytes = this.#output.position
@@ -151,7 +147,7 @@ export class SSTableWriter {
     this.#noteRow(row.seq, row.created, row.tenant)
   }
 
-  /** The same as another segment had it at `at` in `block`, but for the offset of its record. */
+  /** Adds the entry at `at` of another table's `block`, with another offset of its record. */
   copyRow(block: Buffer, at: number, offset: number): void {
     const { seq, created, tenant } = copyRowEntry(block, at, this.#block, this.#slot(ROWS), offset)
     this.#noteRow(seq, created, tenant)
@@ -175,12 +171,12 @@ export class SSTableWriter {
     this.#fence(IDS, at)
   }
 
-  /** Ascending within a key, keys ascending. */
+  /** Rows of several keys, ascending within a key, keys ascending. */
   addPosted(row: number): void {
     this.#block.writeUInt32LE(row, this.#slot(POST))
   }
 
-  /** Ascending by key, which is given as two words; `start` is the first number in `post`, or the row itself when `count` is 1. */
+  /** Ascending by key, given as two words; `start` is the first number in `post`, or the row itself when `count` is 1. */
   addKey(high: number, low: number, start: number, count: number): void {
     const at = this.#slot(DICT)
     this.#writeKey(at, high, low)
@@ -199,7 +195,7 @@ export class SSTableWriter {
     this.#expires.high = expires
   }
 
-  /** Writes footer and tail; the file is safe when it returns, its name only after a sync of the directory. */
+  /** Writes footer and tail, and syncs the file; its name is durable only after a sync of the directory. */
   finish(): SSTableMeta {
     this.#end()
     const footer: Footer = {
@@ -225,7 +221,7 @@ export class SSTableWriter {
     return {
       id: this.id,
       family: this.#family,
-      tag: sealed.slice(sealed.length - 16),
+      tag: sealed.slice(sealed.length - TAG_BYTES),
       bytes: this.#output.position,
       rows: this.#rows,
       from: this.#seq.low,
@@ -233,7 +229,7 @@ export class SSTableWriter {
     }
   }
 
-  /** Gives up: closes and removes what was begun. */
+  /** Closes and removes the unfinished file. */
   abandon(): void {
     this.#context.files.close(this.#file)
     this.#context.files.remove(this.path)
@@ -241,11 +237,12 @@ export class SSTableWriter {
 
   /** Where the next entry goes in the block under way. */
   #slot(section: Section): number {
-    if (this.#section !== section) throw new CofferError('internal', 'A segment was written out of order.')
+    if (this.#section !== section)
+      throw new CofferError('internal', 'A sorted table was written out of order.')
     const held = this.#entries % PER_BLOCK[section]
     if (held === 0 && this.#entries > 0) this.#seal(section, PER_BLOCK[section])
     this.#entries++
-    return held * ENTRY[section]
+    return held * ENTRY_BYTES[section]
   }
 
   #writeKey(at: number, high: number, low: number): void {
@@ -259,7 +256,7 @@ export class SSTableWriter {
 
   #seal(section: Section, entries: number): void {
     const number = Math.ceil(this.#entries / PER_BLOCK[section]) - 1
-    const plain = this.#block.subarray(0, entries * ENTRY[section])
+    const plain = this.#block.subarray(0, entries * ENTRY_BYTES[section])
     this.#output.add(this.#context.cipher.seal(plain, associateBlock(this.id, section, number)))
   }
 
@@ -267,7 +264,7 @@ export class SSTableWriter {
     const section = this.#section
     if (section === undefined || this.#entries === 0) return
     this.#seal(section, ((this.#entries - 1) % PER_BLOCK[section]) + 1)
-    this.#sections[section].length = this.#entries * ENTRY[section]
+    this.#sections[section].length = this.#entries * ENTRY_BYTES[section]
     this.#entries = 0
   }
 }
