@@ -1,9 +1,16 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
 import { existsSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { CofferError } from '../errors.js'
 import type { App } from '../vault/app.js'
-import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../vault/open.js'
+import {
+  type LockedVault,
+  type Opener,
+  openVault,
+  reachVault,
+  resolveDirectory,
+  type VaultLocation,
+} from '../vault/open.js'
 import type { Vault } from '../vault/vault.js'
 import type { Desk } from './context.js'
 import { SECRET_LIMIT_BYTES } from './input/input.js'
@@ -13,7 +20,7 @@ const VAULT_DIRECTORY = '.coffer'
 
 /** Where `coffer init` creates a vault: where the settings say, else here. */
 export function newVaultDirectory({ config, cwd }: Desk): string {
-  return resolve(cwd, config.vault ?? VAULT_DIRECTORY)
+  return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
 /**
@@ -60,12 +67,12 @@ export function placeOf(
   desk: Desk,
   directory = findVaultDirectory(desk),
   notice: (text: string) => void = () => {},
-): Place {
+): VaultLocation {
   return { directory, pid: desk.pid, clock: desk.clock, notice }
 }
 
 /** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
-async function noticing<V>(desk: Desk, open: (place: Place) => Promise<V>): Promise<V> {
+async function noticing<V>(desk: Desk, open: (place: VaultLocation) => Promise<V>): Promise<V> {
   const early: string[] = []
   let isOpen = false
   const notice = (text: string) => {

@@ -3,7 +3,7 @@
  * the records on it are read: a few at a time, others served between them, up to what an answer may weigh.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { Place } from '../storage/store.js'
+import type { RecordLocation } from '../storage/store.js'
 import type { Context, Session } from './operation.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
 import type { NumberSchema } from './schema.js'
@@ -56,14 +56,25 @@ export function listOf<T>(data: T[], total: number, { page, size }: Required<Ask
   }
 }
 
-/** How a list is read. What it names is called in units of work, each of a few records. */
+/** How a list is read. Its functions are called in units of work, each of a few records, and so perhaps again. */
 export interface Listing<K extends Kind> {
   /** Where the records of the page are, and how many match in all. */
-  locate(context: Context): Promise<{ places: Place<K>[]; total: number }>
+  locate(context: Context): Promise<{ locations: RecordLocation<K>[]; total: number }>
   /** What the caller sees of a record; undefined where that is nothing any more. */
   show(context: Context, record: RecordOf[K]): unknown
   /** What is noted of a record once the page is accepted. It keeps nothing of the record that may be large. */
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
+}
+
+/** What one unit of work adds to a page, and what is left to do after it. */
+interface Part<K extends Kind> {
+  items: unknown[]
+  notes: ((context: Context) => Promise<void>)[]
+  /** Of the page so far, as JSON. */
+  bytes: number
+  /** Records still to be read. */
+  left: RecordLocation<K>[]
+  total: number
 }
 
 /**
@@ -78,39 +89,46 @@ export async function readPage<K extends Kind>(
 ): Promise<List<unknown>> {
   const { mostBytes, isStrict, wantsText } = recipient
   const items: unknown[] = []
-  const notes: ((context: Context) => Promise<void>)[] = []
-  let found: Awaited<ReturnType<typeof locate>> | undefined
-  let bytes = 0
-  const readSome = async (context: Context): Promise<boolean> => {
-    if (found === undefined) {
-      found = await locate(context)
-      bytes = new JsonText(listOf([], found.total, { page, size })).bytes
-    }
-    const { places } = found
-    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(places)))
-    for (let done = 0; places.length > 0 && done < BYTES_AT_ONCE; ) {
-      const place = places.shift()!
-      const record = await context.store.open(place)
+  const notes: Part<K>['notes'] = []
+  let before: Pick<Part<K>, 'left' | 'total' | 'bytes'> | undefined
+  const readPart = async (context: Context): Promise<Part<K>> => {
+    const { left, total, bytes } = before ?? (await begin(context))
+    const part: Part<K> = { items: [], notes: [], bytes, left: [], total }
+    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(left)))
+    let next = 0
+    for (let done = 0; next < left.length && done < BYTES_AT_ONCE; next++) {
+      const location = left[next]!
+      const record = await context.store.open(location)
       const view = record === undefined ? undefined : await show(context, record)
       if (record === undefined || view === undefined) continue
       const json = new JsonText(view)
-      items.push(wantsText ? json : view)
-      bytes += json.bytes + 1
-      done += Math.max(place.bytes, json.bytes)
-      const isAlone = items.length === 1 && places.length === 0
-      if (bytes > mostBytes && (isStrict || !isAlone))
+      part.items.push(wantsText ? json : view)
+      part.bytes += json.bytes + 1
+      done += Math.max(location.bytes, json.bytes)
+      const isAlone = items.length + part.items.length === 1 && next === left.length - 1
+      if (part.bytes > mostBytes && (isStrict || !isAlone))
         throw isAlone ? refuseOne(recipient) : refusePage(recipient)
-      if (note !== undefined) notes.push(note(record))
+      if (note !== undefined) part.notes.push(note(record))
     }
-    if (places.length > 0) return false
-    recipient.reserve(bytes)
-    for (const each of notes) await each(context)
-    return true
+    part.left = left.slice(next)
+    if (part.left.length > 0) return part
+    recipient.reserve(part.bytes)
+    for (const each of [...notes, ...part.notes]) await each(context)
+    return part
   }
-  while (!(await inUnit(readSome)));
-  return listOf(items, found!.total, { page, size })
+  const begin = async (context: Context) => {
+    const { locations: left, total } = await locate(context)
+    return { left, total, bytes: new JsonText(listOf([], total, { page, size })).bytes }
+  }
+  do {
+    const part = await inUnit(readPart)
+    items.push(...part.items)
+    notes.push(...part.notes)
+    before = part
+  } while (before.left.length > 0)
+  return listOf(items, before.total, { page, size })
 }
 
-function sumBytes(places: readonly Place[]): number {
-  return places.reduce((sum, { bytes }) => sum + bytes, 0)
+function sumBytes(locations: readonly RecordLocation[]): number {
+  return locations.reduce((sum, { bytes }) => sum + bytes, 0)
 }

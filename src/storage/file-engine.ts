@@ -5,6 +5,18 @@
 
 import type { Clock, EngineKeys, Random } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
+import type {
+  CheckRow,
+  Engine,
+  EngineMaintenance,
+  EngineReader,
+  EngineStatus,
+  EngineWriter,
+  LogQuery,
+  MaybePromise,
+  Row,
+  Verification,
+} from './engine.js'
 import type { Files } from './files.js'
 import { type Size, Upkeep } from './lsm/background.js'
 import { Commits } from './lsm/group-commit.js'
@@ -14,12 +26,10 @@ import { Pace } from './lsm/pace.js'
 import { walkMatches } from './lsm/query.js'
 import { createLedger, openLedger } from './lsm/recovery.js'
 import { ANYTHING, ROLES, type RoleName } from './lsm/roles.js'
-import type { LedgerStatus } from './lsm/status.js'
 import { describeAhead } from './lsm/time.js'
 import { createReader, Stage } from './lsm/transaction.js'
 import type { Ledger } from './lsm/tree.js'
-import type { CheckRow, Verification } from './lsm/verify.js'
-import type { Durability, Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
+import type { Durability, LogCheck } from './store.js'
 import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
 
 export interface FileEngineOptions {
@@ -44,7 +54,8 @@ export interface FileEngineOptions {
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
-export class FileEngine implements Engine {
+export class FileEngine implements Engine, EngineMaintenance {
+  readonly maintenance: EngineMaintenance = this
   readonly #options: FileEngineOptions
   readonly #ledger: Ledger
   readonly #commits: Commits
@@ -66,7 +77,7 @@ export class FileEngine implements Engine {
     this.#upkeep = new Upkeep({ ledger, isBeside, inTurn: (work) => this.#inTurn(work) })
   }
 
-  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
+  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const now = Math.floor(this.#options.clock())
@@ -78,7 +89,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability: Durability = 'now'): Promise<T> {
+  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const { counters } = this.#commits
@@ -116,8 +127,7 @@ export class FileEngine implements Engine {
     }
   }
 
-  /** Counts and sizes, of what is safe. */
-  status(): Promise<LedgerStatus> {
+  status(): Promise<EngineStatus> {
     return this.#inTurn(async () => this.#ledger.status())
   }
 
@@ -134,7 +144,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  stamp(kind: number): number {
+  changeCounter(kind: number): number {
     return this.#ledger.stamps.of(kind)
   }
 
@@ -143,15 +153,12 @@ export class FileEngine implements Engine {
     return this.#inTurn(() => this.#ledger.fold())
   }
 
-  /** Folds the journal and merges segments until nothing is due; others may work meanwhile. */
   async compact(): Promise<void> {
     await this.fold()
     await this.#upkeep.mergeAll()
   }
 
-  /**
-   * Looks at every byte that the vault relies on; others wait meanwhile. `check` says what is wrong with a row's seal.
-   */
+  /** Others wait meanwhile. */
   verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
     return this.#inTurn(async () => {
       const { verifyVault } = await import('./lsm/verify.js')
@@ -162,10 +169,6 @@ export class FileEngine implements Engine {
     })
   }
 
-  /**
-   * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length.
-   * @throws CofferError `storage_failed`; then there is no such file.
-   */
   backup(path: string, progress: (bytes: number) => void = () => undefined): Promise<number> {
     return this.#upkeep.backup(path, this.#ledger.options.header, progress)
   }

@@ -21,11 +21,11 @@ import { createTenant, createVaultRecords, findTenant } from '../operations/tena
 import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
-import { FileEngine } from '../storage/file-engine.js'
+import type { Engine } from '../storage/engine.js'
 import type { Ownership } from '../storage/lock.js'
-import type { Engine, Store, StoreReader } from '../storage/store.js'
+import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
-import { createUpkeep, type Upkeep } from './maintenance.js'
+import { createMaintenance, type Maintenance } from './maintenance.js'
 import type { Asked, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
@@ -47,8 +47,8 @@ export interface App extends Host, Vault {
   configureReactors(options: ReactorOptions): void
   /** What holds the code of reactors on this machine. */
   sandbox(): Promise<Sandbox>
-  /** @throws CofferError `internal` for a vault in memory, which has nothing to be kept up. */
-  upkeep(): Upkeep
+  /** @throws CofferError `internal` for a vault in memory, whose engine has no maintenance. */
+  maintenance(): Maintenance
   /** Takes tokens whose time is over off the disk, at most some thousands at once and for about `ms`; gives their number. */
   sweep(ms?: number): Promise<number>
   close(): Promise<void>
@@ -66,8 +66,10 @@ export function createApp(parts: {
 }): App {
   const { engine, keyring, random, header, primitives, ownership } = parts
   const store = createSealedStore(engine, keyring)
-  const upkeep =
-    engine instanceof FileEngine && header !== undefined ? createUpkeep(engine, keyring, header) : undefined
+  const maintenance =
+    engine.maintenance !== undefined && header !== undefined
+      ? createMaintenance(engine.maintenance, keyring, header)
+      : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let reactorOptions: ReactorOptions = {}
@@ -86,7 +88,10 @@ export function createApp(parts: {
     random,
     tenant,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
-    upkeep: () => requireUpkeep(upkeep),
+    maintenance: () => {
+      if (maintenance !== undefined) return maintenance
+      throw new CofferError('internal', 'A vault in memory has no maintenance.')
+    },
     createUuid: () => createUuid(random),
     sweep: (ms = Number.POSITIVE_INFINITY) => {
       const end = performance.now() + ms
@@ -149,11 +154,6 @@ async function answerAsked(app: App, { operation, input, as }: Asked): Promise<O
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
   const { startReactors } = await import('../reactor/start.js')
   return startReactors({}, options)
-}
-
-function requireUpkeep(upkeep: Upkeep | undefined): Upkeep {
-  if (upkeep !== undefined) return upkeep
-  throw new CofferError('internal', 'A vault in memory has nothing to be kept up.')
 }
 
 async function readSettings(reader: StoreReader): Promise<SettingsRecord> {

@@ -11,17 +11,15 @@ import {
 import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
 import type { Header } from '../storage/vault-file.js'
+import { completeEffects, reachVault, type VaultLocation } from './open.js'
 import {
+  type ChooseOpener,
   choosePrimitives,
-  completeEffects,
-  type LockedVault,
   type NewOpener,
   type Opener,
-  type Place,
-  reachVault,
   toNewSecret,
   toSecret,
-} from './open.js'
+} from './unlock.js'
 
 /** What can be told of a slot. */
 export interface SlotFacts {
@@ -42,11 +40,11 @@ export interface SlotChange {
  * @throws CofferError `conflict` when somebody else changed them meanwhile, or when no slot would be left
  */
 export async function changeKeySlots(
-  place: Place,
-  choose: (vault: LockedVault) => Promise<Opener>,
+  location: VaultLocation,
+  choose: ChooseOpener,
   change: (change: SlotChange) => Promise<readonly Slot[]>,
 ): Promise<SlotFacts[]> {
-  const effects = completeEffects(place)
+  const effects = completeEffects(location)
   const { random, clock, role } = effects
   let opener: Opener | undefined
   const vault = await reachVault(effects, async (locked) => {

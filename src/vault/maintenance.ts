@@ -1,10 +1,9 @@
-/** What an open vault on disk can say of itself and have done to itself. Records are somebody else's business. */
+/** Maintenance of an open vault: status, verification, compaction, backup and its header. It reads no records. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { CofferError } from '../errors.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
-import type { FileEngine } from '../storage/file-engine.js'
-import type { Verification } from '../storage/lsm/verify.js'
+import type { EngineMaintenance, Verification } from '../storage/engine.js'
 import type { Header } from '../storage/vault-file.js'
 
 export interface VaultFacts {
@@ -23,7 +22,7 @@ export interface VaultFacts {
   }
 }
 
-export interface Upkeep {
+export interface Maintenance {
   describe(): Promise<VaultFacts>
   /** Looks at every byte that the vault relies on. */
   verify(): Promise<Verification>
@@ -36,8 +35,8 @@ export interface Upkeep {
   replaceHeader(header: Header, replaces: string): Promise<void>
 }
 
-/** `header` is the one that `engine` was opened with. */
-export function createUpkeep(engine: FileEngine, keyring: Keyring, header: Header): Upkeep {
+/** `header` is the one that the engine was opened with. */
+export function createMaintenance(engine: EngineMaintenance, keyring: Keyring, header: Header): Maintenance {
   let present = header
   return {
     async describe() {

@@ -16,31 +16,21 @@ import { CofferError } from '../errors.js'
 import { createReseal, createRowCheck } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord } from '../storage/barrier/sealing.js'
+import type { Verification } from '../storage/engine.js'
 import { openFileEngine } from '../storage/file-engine.js'
 import { readOwner } from '../storage/lock.js'
 import { type Mended, mendRecords } from '../storage/lsm/mend.js'
 import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/restore.js'
 import { type Salvage, salvageRows } from '../storage/lsm/salvage.js'
-import { type Verification, verifyVault } from '../storage/lsm/verify.js'
+import { verifyVault } from '../storage/lsm/verify.js'
 import { readProcessFacts } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
-import {
-  choosePrimitives,
-  completeEffects,
-  type Effects,
-  type LockedVault,
-  type Opener,
-  openKeyring,
-  owning,
-  type Place,
-  toSecret,
-} from './open.js'
+import { completeEffects, type Effects, owning, type VaultLocation } from './open.js'
+import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
 
 const TENANTS_PER_PAGE = 1000
 const CACHE_BYTES = 4 * 1024 * 1024
-
-type Choose = (vault: LockedVault) => Promise<Opener>
 
 /** Who has the vault open; `state` is `unknown` for a process of another machine. */
 export interface Holder {
@@ -51,8 +41,8 @@ export interface Holder {
 }
 
 /** undefined when nobody has it. Reads nothing but the lock. */
-export function readHolder(place: Place): Holder | undefined {
-  const { files, directory, pid } = completeEffects(place)
+export function readHolder(location: VaultLocation): Holder | undefined {
+  const { files, directory, pid } = completeEffects(location)
   const held = readOwner(files, directory, readProcessFacts(pid))
   if (held === undefined) return undefined
   const { owner, life } = held
@@ -63,9 +53,9 @@ export function readHolder(place: Place): Holder | undefined {
  * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
  * @throws CofferError when not even its header opens.
  */
-export async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
-  const effects = completeEffects(place)
-  const secret = toSecret(await choose(await lockedVault(effects)))
+export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
+  const effects = completeEffects(location)
+  const secret = toSecret(await choose(await readLocked(effects)))
   return owningMeanwhile(effects, async () => {
     const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
     const { learn, check } = createRowCheck(keyring)
@@ -81,13 +71,16 @@ async function finish<T>(steps: AsyncGenerator<unknown, T>): Promise<T> {
   return step.value
 }
 
-/** Makes a vault in `place.directory`, where there is none, of the backup in `file`. */
-export async function restoreVault(place: Place, file: string, choose: Choose): Promise<void> {
-  const effects = completeEffects(place)
+/** Makes a vault in `location.directory`, where there is none, of the backup in `file`. */
+export async function restoreVault(
+  location: VaultLocation,
+  file: string,
+  choose: ChooseOpener,
+): Promise<void> {
+  const effects = completeEffects(location)
   const { files, random, directory } = effects
   const header = readBackupHeader(files, file)
-  const slots = parseSlots(header.slots)
-  const secret = toSecret(await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) }))
+  const secret = toSecret(await choose(describeLocked(header)))
   const primitives = await choosePrimitives(effects.role)
   const { keyring } = await openKeyring(effects, primitives, secret, header)
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
@@ -98,15 +91,19 @@ export async function restoreVault(place: Place, file: string, choose: Choose): 
 export type SalvageReport = Pick<Salvage, 'findings' | 'salvaged' | 'missing'> & Mended
 
 /**
- * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
+ * Makes a vault in `location.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
  * is. It opens with what opens that one.
  * @throws CofferError `conflict`, and `vault_damaged` when not even the header of `source` opens
  */
-export async function salvageVault(place: Place, source: string, choose: Choose): Promise<SalvageReport> {
-  const target = completeEffects(place)
+export async function salvageVault(
+  location: VaultLocation,
+  source: string,
+  choose: ChooseOpener,
+): Promise<SalvageReport> {
+  const target = completeEffects(location)
   const effects = { ...target, directory: source }
   const { files, random, directory } = target
-  const secret = toSecret(await choose(await lockedVault(effects)))
+  const secret = toSecret(await choose(await readLocked(effects)))
   beginVault(files, directory)
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(effects.role)
@@ -154,13 +151,13 @@ export interface RekeyReport {
  * moment, the vault opens with what opened it before, and calling again goes on.
  */
 export async function rekey(
-  place: Place,
-  choose: Choose,
+  location: VaultLocation,
+  choose: ChooseOpener,
   progress: (done: number, total: number) => void,
 ): Promise<RekeyReport> {
-  const effects = completeEffects(place)
+  const effects = completeEffects(location)
   const { random, role, clock } = effects
-  const secret = toSecret(await choose(await lockedVault(effects)))
+  const secret = toSecret(await choose(await readLocked(effects)))
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
@@ -210,9 +207,8 @@ async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Pro
   })
 }
 
-async function lockedVault({ files, directory }: Effects): Promise<LockedVault> {
-  const header = await readHeader(files, directory)
-  return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
+async function readLocked({ files, directory }: Effects) {
+  return describeLocked(await readHeader(files, directory))
 }
 
 function ledgerOptions(effects: Effects, header: Header, keyring: Keyring) {

@@ -16,12 +16,12 @@ type VaultCommand = (app: App, input: Record<string, unknown>) => Promise<unknow
 
 const COMMANDS: Record<string, VaultCommand> = {
   'vault status': describeVault,
-  'vault verify': (app) => app.upkeep().verify(),
+  'vault verify': (app) => app.maintenance().verify(),
   'vault compact': compactVault,
-  'vault backup': (app, { path }) => app.upkeep().backup(String(path)),
-  'vault header': async (app) => app.upkeep().readHeader(),
+  'vault backup': (app, { path }) => app.maintenance().backup(String(path)),
+  'vault header': async (app) => app.maintenance().readHeader(),
   'vault replace-header': (app, { header, replaces }) =>
-    app.upkeep().replaceHeader(header as Header, String(replaces)),
+    app.maintenance().replaceHeader(header as Header, String(replaces)),
   'tenant create': (app, { name }) => addTenant(app, { name: String(name), keys: app.generateTenantKeys() }),
   'tenant list': ({ store }) => listTenants(store),
   'tenant find': ({ store }, { tenant }) => showTenant(store, String(tenant)),
@@ -56,7 +56,7 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
   const count = (kind: 'token' | 'log') =>
     app.store.read(async (reader) => (await reader.find(kind, number, { page: 1, size: 1 })).total)
   return {
-    ...(await app.upkeep().describe()),
+    ...(await app.maintenance().describe()),
     tenant: { id, name, owner_id },
     tokens: await count('token'),
     logs: await count('log'),
@@ -68,7 +68,7 @@ async function describeVault(app: App, { tenant }: { tenant?: string }): Promise
 async function compactVault(app: App): Promise<void> {
   await app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
   while ((await app.sweep()) > 0);
-  await app.upkeep().compact()
+  await app.maintenance().compact()
 }
 
 /** Input `tenant`: whose log. */

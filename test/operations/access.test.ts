@@ -244,7 +244,7 @@ t.test('so many callers are known and no more, each by its own key', async (t) =
   const caller = await app.owner({ reveal: false })
   callers.keep('a', 1, caller)
   t.equal(callers.find('a', 1), caller)
-  t.equal(callers.find('a', 2), undefined, 'under another stamp')
+  t.equal(callers.find('a', 2), undefined, 'under another change counter')
   t.equal(callers.find('b', 1), undefined, 'by another key')
   callers.keep('b', 2, caller)
   t.equal(callers.find('a', 1), undefined)

@@ -3,7 +3,8 @@
  * Overlays lie on one another and on the segments; each says which rows below it are hidden. Knows no files.
  */
 import { toText } from '../bytes.js'
-import type { RangeField, RowId, Where } from '../store.js'
+import type { RowId, Where } from '../engine.js'
+import type { RangeField } from '../store.js'
 import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './row-change.js'
 
 /** A version of a row; `isLive` goes when a later one takes its place. */

@@ -3,7 +3,7 @@
  * counts exactly and reads only the records of the page asked for.
  */
 import { toText } from '../bytes.js'
-import type { Found, Query, Row, RowId } from '../store.js'
+import type { Query, Row, RowId, RowPage } from '../engine.js'
 import type { Stamps } from './change-counters.js'
 import type { Overlay } from './memtable.js'
 import type { StoredRow } from './row-change.js'
@@ -60,8 +60,8 @@ function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undef
   return undefined
 }
 
-/** The kind's stamp, or undefined while a change of it may still be taken back. */
-export function stampOf({ overlays, unsettled, stamps }: View, kind: number): number | undefined {
+/** The kind's change counter, or undefined while a change of it may still be taken back. */
+export function changeCounterOf({ overlays, unsettled, stamps }: View, kind: number): number | undefined {
   for (let depth = 0; depth < unsettled; depth++) if (overlays[depth]!.changes(kind)) return undefined
   return stamps.of(kind)
 }
@@ -86,7 +86,7 @@ function sourcesOf(view: View, query: Wanted, now: number): Source[] {
 }
 
 /** The page asked for, newest first, and the number of all that match. */
-export function findRows(view: View, query: Query, now: number): Found {
+export function findRows(view: View, query: Query, now: number): RowPage {
   const sources = sourcesOf(view, query, now)
   const total = sources.reduce((sum, { count }) => sum + count, 0)
   const skip = (query.page - 1) * query.size

@@ -4,7 +4,7 @@
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, MAX_U48 } from '../bytes.js'
-import type { Row } from '../store.js'
+import type { Row } from '../engine.js'
 
 /** What a change does, as the journal spells it. */
 export const INSERT = 1

@@ -1,18 +1,13 @@
 /** Counts and sizes of a vault, for those who ask how it is. Pure, apart from reading a segment where rows are dead. */
+import type { EngineStatus } from '../engine.js'
 import type { Contents } from './contents.js'
 import { buryUnder } from './flush.js'
 import type { Overlay } from './memtable.js'
 import type { LiveSegment } from './sstable/search.js'
 
 /** What a vault consists of at a moment, of what is safe. */
-export interface LedgerStatus {
+export interface LedgerStatus extends EngineStatus {
   generation: number
-  segments: number
-  journalBytes: number
-  recordBytes: number
-  logBytes: number
-  /** Live rows in segments and journal; `expired` ones that were not removed yet count. */
-  rows: { records: number; logs: number; dead: number }
 }
 
 /** Contract: overlays are youngest first. */

@@ -4,6 +4,7 @@
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { decodeId, isEqual } from '../bytes.js'
+import type { Finding } from '../engine.js'
 import { type Contents, decodeContents, type JournalName } from './contents.js'
 import { digestHeader } from './manifest.js'
 import { NO_TAG, prepare } from './recovery.js'
@@ -13,13 +14,6 @@ import { Segment, type SegmentPlace } from './sstable/reader.js'
 import { LiveSegment } from './sstable/search.js'
 import type { LedgerOptions } from './tree.js'
 import { type JournalPlace, openJournal, readDamagedJournal, readHead } from './wal.js'
-
-/** One thing that is wrong. */
-export interface Finding {
-  /** The file, or the tenant's log. */
-  place: string
-  problem: string
-}
 
 /** What a vault is found to consist of. */
 export interface Survey {

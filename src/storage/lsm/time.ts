@@ -3,6 +3,7 @@
  * that went wrong, so that nothing is destroyed under it.
  */
 import { formatDate } from '../../domain/dates.js'
+import type { ClockState } from '../store.js'
 
 /** Where the clock stood, ms since the epoch. */
 export interface Times {
@@ -14,14 +15,6 @@ export interface Times {
   since: number
   /** While there is such a jump: what expired by then may be purged all the same. */
   until: number
-}
-
-/** What a unit of work may take the clock for. */
-export interface ClockState {
-  /** It is the first that sees a jump. */
-  isJump: boolean
-  /** What expired by then, ms since the epoch, may be destroyed; 0 for nothing. */
-  purgeUntil: number
 }
 
 /** A longer silence is no different from a clock that was set forward. */

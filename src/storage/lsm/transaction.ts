@@ -6,9 +6,10 @@
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { Draft, EngineReader, EngineWriter, Found, Query, Row, RowId } from '../store.js'
+import type { Draft, EngineReader, EngineWriter, LogDraft, Query, Row, RowId, RowPage } from '../engine.js'
+import type { ClockState } from '../store.js'
 import { Overlay } from './memtable.js'
-import { findExpired, findRows, getRow, stampOf, type View } from './query.js'
+import { changeCounterOf, findExpired, findRows, getRow, type View } from './query.js'
 import {
   type Change,
   type ChangeKind,
@@ -22,7 +23,7 @@ import {
   REPLACE,
   type StoredRow,
 } from './row-change.js'
-import { type ClockState, judgeClock, passTime, type Times } from './time.js'
+import { judgeClock, passTime, type Times } from './time.js'
 
 /** Where a tenant's chain of log rows stands. */
 export interface Chain {
@@ -72,7 +73,7 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
-    stamp: (kind) => stampOf(view(), kind),
+    changeCounter: (kind) => changeCounterOf(view(), kind),
   }
 }
 
@@ -128,7 +129,7 @@ export class Stage implements EngineWriter {
     return this.#above
   }
 
-  get revision(): number {
+  get #revision(): number {
     return this.#counters.rev + this.changes.length
   }
 
@@ -141,7 +142,7 @@ export class Stage implements EngineWriter {
     return getRow(this.#view, { kind, tenant, id, expired }, this.now)
   }
 
-  find(query: Query): Found {
+  find(query: Query): RowPage {
     return findRows(this.#view, query, this.now)
   }
 
@@ -149,8 +150,8 @@ export class Stage implements EngineWriter {
     return findExpired(this.#view, limit, this.clock.purgeUntil)
   }
 
-  stamp(kind: number): number | undefined {
-    return stampOf(this.#view, kind)
+  changeCounter(kind: number): number | undefined {
+    return changeCounterOf(this.#view, kind)
   }
 
   put(draft: Draft): void {
@@ -161,34 +162,40 @@ export class Stage implements EngineWriter {
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
       throw new CofferError('internal', 'A row was put as new though there is one of its id.')
     }
-    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now, undefined))
+    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now))
   }
 
   #replace(draft: Draft, seq: number): void {
     if (draft.created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created, undefined))
+    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created))
   }
 
-  /** Spelled out, for all rows to have one shape: there are many of them. */
-  #rowOf(draft: Draft, seq: number, created: number, chain: Uint8Array | undefined): StoredRow {
-    const { kind, tenant, id, modified, expires, keys, sealed } = draft
-    return { kind, tenant, id, seq, rev: this.revision, created, modified, expires, keys, sealed, chain }
+  /** Spelled out, here and below, for all rows to have one shape: there are many of them. */
+  #rowOf(draft: Draft, seq: number, created: number): StoredRow {
+    const { kind, tenant, id, modified, expires, keys } = draft
+    const rev = this.#revision
+    const sealed = draft.seal(rev)
+    return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, chain: undefined }
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#take(REMOVE, nameRow(kind, tenant, id, this.revision))
+    this.#take(REMOVE, nameRow(kind, tenant, id, this.#revision))
   }
 
-  append(draft: Draft): void {
-    const last = this.#lastOf(draft.tenant)
-    const chain = chainNext(this.#chain, last.value, draft.sealed)
-    this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
-    this.#chains.set(draft.tenant, { value: chain, count: last.count + 1 })
+  append({ kind, tenant, keys, seal }: LogDraft): void {
+    const rev = this.#revision
+    const { id, sealed } = seal(rev)
+    const last = this.#lastOf(tenant)
+    const chain = chainNext(this.#chain, last.value, sealed)
+    const seq = this.#logSeq++
+    const created = this.now
+    this.#take(LOG, { kind, tenant, id, seq, rev, created, modified: 0, expires: 0, keys, sealed, chain })
+    this.#chains.set(tenant, { value: chain, count: last.count + 1 })
   }
 
   dropTenant(tenant: number): void {
-    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.revision))
+    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
     this.#chains.set(tenant, undefined)
   }
 

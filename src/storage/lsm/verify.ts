@@ -5,6 +5,7 @@
 import { formatDate } from '../../domain/dates.js'
 import { CofferError } from '../../errors.js'
 import { asBuffer, isEqual, toText } from '../bytes.js'
+import type { CheckRow, Verification } from '../engine.js'
 import type { Contents } from './contents.js'
 import { Overlay } from './memtable.js'
 import { ASIDE } from './recovery.js'
@@ -13,24 +14,10 @@ import { DICT, EXPIRY, type Family, IDS, POST, ROWS } from './sstable/format.js'
 import type { Segment } from './sstable/reader.js'
 import { walkRows } from './sstable/scan.js'
 import type { LiveSegment } from './sstable/search.js'
-import { type Finding, report, survey } from './survey.js'
+import { report, survey } from './survey.js'
 import { isAhead } from './time.js'
 import { chainNext, chainStart } from './transaction.js'
 import type { LedgerOptions } from './tree.js'
-
-export interface Verification {
-  findings: Finding[]
-  /** Rows that were found whole, by family. */
-  readable: { records: number; logs: number }
-  segments: number
-  /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */
-  dated_ahead?: { records: number; logs: number; newest: string }
-  /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
-  set_aside?: string[]
-}
-
-/** Says what is wrong with a row's seal, if anything. */
-export type CheckRow = (row: StoredRow, family: Family) => string | undefined
 
 const STRIDE = 256
 

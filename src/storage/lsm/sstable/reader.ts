@@ -6,8 +6,8 @@
 import type { Cipher } from '../../../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
+import type { RowId } from '../../engine.js'
 import type { Files } from '../../files.js'
-import type { RowId } from '../../store.js'
 import type { BlockCache } from '../block-cache.js'
 import type { StoredRow } from '../row-change.js'
 import {
