@@ -15,7 +15,7 @@ import type { FindReactors } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
 import type { Infer, ObjectSchema } from './schema.js'
 
-/** Everything a handler can reach. Time and data are those of one unit of work. */
+/** Everything a handler can reach. Time and data are those of one run of a unit of work, which may run more than once. */
 export interface Context {
   readonly store: StoreWriter
   readonly caller: Caller

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { tailLog, verifyLog } from '../../src/cli/commands/log.js'
 import { readConfig } from '../../src/config.js'
-import { openEphemeral } from '../../src/vault/open.js'
+import { openEphemeral } from '../ephemeral.js'
 import { createTerminal } from './fake-terminal.js'
 import { createVaultHome } from './home.js'
 
