@@ -207,7 +207,9 @@ t.test('a key that was checked lives as long as all that it stands on, and no lo
   const create = (tenant?: string) => createApplication('public', { permissions: ['token:create'] }, tenant)
   const { id, key } = await create()
   const first = await authenticate(app, key)
-  t.equal(await authenticate(app, key), first, 'what is known is not looked up again')
+  const again = await authenticate(app, key)
+  const isCounted = app.store.changeCounter(['api_key']) !== undefined
+  t.equal(again === first, isCounted, 'what is known to be current is not looked up again')
   await t.rejects(
     authenticate(
       app,
