@@ -6,7 +6,7 @@ import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
 import { copyCounters } from '../../src/storage/lsm/transaction.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { draftOf, engineSuite, type OpenedEngine, orderSuite } from './engine-suite.js'
+import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
@@ -38,7 +38,7 @@ async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
 
 t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
 t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
-t.test('as a server, in order', async (t) => orderSuite(t, () => openNew('server')))
+t.test('as a server, in this process', async (t) => localSuite(t, () => openNew('server')))
 
 /** Row bytes that no other file could hold by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`

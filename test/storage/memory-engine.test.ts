@@ -1,7 +1,7 @@
 /** The engine of ephemeral vaults keeps every engine's promises. */
 import t from 'tap'
 import { createMemoryEngine } from '../../src/storage/memory-engine.js'
-import { engineSuite, orderSuite } from './engine-suite.js'
+import { engineSuite, localSuite } from './engine-suite.js'
 import { createClock, engineKeys } from './powers.js'
 
 const open = async () => {
@@ -9,4 +9,4 @@ const open = async () => {
   return { engine: createMemoryEngine({ keys: engineKeys(), clock }), clock }
 }
 engineSuite(t, open)
-orderSuite(t, open)
+localSuite(t, open)
