@@ -11,6 +11,7 @@ const FILES = [
   'mail/post.test.js',
   'parity/parity.test.js',
   'storage/record-cache.test.js',
+  'storage/sealed-store.test.js',
   'cli/log.test.js',
 ].filter((name) => name.endsWith('.test.js'))
 

@@ -5,8 +5,8 @@ import { createRandom } from '../../src/crypto/random.js'
 import type { TenantRecord, TokenRecord } from '../../src/domain/records.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
-import { createMemoryEngine } from '../../src/storage/memory-engine.js'
 import type { Store } from '../../src/storage/store.js'
+import { createTestEngine } from '../ephemeral.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
 const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
@@ -76,7 +76,7 @@ async function open(t: Test): Promise<{
   clock: { now: number }
 }> {
   const clock = { now: START }
-  const watched = watch(createMemoryEngine({ keys: keyring.engine, clock: () => clock.now }))
+  const watched = watch(createTestEngine({ keys: keyring.engine, clock: () => clock.now }))
   const store = createSealedStore(watched.engine, keyring)
   t.teardown(() => store.close())
   await store.write(async (writer) => {
