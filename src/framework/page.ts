@@ -66,14 +66,14 @@ export interface Listing<K extends Kind> {
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
-/** What one unit of work adds to a page, and what is left to do after it. */
-interface Part<K extends Kind> {
+/** A page as far as it was read. */
+interface Progress<K extends Kind> {
   items: unknown[]
   notes: ((context: Context) => Promise<void>)[]
   /** Of the page so far, as JSON. */
   bytes: number
   /** Records still to be read. */
-  left: RecordLocation<K>[]
+  left: readonly RecordLocation<K>[]
   total: number
 }
 
@@ -88,12 +88,18 @@ export async function readPage<K extends Kind>(
   { locate, show, note }: Listing<K>,
 ): Promise<List<unknown>> {
   const { mostBytes, isStrict, wantsText } = recipient
-  const items: unknown[] = []
-  const notes: Part<K>['notes'] = []
-  let before: Pick<Part<K>, 'left' | 'total' | 'bytes'> | undefined
-  const readPart = async (context: Context): Promise<Part<K>> => {
-    const { left, total, bytes } = before ?? (await begin(context))
-    const part: Part<K> = { items: [], notes: [], bytes, left: [], total }
+  const begin = async (context: Context): Promise<Progress<K>> => {
+    const { locations: left, total } = await locate(context)
+    const { bytes } = new JsonText(listOf([], total, { page, size }))
+    return { items: [], notes: [], bytes, left, total }
+  }
+  let progress: Progress<K> | undefined
+  const readSome = async (context: Context): Promise<Progress<K>> => {
+    const before = progress ?? (await begin(context))
+    const { left, total } = before
+    const items = [...before.items]
+    const notes = [...before.notes]
+    let { bytes } = before
     recipient.reserve(Math.min(mostBytes, bytes + sumBytes(left)))
     let next = 0
     for (let done = 0; next < left.length && done < BYTES_AT_ONCE; next++) {
@@ -102,31 +108,23 @@ export async function readPage<K extends Kind>(
       const view = record === undefined ? undefined : await show(context, record)
       if (record === undefined || view === undefined) continue
       const json = new JsonText(view)
-      part.items.push(wantsText ? json : view)
-      part.bytes += json.bytes + 1
+      items.push(wantsText ? json : view)
+      bytes += json.bytes + 1
       done += Math.max(location.bytes, json.bytes)
-      const isAlone = items.length + part.items.length === 1 && next === left.length - 1
-      if (part.bytes > mostBytes && (isStrict || !isAlone))
+      const isAlone = items.length === 1 && next === left.length - 1
+      if (bytes > mostBytes && (isStrict || !isAlone))
         throw isAlone ? refuseOne(recipient) : refusePage(recipient)
-      if (note !== undefined) part.notes.push(note(record))
+      if (note !== undefined) notes.push(note(record))
     }
-    part.left = left.slice(next)
-    if (part.left.length > 0) return part
-    recipient.reserve(part.bytes)
-    for (const each of [...notes, ...part.notes]) await each(context)
-    return part
+    if (next === left.length) {
+      recipient.reserve(bytes)
+      for (const each of notes) await each(context)
+    }
+    return { items, notes, bytes, left: left.slice(next), total }
   }
-  const begin = async (context: Context) => {
-    const { locations: left, total } = await locate(context)
-    return { left, total, bytes: new JsonText(listOf([], total, { page, size })).bytes }
-  }
-  do {
-    const part = await inUnit(readPart)
-    items.push(...part.items)
-    notes.push(...part.notes)
-    before = part
-  } while (before.left.length > 0)
-  return listOf(items, before.total, { page, size })
+  do progress = await inUnit(readSome)
+  while (progress.left.length > 0)
+  return listOf(progress.items, progress.total, { page, size })
 }
 
 function sumBytes(locations: readonly RecordLocation[]): number {

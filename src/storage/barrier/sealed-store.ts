@@ -4,7 +4,7 @@
  */
 import type { VaultKeys } from '../../crypto/ports.js'
 import { KINDS } from '../../domain/records.js'
-import type { Engine } from '../engine.js'
+import type { Engine, EngineReader } from '../engine.js'
 import type { Store } from '../store.js'
 import { RecordCache } from './record-cache.js'
 import { type Caches, type OpenedBytes, SealedReader } from './sealed-reader.js'
@@ -18,19 +18,15 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   // Without change counters nothing is known to be current in the next unit of work, so each has caches of its own.
   const shared = engine.changeCounter === undefined ? undefined : createCaches()
   const opened: OpenedBytes = { count: 0 }
+  const createReader = (rows: EngineReader) => new SealedReader(rows, shared ?? createCaches(), opened)
   return {
-    read: (work) => engine.read((rows) => work(new SealedReader(rows, shared ?? createCaches(), opened))),
+    read: (work) => engine.read((rows) => work(createReader(rows))),
     write: (work, durability) =>
       engine.write((rows) => work(new SealedWriter(rows, shared ?? createCaches(), opened)), durability),
-    changeCounter: (kinds) => {
-      if (engine.changeCounter === undefined) return undefined
-      let sum = 0
-      for (const kind of kinds) sum += engine.changeCounter(KINDS[kind])
-      return sum
-    },
+    changeCounter: (kinds) =>
+      engine.changeCounter && kinds.reduce((sum, kind) => sum + engine.changeCounter!(KINDS[kind]), 0),
     verifyLogs: async (tenant) => {
-      const caches = shared ?? createCaches()
-      const tenantKeys = await engine.read((rows) => new SealedReader(rows, caches, opened).keysOf(tenant))
+      const tenantKeys = await engine.read((rows) => createReader(rows).keysOf(tenant))
       const query = { kind: KINDS.log, tenant, all: digestAll(tenantKeys, 'log') }
       return engine.verifyLogs(query, (row) => unseal(tenantKeys, row) !== undefined)
     },
