@@ -17,7 +17,7 @@ export type { RunningServer } from './http/server.js'
 export type { SocketOptions } from './http/start.js'
 export { type ResultOf, registry } from './operations/all.js'
 export type { App } from './vault/app.js'
-export { createVault, type Opener, openEphemeral, openVault, type Place } from './vault/open.js'
+export { createVault, type Opener, openEphemeral, openVault, type VaultLocation } from './vault/open.js'
 
 /** What may be said of a service; the vault and the operations are those of the product. */
 export type HandlerOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>

@@ -60,3 +60,22 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
   t.equal((await app.tenant()).name, 'first')
   await app.close()
 })
+
+t.test('the scheme of an address says where a vault is kept', async (t) => {
+  const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
+  const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
+  const app = await createVault(locate('memory:'), 'first', opener)
+  t.equal((await app.tenant()).name, 'first')
+  t.throws(() => app.maintenance(), { code: 'internal' })
+  await app.close()
+  await t.rejects(
+    openVault(locate('memory:'), async () => opener),
+    { code: 'vault_missing' },
+  )
+  const unknown = { code: 'usage', message: /postgres:.*a directory, or memory:/ }
+  await t.rejects(createVault(locate('postgres://host/name'), 'first', opener), unknown)
+  await t.rejects(
+    openVault(locate('postgres://host/name'), async () => opener),
+    unknown,
+  )
+})

@@ -22,21 +22,21 @@ const NAME_BYTES = 32
 export class KnownCallers {
   readonly #mac: Mac
   readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
-  #stamp: number | undefined
+  #counter: number | undefined
 
   constructor(mac: Mac) {
     this.#mac = mac
   }
 
-  /** The caller that {@link keep} was given for `key` under this stamp. */
-  find(key: string, stamp: number): Caller | undefined {
-    return this.#stamp === stamp ? this.#callers.get(this.#nameOf(key)) : undefined
+  /** The caller that {@link keep} was given for `key` under this change counter. */
+  find(key: string, counter: number): Caller | undefined {
+    return this.#counter === counter ? this.#callers.get(this.#nameOf(key)) : undefined
   }
 
-  /** Contract: `key` was found to be that of `caller`, for ever, under this stamp. */
-  keep(key: string, stamp: number, caller: Caller): void {
-    if (this.#stamp !== stamp) this.#callers.clear()
-    this.#stamp = stamp
+  /** Contract: `key` was found to be that of `caller`, for ever, under this change counter. */
+  keep(key: string, counter: number, caller: Caller): void {
+    if (this.#counter !== counter) this.#callers.clear()
+    this.#counter = counter
     this.#callers.set(this.#nameOf(key), caller)
   }
 
@@ -51,11 +51,15 @@ export class KnownCallers {
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
   if (!isApiKey(key)) throw unauthenticated()
-  const stamp = host.store.stamp(STANDS_ON)
-  return host.callers.find(key, stamp) ?? readCaller(host, key, stamp)
+  const counter = host.store.changeCounter(STANDS_ON)
+  const known = counter === undefined ? undefined : host.callers.find(key, counter)
+  if (known !== undefined) return known
+  const { caller, expires } = await readCaller(host, key)
+  if (counter !== undefined && !expires) host.callers.keep(key, counter, caller)
+  return caller
 }
 
-function readCaller(host: Host, key: string, stamp: number): Promise<Caller> {
+function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires: boolean }> {
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
@@ -64,8 +68,7 @@ function readCaller(host: Host, key: string, stamp: number): Promise<Caller> {
     if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
     if (isExpiredApplication(application, reader.now)) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
-    if (application.expires_at === undefined) host.callers.keep(key, stamp, caller)
-    return caller
+    return { caller, expires: application.expires_at !== undefined }
   })
 }
 

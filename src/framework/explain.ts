@@ -58,7 +58,7 @@ export async function explain(
     is_held: caller.holds(permission),
   }))
   const noting = noteDecisions(caller, reveal, notes)
-  const answer = await rehearse(host, noting, definition, input)
+  const answer = await rehearse(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }
 
@@ -112,10 +112,11 @@ function explainDecision({ grants }: Caller, permission: Permission, container: 
 async function rehearse(
   host: Host,
   caller: Caller,
+  notes: Map<string, ExplainedDecision>,
   definition: AnyOperation,
   input: Record<string, unknown>,
 ): Promise<Pick<Explanation, 'outcome' | 'sees'>> {
-  const store = createUndoingStore(host.store)
+  const store = createUndoingStore(host.store, notes)
   let done: Outcome
   try {
     done = await perform({ ...host, store }, caller, definition, input, host.createUuid())
@@ -131,15 +132,18 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
   return { status, detail: message, ...(errors === undefined ? {} : { errors }) }
 }
 
-/** A store whose units of work do all that they are asked for and leave nothing behind. */
-function createUndoingStore(store: Store): Store {
+/** A store whose units of work do all that they are asked for and leave nothing behind but `notes` of their last run. */
+function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
   return {
     ...store,
     write: async (work) => {
       const undo = new CofferError('internal', 'A rehearsal is always undone.')
+      const before = [...notes]
       let result: { value: Awaited<ReturnType<typeof work>> } | undefined
       try {
         await store.write(async (writer) => {
+          notes.clear()
+          for (const [name, note] of before) notes.set(name, note)
           result = { value: (await work(writer)) as Awaited<ReturnType<typeof work>> }
           throw undo
         })

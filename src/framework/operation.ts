@@ -17,7 +17,7 @@ import type { Recipient } from './recipient.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
 import type { OfflineVault, VaultPowers } from './vault-port.js'
 
-/** Everything a handler can reach. Time and data are those of one unit of work. */
+/** Everything a handler can reach. Time and data are those of one run of a unit of work, which may run more than once. */
 export interface Context {
   readonly store: StoreWriter
   readonly caller: Caller

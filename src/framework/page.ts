@@ -3,7 +3,7 @@
  * the records on it are read: a few at a time, others served between them, up to what an answer may weigh.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { Place } from '../storage/store.js'
+import type { RecordLocation } from '../storage/store.js'
 import type { Context, Session } from './operation.js'
 import { arrayOf, component, count, object } from './output.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
@@ -76,14 +76,25 @@ export function listOf<T>(data: T[], total: number, { page, size }: Required<Ask
   }
 }
 
-/** How a list is read. What it names is called in units of work, each of a few records. */
+/** How a list is read. Its functions are called in units of work, each of a few records, and so perhaps again. */
 export interface Listing<K extends Kind, View> {
   /** Where the records of the page are, and how many match in all. */
-  locate(context: Context): Promise<{ places: Place<K>[]; total: number }>
+  locate(context: Context): Promise<{ locations: RecordLocation<K>[]; total: number }>
   /** What the caller sees of a record; undefined where that is nothing any more. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /** What is noted of a record once the page is accepted. It keeps nothing of the record that may be large. */
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
+}
+
+/** A page as far as it was read. */
+interface Progress<K extends Kind, View> {
+  items: View[]
+  notes: ((context: Context) => Promise<void>)[]
+  /** Of the page so far, as JSON. */
+  bytes: number
+  /** Records still to be read. */
+  left: readonly RecordLocation<K>[]
+  total: number
 }
 
 /**
@@ -97,40 +108,45 @@ export async function readPage<K extends Kind, View>(
   { locate, show, note }: Listing<K, View>,
 ): Promise<List<View>> {
   const { mostBytes, isStrict, wantsText } = recipient
-  const items: View[] = []
-  const notes: ((context: Context) => Promise<void>)[] = []
-  let found: Awaited<ReturnType<typeof locate>> | undefined
-  let bytes = 0
-  const readSome = async (context: Context): Promise<boolean> => {
-    if (found === undefined) {
-      found = await locate(context)
-      bytes = new JsonText(listOf([], found.total, { page, size })).bytes
-    }
-    const { places } = found
-    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(places)))
-    for (let done = 0; places.length > 0 && done < BYTES_AT_ONCE; ) {
-      const place = places.shift()!
-      const record = await context.store.open(place)
+  const begin = async (context: Context): Promise<Progress<K, View>> => {
+    const { locations: left, total } = await locate(context)
+    const { bytes } = new JsonText(listOf([], total, { page, size }))
+    return { items: [], notes: [], bytes, left, total }
+  }
+  let progress: Progress<K, View> | undefined
+  const readSome = async (context: Context): Promise<Progress<K, View>> => {
+    const before = progress ?? (await begin(context))
+    const { left, total } = before
+    const items = [...before.items]
+    const notes = [...before.notes]
+    let { bytes } = before
+    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(left)))
+    let next = 0
+    for (let done = 0; next < left.length && done < BYTES_AT_ONCE; next++) {
+      const location = left[next]!
+      const record = await context.store.open(location)
       const view = record === undefined ? undefined : await show(context, record)
       if (record === undefined || view === undefined) continue
       const json = new JsonText(view)
       items.push(wantsText ? (json as View) : view)
       bytes += json.bytes + 1
-      done += Math.max(place.bytes, json.bytes)
-      const isAlone = items.length === 1 && places.length === 0
+      done += Math.max(location.bytes, json.bytes)
+      const isAlone = items.length === 1 && next === left.length - 1
       if (bytes > mostBytes && (isStrict || !isAlone))
         throw isAlone ? refuseOne(recipient) : refusePage(recipient)
       if (note !== undefined) notes.push(note(record))
     }
-    if (places.length > 0) return false
-    recipient.reserve(bytes)
-    for (const each of notes) await each(context)
-    return true
+    if (next === left.length) {
+      recipient.reserve(bytes)
+      for (const each of notes) await each(context)
+    }
+    return { items, notes, bytes, left: left.slice(next), total }
   }
-  while (!(await inUnit(readSome)));
-  return listOf(items, found!.total, { page, size })
+  do progress = await inUnit(readSome)
+  while (progress.left.length > 0)
+  return listOf(progress.items, progress.total, { page, size })
 }
 
-function sumBytes(places: readonly Place[]): number {
-  return places.reduce((sum, { bytes }) => sum + bytes, 0)
+function sumBytes(locations: readonly RecordLocation[]): number {
+  return locations.reduce((sum, { bytes }) => sum + bytes, 0)
 }

@@ -9,8 +9,8 @@ export interface Recipient {
   /** Values are wanted as {@link JsonText}, to be sent on as they are. */
   readonly wantsText: boolean
   /**
-   * Makes room for an answer of so many bytes, in the place of what was said of it before; asked before what was read
-   * is noted. @throws CofferError `unavailable`
+   * Makes room for an answer of so many bytes, in the place of what was said of it before, so that asking again changes
+   * nothing; asked before what was read is noted. @throws CofferError `unavailable`
    */
   reserve(bytes: number): void
 }

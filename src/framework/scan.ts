@@ -3,7 +3,7 @@
  * kinds that a tenant has few of.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { Place } from '../storage/store.js'
+import type { RecordLocation } from '../storage/store.js'
 import type { Session } from './operation.js'
 import { type Asked, BYTES_AT_ONCE, type Listing, readPage } from './page.js'
 
@@ -17,14 +17,14 @@ export async function readScanned<K extends Kind, View>(
   show: Listing<K, View>['show'],
 ) {
   const all = await session.inUnit(async ({ store }) => {
-    const places: Place<K>[] = []
-    for (const tenant of tenants) places.push(...(await store.locate(kind, tenant, EVERYTHING)).places)
-    return places
+    const locations: RecordLocation<K>[] = []
+    for (const tenant of tenants) locations.push(...(await store.locate(kind, tenant, EVERYTHING)).locations)
+    return locations
   })
   const found = matches === undefined ? all : await filter(session, all, matches)
   found.sort((left, right) => right.seq - left.seq)
-  const places = found.slice((page - 1) * size, page * size)
-  return readPage(session, { page, size }, { locate: async () => ({ places, total: found.length }), show })
+  const locations = found.slice((page - 1) * size, page * size)
+  return readPage(session, { page, size }, { locate: async () => ({ locations, total: found.length }), show })
 }
 
 export interface Scan<K extends Kind> {
@@ -35,19 +35,24 @@ export interface Scan<K extends Kind> {
 
 async function filter<K extends Kind>(
   { inUnit }: Session,
-  places: readonly Place<K>[],
+  locations: readonly RecordLocation<K>[],
   matches: (record: RecordOf[K]) => boolean,
-): Promise<Place<K>[]> {
-  const found: Place<K>[] = []
-  for (let next = 0; next < places.length; ) {
-    await inUnit(async ({ store }) => {
-      for (let bytes = 0; next < places.length && bytes < BYTES_AT_ONCE; next++) {
-        const place = places[next]!
-        const record = await store.open(place)
-        if (record !== undefined && matches(record)) found.push(place)
-        bytes += place.bytes
+): Promise<RecordLocation<K>[]> {
+  const found: RecordLocation<K>[] = []
+  for (let first = 0; first < locations.length; ) {
+    const part = await inUnit(async ({ store }) => {
+      const matching: RecordLocation<K>[] = []
+      let next = first
+      for (let bytes = 0; next < locations.length && bytes < BYTES_AT_ONCE; next++) {
+        const location = locations[next]!
+        const record = await store.open(location)
+        if (record !== undefined && matches(record)) matching.push(location)
+        bytes += location.bytes
       }
+      return { matching, next }
     })
+    found.push(...part.matching)
+    first = part.next
   }
   return found
 }

@@ -17,13 +17,13 @@ export type HostCheck = (ask: Ask) => Promise<void> | undefined
 /** Takes `localhost`, addresses, `names` (in any case) and the name in the vault's setting `public_url`. */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]): HostCheck {
   const own = new Set([OWN_NAME, ...names].map((name) => name.toLowerCase()))
-  let known: { stamp: number; name: string | undefined } | undefined
+  let known: { counter: number | undefined; name: string | undefined } | undefined
   const findPublicName = async () => {
-    const stamp = store.stamp(['settings'])
-    if (known?.stamp === stamp) return known.name
+    const counter = store.changeCounter(['settings'])
+    if (counter !== undefined && known?.counter === counter) return known.name
     const settings = await store.read((reader) => reader.get('settings', 0, 'vault'))
     const url = settings?.values?.public_url
-    known = { stamp, name: typeof url === 'string' ? new URL(url).hostname : undefined }
+    known = { counter, name: typeof url === 'string' ? new URL(url).hostname : undefined }
     return known.name
   }
   return (ask) => {

@@ -5,6 +5,18 @@
 
 import type { Clock, EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
+import type {
+  CheckRow,
+  Engine,
+  EngineMaintenance,
+  EngineReader,
+  EngineStatus,
+  EngineWriter,
+  LogQuery,
+  MaybePromise,
+  Row,
+  Verification,
+} from './engine.js'
 import type { Files } from './files.js'
 import { BackgroundJobs, type Size } from './lsm/background.js'
 import { GroupCommit } from './lsm/group-commit.js'
@@ -13,13 +25,11 @@ import { walkMatches } from './lsm/query.js'
 import { createLsmTree, openLsmTree } from './lsm/recovery.js'
 import { ANYTHING, ROLES, type RoleName } from './lsm/roles.js'
 import { attempt, settle } from './lsm/settle.js'
-import type { LsmStatus } from './lsm/status.js'
 import { describeAhead } from './lsm/time.js'
 import { TimeSlice } from './lsm/time-slice.js'
 import { createReader, Transaction } from './lsm/transaction.js'
 import type { LsmTree } from './lsm/tree.js'
-import type { CheckRow, Verification } from './lsm/verify.js'
-import type { Durability, Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
+import type { Durability, LogCheck } from './store.js'
 import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
 
 export interface FileEngineOptions {
@@ -44,7 +54,8 @@ export interface FileEngineOptions {
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
-export class FileEngine implements Engine {
+export class FileEngine implements Engine, EngineMaintenance {
+  readonly maintenance: EngineMaintenance = this
   readonly #options: FileEngineOptions
   readonly #tree: LsmTree
   readonly #groupCommit: GroupCommit
@@ -70,7 +81,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
+  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const now = Math.floor(this.#options.clock())
@@ -82,7 +93,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability: Durability = 'now'): Promise<T> {
+  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const { counters } = this.#groupCommit
@@ -120,8 +131,7 @@ export class FileEngine implements Engine {
     }
   }
 
-  /** Counts and sizes of everything that is durable. */
-  status(): Promise<LsmStatus> {
+  status(): Promise<EngineStatus> {
     return this.#runExclusive(async () => this.#tree.status())
   }
 
@@ -138,7 +148,7 @@ export class FileEngine implements Engine {
     })
   }
 
-  stamp(kind: number): number {
+  changeCounter(kind: number): number {
     return this.#tree.changeCounters.of(kind)
   }
 
@@ -147,15 +157,12 @@ export class FileEngine implements Engine {
     return this.#runExclusive(() => this.#tree.flush())
   }
 
-  /** Flushes, and compacts until nothing is due; other units of work run meanwhile. */
   async compact(): Promise<void> {
     await this.flush()
     await this.#background.compactAll()
   }
 
-  /**
-   * Reads every byte that the vault relies on; units of work wait meanwhile. `check` says what is wrong with a row's seal.
-   */
+  /** Others wait meanwhile. */
   verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('./lsm/verify.js')
@@ -166,10 +173,6 @@ export class FileEngine implements Engine {
     })
   }
 
-  /**
-   * Writes the whole vault, as it is at the end, into one new file; units of work run meanwhile. Returns its length.
-   * @throws CofferError `storage_failed`; then there is no such file.
-   */
   backup(path: string, progress: (bytes: number) => void = () => undefined): Promise<number> {
     return this.#background.backup(path, this.#tree.options.header, progress)
   }

@@ -4,6 +4,7 @@
 
 import type { Clock, EngineKeys } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
+import type { Engine, EngineReader, EngineWriter, LogQuery, MaybePromise, Row } from './engine.js'
 import { ChangeCounters } from './lsm/change-counters.js'
 import { createCounters } from './lsm/counters.js'
 import { checkChain } from './lsm/log-chain.js'
@@ -11,7 +12,7 @@ import { Memtable } from './lsm/memtable.js'
 import { type View, walkMatches } from './lsm/query.js'
 import { TimeSlice } from './lsm/time-slice.js'
 import { createReader, Transaction } from './lsm/transaction.js'
-import type { Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
+import type { LogCheck } from './store.js'
 
 class MemoryEngine implements Engine {
   readonly #keys: EngineKeys
@@ -29,13 +30,13 @@ class MemoryEngine implements Engine {
     this.#clock = clock
   }
 
-  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T> {
+  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
     return this.#inTurn(async () =>
       work(createReader(() => this.#view(), this.#counters, Math.floor(this.#clock()))),
     )
   }
 
-  write<T>(work: (writer: EngineWriter) => T | Promise<T>): Promise<T> {
+  write<T>(work: (writer: EngineWriter) => MaybePromise<T>): Promise<T> {
     return this.#inTurn(async () => {
       const now = Math.floor(this.#clock())
       const transaction = new Transaction(this.#view(), this.#counters, this.#keys.chain, now)
@@ -60,7 +61,7 @@ class MemoryEngine implements Engine {
     })
   }
 
-  stamp(kind: number): number {
+  changeCounter(kind: number): number {
     return this.#changeCounters.of(kind)
   }
 

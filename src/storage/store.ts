@@ -1,11 +1,7 @@
-/**
- * The two ports of storage. {@link Store} speaks records and is what operations see; {@link Engine} speaks sealed
- * rows.
- */
+/** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { ClockState } from './lsm/time.js'
 
-// ---------------------------------------------------------------- records
+export type RangeField = 'created' | 'modified' | 'expires'
 
 /** A condition over records. `field`/`value` pairs are those of `sealed-store`'s look-ups for the kind. */
 export type Condition =
@@ -19,6 +15,25 @@ export type Condition =
 export interface Page {
   page: number
   size: number
+}
+
+/** What a unit of work may take the clock for. */
+export interface ClockState {
+  /** This unit is the first that sees a jump of the clock. */
+  isJump: boolean
+  /** What expired by then, ms since the epoch, may be destroyed; 0 for nothing. */
+  purgeUntil: number
+}
+
+/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
+export type Durability = 'now' | 'soon'
+
+/** The result of checking a tenant's log from its first record to its last. */
+export interface LogCheck {
+  /** Number of records found. */
+  count: number
+  /** The first record, from 1, that does not follow from those before it; one past the last where the end is missing. */
+  brokenAt?: number
 }
 
 export interface StoreReader {
@@ -39,15 +54,15 @@ export interface StoreReader {
     kind: K,
     tenant: number,
     query: Page & { where?: Condition },
-  ): Promise<{ places: Place<K>[]; total: number }>
+  ): Promise<{ locations: RecordLocation<K>[]; total: number }>
   /** The record that was located there, in this unit of work or one before; undefined when it is there no more. */
-  open<K extends Kind>(place: Place<K>): Promise<RecordOf[K] | undefined>
+  open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
   /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Expired[]>
 }
 
 /** Where a record is. It holds the sealed record as it was located, unless that is large. */
-export interface Place<K extends Kind = Kind> {
+export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
   /** As it is kept, which is not less than what is shown of it. */
@@ -91,139 +106,23 @@ export interface StoreWriter extends StoreReader {
   fingerprint(tenant: number, text: string): Promise<string>
 }
 
+/**
+ * Records in units of work, each all or nothing.
+ *
+ * A work may run more than once: an engine runs it again from the start when it collides with another, and then nothing
+ * of the earlier run counts. So a work has no effect of its own until its unit is committed. What must outlive it is
+ * returned, and applied after `read` or `write` has resolved. Drawing random values is no effect.
+ */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
-  /** All or nothing; resolves when the outcome is as durable as `durability` asks. */
+  /** Resolves when the outcome is as durable as `durability` asks. A work that throws changes nothing. */
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
-  /** A number that is another one once records of any of these kinds have changed; costs nothing. */
-  stamp(kinds: readonly Kind[]): number
-  /** Proves a tenant's log; see {@link Engine.verifyLogs}. */
-  verifyLogs(tenant: number): Promise<LogCheck>
-  close(): Promise<void>
-}
-
-// ---------------------------------------------------------------- sealed rows
-
-/** 16 bytes: keyed digest of kind, tenant and id. */
-export type RowId = Uint8Array
-/** 8 bytes: keyed digest of one thing that a row may be looked up by. */
-export type Key = Uint8Array
-
-export type RangeField = 'created' | 'modified' | 'expires'
-
-export interface Row {
-  /** u8 */
-  kind: number
-  /** u16 */
-  tenant: number
-  id: RowId
-  /** Given at creation, kept by updates; log rows have a sequence of their own. */
-  seq: number
-  /** The vault's write counter when this version was written. */
-  rev: number
-  /** By the wall clock, ms since the epoch; order is that of `seq`. */
-  created: number
-  /** ms since the epoch, 0 for never. */
-  modified: number
-  /** ms since the epoch, 0 for never. A row is gone from every read once `expires <= now`. */
-  expires: number
-  /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
-  keys: Uint8Array
-  sealed: Uint8Array
-  /** How many bytes `sealed` has, where it was left unread and is empty. */
-  unread?: number
-}
-
-export type Where =
-  | { key: Key }
-  | { ids: readonly RowId[] }
-  | { and: readonly Where[] }
-  | { or: readonly Where[] }
-  | { not: Where }
-  /** `from` inclusive, `below` exclusive; a row whose field is 0 (never) is in no range. */
-  | { range: RangeField; from?: number; below?: number }
-
-export interface Query extends Page {
-  family: 'records' | 'logs'
-  kind: number
-  tenant: number
-  /** The key every row of this tenant and kind carries first. */
-  all: Key
-  where?: Where
-  /** Large rows are read until they have so many sealed bytes together, and left `unread` from there on. */
-  mostBytes?: number
-}
-
-export interface Found {
-  /** Newest (highest `seq`) first. */
-  rows: Row[]
-  /** All live rows that match, exactly. */
-  total: number
-}
-
-/** A row to be written. Without `seq` it is new: the engine gives it one. `rev` and, when new, `created` are the engine's. */
-export interface Draft {
-  kind: number
-  tenant: number
-  id: RowId
-  seq?: number
-  created?: number
-  modified: number
-  expires: number
-  keys: Uint8Array
-  sealed: Uint8Array
-}
-
-export interface EngineReader {
-  readonly now: number
-  readonly clock: ClockState
-  /** `expired: true` also finds a row whose time is over but which was not purged yet. */
-  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Row | undefined
-  find(query: Query): Found
-  /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
-  findExpired(limit: number): Row[]
-  /** {@link Engine.stamp} as this unit sees it; undefined while a change of the kind may still be taken back. */
-  stamp(kind: number): number | undefined
-}
-
-export interface EngineWriter extends EngineReader {
-  /** The `rev` that the next put, remove or append gets: what its seal must name. */
-  readonly revision: number
-  /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
-  put(draft: Draft): void
-  remove(kind: number, tenant: number, id: RowId): void
-  /** A log row; its family is never replaced. */
-  append(draft: Draft): void
-  /** Every row of the tenant, logs included, is dead from here on. */
-  dropTenant(tenant: number): void
-  noteTime(options?: { isTrusted?: boolean }): void
-}
-
-/** `now`: resolves after the sync. `soon`: resolves when appended, synced within 25 ms and by `close`. */
-export type Durability = 'now' | 'soon'
-
-/** Names the log rows of a tenant. */
-export type LogQuery = Pick<Query, 'kind' | 'tenant' | 'all'>
-
-/** What came of checking a tenant's log from its first record to its last. */
-export interface LogCheck {
-  /** Records that are there. */
-  count: number
-  /** The first record, from 1, that does not follow from those before it; one past the last where the end is missing. */
-  brokenAt?: number
-}
-
-export interface Engine {
-  /** Works run one after another, never interleaved with a write that may still fail. */
-  read<T>(work: (reader: EngineReader) => T | Promise<T>): Promise<T>
-  /** A work that throws leaves no trace, not even in the counters. */
-  write<T>(work: (writer: EngineWriter) => T | Promise<T>, durability?: Durability): Promise<T>
   /**
-   * Walks a tenant's log rows, oldest first, and checks that each is chained to the one before and that none is missing
-   * at the end. `isAuthentic` is asked of each. Nothing else runs meanwhile.
+   * A number that differs after any committed change to records of these kinds; process-local, O(1). Undefined where
+   * the engine counts no changes: then nothing that was read may be kept for another unit of work.
    */
-  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck>
-  /** A number that is another one once rows of this kind have changed: what was read of them may be kept under it. */
-  stamp(kind: number): number
+  changeCounter(kinds: readonly Kind[]): number | undefined
+  /** Checks a tenant's log; see `Engine.verifyLogs`. */
+  verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>
 }

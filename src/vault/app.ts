@@ -16,16 +16,15 @@ import { type Explained, explain as explainOperation } from '../framework/explai
 import { type Host, type Outcome, perform } from '../framework/perform.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
-import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createPost, type LastingPost } from '../mail/post.js'
 import { type ResultOf, registry } from '../operations/all.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
-import { FileEngine } from '../storage/file-engine.js'
+import type { Engine } from '../storage/engine.js'
 import type { Lock } from '../storage/lock.js'
-import type { Engine, Store, StoreReader } from '../storage/store.js'
+import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import type { Asked, Vault } from './vault.js'
@@ -66,8 +65,8 @@ export function createApp(parts: {
   const { engine, keyring, random, header, primitives, lock } = parts
   const store = createSealedStore(engine, keyring)
   const maintenance =
-    engine instanceof FileEngine && header !== undefined
-      ? createMaintenance(engine, keyring, header)
+    engine.maintenance !== undefined && header !== undefined
+      ? createMaintenance(engine.maintenance, keyring, header)
       : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
@@ -87,7 +86,10 @@ export function createApp(parts: {
     random,
     tenant,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
-    maintenance: () => requireMaintenance(maintenance),
+    maintenance: () => {
+      if (maintenance !== undefined) return maintenance
+      throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')
+    },
     createUuid: () => createUuid(random),
     sweep: (ms = Number.POSITIVE_INFINITY) => {
       const end = performance.now() + ms
@@ -184,11 +186,6 @@ async function findExplained(
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
   const { startReactors } = await import('../reactor/start.js')
   return startReactors({}, options)
-}
-
-function requireMaintenance(maintenance: VaultMaintenance | undefined): VaultMaintenance {
-  if (maintenance !== undefined) return maintenance
-  throw new CofferError('unprocessable', 'A vault in memory needs no maintenance, and cannot be backed up.')
 }
 
 async function readSettings(reader: StoreReader): Promise<SettingsRecord> {

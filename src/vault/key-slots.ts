@@ -11,17 +11,15 @@ import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
 import type { ChooseSlots, SlotFacts } from '../framework/vault-port.js'
 import type { Header } from '../storage/vault-file.js'
+import { completeEffects, reachVault, type VaultLocation } from './open.js'
 import {
+  type ChooseOpener,
   choosePrimitives,
-  completeEffects,
-  type LockedVault,
   type NewOpener,
   type Opener,
-  type Place,
-  reachVault,
   toNewSecret,
   toSecret,
-} from './open.js'
+} from './unlock.js'
 
 /**
  * Replaces the vault's key slots by those that `choose` keeps and one for `added`. Nothing but the header is written,
@@ -29,15 +27,15 @@ import {
  * @throws CofferError `conflict` when the slots were changed meanwhile, or when none would be left
  */
 export async function changeKeySlots(
-  place: Place,
-  chooseOpener: (vault: LockedVault) => Promise<Opener>,
+  location: VaultLocation,
+  chooseOpener: ChooseOpener,
   {
     added,
     choose,
     tenant,
   }: { added?: NewOpener | undefined; choose: ChooseSlots; tenant?: string | undefined },
 ): Promise<SlotFacts[]> {
-  const effects = completeEffects(place)
+  const effects = completeEffects(location)
   const { random, clock, role } = effects
   let opener: Opener | undefined
   const vault = await reachVault(effects, async (locked) => {

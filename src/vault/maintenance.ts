@@ -1,14 +1,18 @@
-/** Describing, verifying, compacting and backing up an open vault on disk, and replacing its header. */
+/** Maintenance of an open vault: status, verification, compaction, backup and its header. It reads no records. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { CofferError } from '../errors.js'
 import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
-import type { FileEngine } from '../storage/file-engine.js'
+import type { EngineMaintenance } from '../storage/engine.js'
 import type { Header } from '../storage/vault-file.js'
 
-/** `header` is the one that `engine` was opened with. */
-export function createMaintenance(engine: FileEngine, keyring: Keyring, header: Header): VaultMaintenance {
+/** `header` is the one that the engine was opened with. */
+export function createMaintenance(
+  engine: EngineMaintenance,
+  keyring: Keyring,
+  header: Header,
+): VaultMaintenance {
   let present = header
   return {
     async describe() {

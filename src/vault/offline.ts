@@ -35,33 +35,27 @@ import { eachRecord } from '../storage/pages.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { beginVault, type Header, readHeader, writeHeader } from '../storage/vault-file.js'
 import { changeKeySlots } from './key-slots.js'
+import { completeEffects, type Effects, owning, reachVault, type VaultLocation } from './open.js'
 import {
+  type ChooseOpener,
   choosePrimitives,
-  completeEffects,
-  type Effects,
-  type LockedVault,
+  describeLocked,
   type NewOpener,
-  type Opener,
   openKeyring,
-  owning,
-  type Place,
-  reachVault,
   toSecret,
-} from './open.js'
+} from './unlock.js'
 
 const CACHE_BYTES = 4 * 1024 * 1024
-
-type Choose = (vault: LockedVault) => Promise<Opener>
 
 /** What an offline vault needs of the run: where it is, what opens it, and whom to tell how far work has come. */
 export interface OfflinePowers {
   /** The vault that is there. @throws CofferError `vault_missing` */
-  find(): Place
+  find(): VaultLocation
   /** Where a new one is made. */
-  findNew(): Place
+  findNew(): VaultLocation
   /** The tenant whose log says what was changed, by name or id; undefined for the first. */
   tenant(): Promise<string | undefined>
-  choose: Choose
+  choose: ChooseOpener
   /** What shall open a new key slot. */
   createOpener(slot: NewSlot): Promise<NewOpener>
   progress(done: number, total: number): void
@@ -74,23 +68,23 @@ export function createOfflineVault(powers: OfflinePowers): OfflineVault {
     holder: () => readHolder(find()),
     verify: () => verifyAtRest(find(), choose),
     restore: async (file) => {
-      const place = findNew()
-      await restoreVault(place, file, choose)
-      return { directory: place.directory, restored_from: file }
+      const location = findNew()
+      await restoreVault(location, file, choose)
+      return { directory: location.directory, restored_from: file }
     },
     salvage: async (source) => {
-      const place = findNew()
-      const report = await salvageVault(place, source, choose)
-      return { directory: place.directory, salvaged_from: source, ...report }
+      const location = findNew()
+      const report = await salvageVault(location, source, choose)
+      return { directory: location.directory, salvaged_from: source, ...report }
     },
     rekey: async () => {
-      const place = find()
+      const location = find()
       let resealed = 0
-      const { dropped } = await rekey(place, choose, (done, total) => {
+      const { dropped } = await rekey(location, choose, (done, total) => {
         resealed = done
         progress(done, total)
       })
-      return { directory: place.directory, resealed, dropped }
+      return { directory: location.directory, resealed, dropped }
     },
     listSlots: async () => {
       const vault = await reachVault(find(), choose)
@@ -102,16 +96,16 @@ export function createOfflineVault(powers: OfflinePowers): OfflineVault {
       }
     },
     changeSlots: async (added, chooseSlots) => {
-      const place = find()
+      const location = find()
       const opener = added === undefined ? undefined : await createOpener(added)
-      return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
+      return changeKeySlots(location, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
     },
   }
 }
 
 /** undefined when nobody has it. Reads nothing but the lock. */
-function readHolder(place: Place): Holder | undefined {
-  const { files, directory, pid } = completeEffects(place)
+function readHolder(location: VaultLocation): Holder | undefined {
+  const { files, directory, pid } = completeEffects(location)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
   const { holder: owner, state: life } = held
@@ -122,9 +116,9 @@ function readHolder(place: Place): Holder | undefined {
  * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
  * @throws CofferError when not even its header opens.
  */
-async function verifyAtRest(place: Place, choose: Choose): Promise<Verification> {
-  const effects = completeEffects(place)
-  const secret = toSecret(await choose(await lockedVault(effects)))
+async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
+  const effects = completeEffects(location)
+  const secret = toSecret(await choose(await readLocked(effects)))
   return owningMeanwhile(effects, async () => {
     const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
     const { learn, check } = createRowCheck(keyring)
@@ -140,13 +134,16 @@ async function finish<T>(steps: AsyncGenerator<unknown, T>): Promise<T> {
   return step.value
 }
 
-/** Makes a vault in `place.directory`, where there is none, of the backup in `file`. */
-export async function restoreVault(place: Place, file: string, choose: Choose): Promise<void> {
-  const effects = completeEffects(place)
+/** Makes a vault in `location.directory`, where there is none, of the backup in `file`. */
+export async function restoreVault(
+  location: VaultLocation,
+  file: string,
+  choose: ChooseOpener,
+): Promise<void> {
+  const effects = completeEffects(location)
   const { files, random, directory } = effects
   const header = readBackupHeader(files, file)
-  const slots = parseSlots(header.slots)
-  const secret = toSecret(await choose({ id: header.vault, slots: slots.map(({ kind }) => kind) }))
+  const secret = toSecret(await choose(describeLocked(header)))
   const primitives = await choosePrimitives(effects.role)
   const { keyring } = await openKeyring(effects, primitives, secret, header)
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
@@ -154,15 +151,19 @@ export async function restoreVault(place: Place, file: string, choose: Choose): 
 }
 
 /**
- * Makes a vault in `place.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
+ * Makes a vault in `location.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
  * is. It opens with what opens that one.
  * @throws CofferError `conflict`, and `vault_damaged` when not even the header of `source` opens
  */
-export async function salvageVault(place: Place, source: string, choose: Choose): Promise<SalvageReport> {
-  const target = completeEffects(place)
+export async function salvageVault(
+  location: VaultLocation,
+  source: string,
+  choose: ChooseOpener,
+): Promise<SalvageReport> {
+  const target = completeEffects(location)
   const effects = { ...target, directory: source }
   const { files, random, directory } = target
-  const secret = toSecret(await choose(await lockedVault(effects)))
+  const secret = toSecret(await choose(await readLocked(effects)))
   beginVault(files, directory)
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(effects.role)
@@ -210,13 +211,13 @@ export interface RekeyReport {
  * moment, the vault opens with what opened it before, and calling again goes on.
  */
 export async function rekey(
-  place: Place,
-  choose: Choose,
+  location: VaultLocation,
+  choose: ChooseOpener,
   progress: (done: number, total: number) => void,
 ): Promise<RekeyReport> {
-  const effects = completeEffects(place)
+  const effects = completeEffects(location)
   const { random, role, clock } = effects
-  const secret = toSecret(await choose(await lockedVault(effects)))
+  const secret = toSecret(await choose(await readLocked(effects)))
   return owningMeanwhile(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
@@ -266,9 +267,8 @@ async function owningMeanwhile<T>(effects: Effects, work: () => Promise<T>): Pro
   })
 }
 
-async function lockedVault({ files, directory }: Effects): Promise<LockedVault> {
-  const header = await readHeader(files, directory)
-  return { id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) }
+async function readLocked({ files, directory }: Effects) {
+  return describeLocked(await readHeader(files, directory))
 }
 
 function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {

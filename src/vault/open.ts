@@ -1,30 +1,15 @@
 /**
- * From a place on disk and a secret to an open vault: who may have it, which key opens it, which engine keeps it. It
- * builds the effects that {@link createApp} composes.
+ * From the address of a vault and a secret to an open vault: which kind of storage the address names, who may have the
+ * vault, which key opens it. It builds the effects that {@link createApp} composes.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type FileKey, formatKeyFile, parseKeyFile } from '../crypto/key-file.js'
-import {
-  checkNewPassphrase,
-  createSlot,
-  openSlot,
-  parseSlots,
-  type ScryptCost,
-  type SealedHeader,
-  type Secret,
-  type Slot,
-  type SlotContext,
-  sealHeader,
-} from '../crypto/key-slot.js'
+import { join, resolve } from 'node:path'
+import { checkNewPassphrase, type SealedHeader, type Secret, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
-import { nativePrimitives } from '../crypto/native.js'
 import type { Clock, RandomSource } from '../crypto/ports.js'
-import type { Primitives } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
-import { loadSodium } from '../crypto/sodium.js'
 import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
 import {
@@ -42,6 +27,15 @@ import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
+import {
+  type ChooseOpener,
+  choosePrimitives,
+  createFirstSlot,
+  describeLocked,
+  type NewOpener,
+  openKeyring,
+  toSecret,
+} from './unlock.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 const VAULT_ID_BYTES = 16
@@ -49,9 +43,11 @@ const VAULT_ID_BYTES = 16
 const PATIENCE_MS = 10_000
 
 export type { Clock } from '../crypto/ports.js'
+export type { LockedVault, NewOpener, Opener } from './unlock.js'
 
 /** Where a vault is, and the effects of this run; everything but the directory has a real default. */
-export interface Place {
+export interface VaultLocation {
+  /** Its address: a directory, or one that begins with a scheme, see {@link createVault}. */
   directory: string
   pid: number
   /** Told what a person should know and no program needs, such as a torn frame that was dropped. */
@@ -63,27 +59,77 @@ export interface Place {
   random?: RandomSource
 }
 
-/** What opens a vault: the text of a key file, or a passphrase. */
-export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
-
-/** What can be known of a vault before it is opened. */
-export interface LockedVault {
-  id: string
-  slots: readonly Opener['kind'][]
+/** How vaults of one kind of storage are created and opened. */
+interface VaultFactory {
+  create(effects: Effects, tenantName: string, opener: NewOpener): Promise<App>
+  open(effects: Effects, choose: ChooseOpener): Promise<App>
 }
 
-/** How a new vault shall open. `save` is given the text of its key file, before the vault exists. */
-export type NewOpener =
-  | { kind: 'key-file'; save(vault: string, text: string): Promise<void> }
-  | { kind: 'passphrase'; passphrase: string; cost?: ScryptCost }
+/** By the scheme of a vault's address. A directory has none. */
+const FACTORIES: Readonly<Record<string, VaultFactory>> = {
+  '': { create: createInDirectory, open: openInDirectory },
+  'memory:': {
+    create: createInMemory,
+    open: async () => {
+      throw new CofferError('vault_missing', 'A vault in memory is gone when it is closed.')
+    },
+  },
+}
+
+/** `memory:` and `name:` of `name://…`; other colons belong to a path. */
+const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
+
+/** @throws CofferError `usage` for an address with an unknown scheme */
+function findFactory(address: string): VaultFactory {
+  const [scheme = ''] = SCHEME.exec(address) ?? []
+  const factory = FACTORIES[scheme.toLowerCase()]
+  if (factory !== undefined) return factory
+  throw new CofferError('usage', `A vault cannot be kept at ${scheme}// here. Name a directory, or memory:`)
+}
+
+/** The directory that `address` names, from `cwd`. @throws CofferError `usage` where it names none */
+export function resolveDirectory(cwd: string, address: string): string {
+  if (findFactory(address) === FACTORIES['']) return resolve(cwd, address)
+  throw new CofferError(
+    'usage',
+    'A vault in memory lasts as long as its process. Run: coffer serve --ephemeral',
+  )
+}
 
 /**
- * Creates a vault in `place.directory`, with one tenant and its owner, and opens it.
- * @throws CofferError `conflict` when there is one already, `usage` for a passphrase that is too short.
+ * Creates a vault at `location.directory`, with one tenant and its owner, and opens it. The address `memory:` stands for
+ * a vault that is nowhere but in memory: no opener opens it again, and it is gone when closed.
+ * @throws CofferError `conflict` when there is one already, `usage` for a passphrase that is too short, and for an
+ * address with an unknown scheme
  */
-export async function createVault(place: Place, tenantName: string, opener: NewOpener): Promise<App> {
+export async function createVault(
+  location: VaultLocation,
+  tenantName: string,
+  opener: NewOpener,
+): Promise<App> {
+  return findFactory(location.directory).create(completeEffects(location), tenantName, opener)
+}
+
+/** A vault in memory, with one tenant. */
+export async function openEphemeral(options: { tenantName: string; clock?: Clock }): Promise<App> {
+  const { tenantName, clock = Date.now } = options
+  return createInMemory({ clock, random: createRandom() }, tenantName)
+}
+
+async function createInMemory(
+  { clock, random }: Pick<Effects, 'clock' | 'random'>,
+  tenantName: string,
+): Promise<App> {
+  const primitives = await choosePrimitives('server')
+  const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
+  const engine = createMemoryEngine({ keys: keyring.engine, clock })
+  const app = createApp({ engine, keyring, random, header: undefined, primitives })
+  await createFirstTenant(app, tenantName)
+  return app
+}
+
+async function createInDirectory(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
-  const effects = completeEffects(place)
   const { files, directory } = effects
   makeDirectories(files, directory)
   return owning(effects, async (lock) => {
@@ -121,43 +167,24 @@ async function createOwned(
   return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
 }
 
-async function createFirstSlot(
-  powers: SlotContext,
-  { root, vault, created }: { root: Uint8Array; vault: string; created: string },
-  opener: NewOpener,
-): Promise<Slot> {
-  const secret = await toNewSecret(opener, vault, powers.random)
-  const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
-  return createSlot(powers, { root, secret, created, ...cost })
-}
-
-/** What a new opener opens slots with; a new key file is saved before anything relies on it. */
-export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
-  if (opener.kind === 'passphrase') {
-    checkNewPassphrase(opener.passphrase)
-    return { kind: 'passphrase', passphrase: opener.passphrase }
-  }
-  const file: FileKey = { vault, key: random.bytes(KEY_BYTES) }
-  await opener.save(vault, formatKeyFile(file))
-  return { kind: 'key-file', file }
-}
-
 /** The id of the vault in `directory`, which anybody may know. @throws CofferError `vault_missing`, `vault_exposed` */
 export async function identifyVault(directory: string): Promise<string> {
   return (await readHeader(nodeFiles(), directory)).vault
 }
 
 /**
- * Opens the vault in `place.directory` with what `choose` finds for it, once nobody else has it open.
+ * Opens the vault at `location.directory` with what `choose` finds for it, once nobody else has it open.
  * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
- * `unavailable` when another process keeps it for longer than one waits
+ * `unavailable` when another process keeps it for longer than one waits, `usage` for an address with an unknown scheme
  */
-export async function openVault(place: Place, choose: (vault: LockedVault) => Promise<Opener>): Promise<App> {
-  const effects = completeEffects(place)
+export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
+  return findFactory(location.directory).open(completeEffects(location), choose)
+}
+
+async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
   const { files, directory } = effects
   // Whoever has to be asked is asked before the vault is taken from everybody else.
-  const first = await readHeader(files, directory)
-  const opener = await choose({ id: first.vault, slots: parseSlots(first.slots).map(({ kind }) => kind) })
+  const opener = await choose(describeLocked(await readHeader(files, directory)))
   return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
 }
 
@@ -184,17 +211,13 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
 }
 
 /**
- * The vault in `place.directory` for one command: through the server that has it open, if there is one, else opened
+ * The vault in `location.directory` for one command: through the server that has it open, if there is one, else opened
  * here.
  * @throws CofferError as {@link openVault}
  */
-export async function reachVault(
-  place: Place,
-  choose: (vault: LockedVault) => Promise<Opener>,
-): Promise<Vault> {
-  const effects = completeEffects(place)
-  const header = await readHeader(effects.files, place.directory)
-  const opener = await choose({ id: header.vault, slots: parseSlots(header.slots).map(({ kind }) => kind) })
+export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
+  const effects = completeEffects(location)
+  const opener = await choose(describeLocked(await readHeader(effects.files, effects.directory)))
   const secret = toSecret(opener)
   const remote = await findRemote(effects, secret)
   if (remote !== undefined) return remote
@@ -218,21 +241,6 @@ async function findRemote(effects: Effects, secret: Secret): Promise<Vault | und
   const peer = await connectToVault(vaultSocketOptions(effects, keyring))
   keyring.wipe()
   return peer === undefined ? undefined : createRemoteVault(peer)
-}
-
-/** The header (as it stands now, unless given) and the keys that `secret` opens. */
-export async function openKeyring(
-  { random, files, directory }: Effects,
-  primitives: Primitives,
-  secret: Secret,
-  header?: Header,
-): Promise<{ header: Header; keyring: Keyring; slot: Slot }> {
-  const present = header ?? (await readHeader(files, directory))
-  const sealed = { ...present, slots: parseSlots(present.slots) }
-  const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
-  const keyring = createKeyring(primitives, random, root)
-  primitives.wipe(root)
-  return { header: present, keyring, slot }
 }
 
 function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOptions {
@@ -268,36 +276,10 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
   }
 }
 
-export function toSecret(opener: Opener): Secret {
-  return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
-}
+/** A location with every effect settled. */
+export type Effects = Required<VaultLocation>
 
-/** A command is over before libsodium is warm; a server is glad that it is faster afterwards. */
-export async function choosePrimitives(role: Effects['role']): Promise<Primitives> {
-  return role === 'command' ? nativePrimitives : loadSodium()
-}
-
-/** A vault that is nowhere but in memory and gone when closed. */
-export async function openEphemeral({
-  tenantName,
-  clock = Date.now,
-}: {
-  tenantName: string
-  clock?: Clock
-}): Promise<App> {
-  const primitives = await choosePrimitives('server')
-  const random = createRandom()
-  const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
-  const engine = createMemoryEngine({ keys: keyring.engine, clock })
-  const app = createApp({ engine, keyring, random, header: undefined, primitives })
-  await createFirstTenant(app, tenantName)
-  return app
-}
-
-/** A place with every effect settled. */
-export type Effects = Required<Place>
-
-export function completeEffects(place: Place): Effects {
-  const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = place
-  return { ...place, files, clock, random, role }
+export function completeEffects(location: VaultLocation): Effects {
+  const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
+  return { ...location, files, clock, random, role }
 }

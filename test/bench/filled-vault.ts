@@ -5,7 +5,7 @@ import { formatDate } from '../../src/domain/dates.js'
 import type { LogRecord, TokenRecord } from '../../src/domain/records.js'
 import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
 import type { App } from '../../src/vault/app.js'
-import { createVault, openVault, type Place } from '../../src/vault/open.js'
+import { createVault, openVault, type VaultLocation } from '../../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
 /** So many that even a thousand tokens are a full page each. */
@@ -26,7 +26,7 @@ export interface Prepared {
   log: LogRecord
 }
 
-export function placeOf(directory: string, role: 'command' | 'server'): Place {
+export function placeOf(directory: string, role: 'command' | 'server'): VaultLocation {
   return { directory, pid: process.pid, notice: () => {}, role }
 }
 

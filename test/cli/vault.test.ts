@@ -94,6 +94,10 @@ t.test('a vault can stand elsewhere, and is found from below', async (t) => {
     (await here.json(['vault', 'status'], { cwd: join(here.place, 'deep/er') })).directory,
     join(here.place, '.coffer'),
   )
+  for (const address of ['memory:', 'postgres://host/name']) {
+    const refused = await home.run(['token', 'list', '--vault', address])
+    t.equal(refused.code, 2, `${address} names no directory`)
+  }
 })
 
 t.test('status tells where the vault is, what opens it, what it holds and how large it is', async (t) => {

@@ -12,7 +12,7 @@ import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
-import { openEphemeral } from '../../src/vault/open.js'
+import { openEphemeral } from '../ephemeral.js'
 import { createContract } from './contract.js'
 
 /** What is drawn; ids of things that exist are filled in when it is sent. */

@@ -1,12 +1,13 @@
 import t from 'tap'
 import type { Ask } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/hosts.js'
-import { createHandler, openTestVault, startServer } from '../../src/index.js'
+import { createHandler, startServer } from '../../src/index.js'
+import { openEphemeral } from '../ephemeral.js'
 import { setSetting } from '../operations/vault.js'
 import { createWorkplace, startProcess } from './process.js'
 import { readAnswers, sendRaw } from './socket.js'
 
-const app = await openTestVault()
+const app = await openEphemeral({ tenantName: 'test' })
 t.teardown(() => app.close())
 
 const OURS = [

@@ -10,7 +10,7 @@ import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
-import { openEphemeral } from '../../src/vault/open.js'
+import { openEphemeral } from '../ephemeral.js'
 import { checkOutput } from './outputs.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')

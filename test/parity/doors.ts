@@ -10,8 +10,9 @@ import { perform } from '../../src/framework/perform.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
-import { openEphemeral, openVault } from '../../src/vault/open.js'
+import { openVault } from '../../src/vault/open.js'
 import { type Outcome, runProcess } from '../cli/fake-process.js'
+import { openEphemeral } from '../ephemeral.js'
 import type { Answer } from './cases.js'
 
 /** One asked-for operation: `key` is the caller's API key, absent for the owner. */

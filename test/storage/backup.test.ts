@@ -5,7 +5,7 @@ import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/restore.j
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
@@ -29,7 +29,7 @@ function optionsFor(files: FakeFiles, directory = '/vault', role: 'command' | 's
 const put = (engine: FileEngine, ...names: string[]) =>
   engine.write(async (writer) => {
     for (const name of names) await writer.put(draftOf({ name, text: `text of ${name}` }))
-    await writer.append({ ...draftOf({ name: `log ${names[0]}` }), kind: 255 })
+    await writer.append(asLog(draftOf({ name: `log ${names[0]}` })))
   })
 
 const remove = (engine: FileEngine, name: string) =>

@@ -3,8 +3,8 @@
  * acknowledged, and with the work under way either whole or not at all.
  */
 import t, { type Test } from 'tap'
+import type { Engine, LogDraft } from '../../src/storage/engine.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import type { Draft, Engine } from '../../src/storage/store.js'
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles, type Fault } from './fake-files.js'
@@ -50,14 +50,11 @@ const remove = (name: string): Act => ({
   expect: (contents) => contents.delete(name),
 })
 
-const logDraft = (text: string): Draft => ({
+const logDraft = (text: string): LogDraft => ({
   kind: 255,
   tenant: 1,
-  id: digest(`log/${text}`, 16),
-  modified: 0,
-  expires: 0,
   keys: digest('key/1/logs', 8),
-  sealed: Buffer.from(text),
+  seal: () => ({ id: digest(`log/${text}`, 16), sealed: Buffer.from(text) }),
 })
 
 const logSoon = (text: string): Act => ({

@@ -5,8 +5,8 @@
 import t, { type Test } from 'tap'
 import type { Cipher } from '../../src/crypto/ports.js'
 import { CofferError } from '../../src/errors.js'
+import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import type { Engine, EngineWriter, Row } from '../../src/storage/store.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -29,15 +29,14 @@ function openRow(row: Row): string {
 
 async function put(writer: EngineWriter, name: string, text: string, seq?: number): Promise<void> {
   const draft = draftOf({ name, keys: ['red'], expires: name === 'b' ? 9_000 : 0 })
-  const sealed = records.seal(Buffer.from(text), associate(draft.id, writer.revision))
-  await writer.put(seq === undefined ? { ...draft, sealed } : { ...draft, sealed, seq, created: 1_000 })
+  const seal = (rev: number) => records.seal(Buffer.from(text), associate(draft.id, rev))
+  await writer.put(seq === undefined ? { ...draft, seal } : { ...draft, seal, seq, created: 1_000 })
 }
 
 async function log(writer: EngineWriter, text: string): Promise<void> {
   const id = digest(text, 16)
-  const sealed = records.seal(Buffer.from(text), associate(id, writer.revision))
-  const keys = digest('key/1/logs', 8)
-  await writer.append({ kind: 255, tenant: 1, id, modified: 0, expires: 0, keys, sealed })
+  const seal = (rev: number) => ({ id, sealed: records.seal(Buffer.from(text), associate(id, rev)) })
+  await writer.append({ kind: 255, tenant: 1, keys: digest('key/1/logs', 8), seal })
 }
 
 let seeds = 0

@@ -6,9 +6,9 @@ import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { draftOf, engineSuite, type OpenedEngine } from './engine-suite.js'
+import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'command') {
   const random = repeatableRandom()
@@ -38,6 +38,7 @@ async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
 
 t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
 t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
+t.test('as a server, in this process', async (t) => localSuite(t, () => openNew('server')))
 
 /** Row bytes that no other file could hold by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
@@ -242,7 +243,7 @@ t.test('a change answered soon is appended at once and synced before long', asyn
   const options = optionsFor(new FakeFiles(), 'server')
   const { files } = options
   const engine = await createFileEngine(options)
-  const log = { ...draftOf({ name: 'log' }), kind: 255 }
+  const log = asLog(draftOf({ name: 'log' }))
   const query = {
     family: 'logs',
     kind: 255,

@@ -21,7 +21,7 @@ import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.j
 import { createWal } from '../../src/storage/lsm/wal.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { asLog, createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('hex')
 const fill = (byte: number, length: number) => new Uint8Array(length).fill(byte)
@@ -185,7 +185,7 @@ t.test('whole files, made with fixed keys and randomness', async (t) => {
   await engine.write(async (writer) => {
     await writer.put(draftOf({ name: 'a', keys: ['red', 'blue'], expires: 9_000 }))
     await writer.put(draftOf({ name: 'b', keys: ['red'] }))
-    await writer.append({ ...draftOf({ name: 'log' }), kind: 255 })
+    await writer.append(asLog(draftOf({ name: 'log' })))
   })
   await engine.compact()
   await engine.write((writer) =>

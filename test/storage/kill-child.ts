@@ -4,13 +4,13 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
+import type { Draft } from '../../src/storage/engine.js'
 import { type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readProcessIdentity } from '../../src/storage/process-identity.js'
-import type { Draft } from '../../src/storage/store.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { digest, engineKeys } from './powers.js'
+import { asLog, digest, engineKeys } from './powers.js'
 
 const [directory = '', self = '', task = ''] = process.argv.slice(2)
 const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
@@ -23,7 +23,7 @@ const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
 
 function draftOf(name: string, text: string): Draft {
   const keys = Buffer.concat([digest('key/1/all', 8), digest(`key/1/${self}`, 8)])
-  return { kind: 3, tenant: 1, id: idOf(name), modified: 0, expires: 0, keys, sealed: Buffer.from(text) }
+  return { kind: 3, tenant: 1, id: idOf(name), modified: 0, expires: 0, keys, seal: () => Buffer.from(text) }
 }
 
 async function work(engine: FileEngine, name: string): Promise<void> {
@@ -35,7 +35,7 @@ async function work(engine: FileEngine, name: string): Promise<void> {
   await act('put', () =>
     engine.write(async (writer) => {
       await writer.put(draftOf(name, `${name} first`))
-      await writer.append({ ...draftOf(`log ${name}`, name), kind: 255 })
+      await writer.append(asLog(draftOf(`log ${name}`, name)))
     }),
   )
   const chance = randomInt(8)

@@ -1,20 +1,21 @@
 /** The proof of a log: what it finds when somebody with every key but the chain's rewrites the vault's files. */
 import t from 'tap'
+import type { LogDraft } from '../../src/storage/engine.js'
 import { openFileEngine } from '../../src/storage/file-engine.js'
 import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { createLsmTree } from '../../src/storage/lsm/recovery.js'
 import type { Change } from '../../src/storage/lsm/row-change.js'
 import { Transaction } from '../../src/storage/lsm/transaction.js'
-import type { Draft, LogCheck } from '../../src/storage/store.js'
+import type { LogCheck } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const query = { kind: 255, tenant: 1, all: digest('logs', 8) }
 
-function logRow(text: string): Draft {
+function logRow(text: string): LogDraft {
   const sealed = new Uint8Array(Buffer.from(text))
-  return { ...query, id: digest(text, 16), modified: 0, expires: 0, keys: query.all, sealed }
+  return { ...query, keys: query.all, seal: () => ({ id: digest(text, 16), sealed }) }
 }
 
 /** Verifies a log of nine records that lies in segments as `tamper` left it, in a vault that is whole otherwise. */

@@ -4,6 +4,7 @@
  */
 import sodium from 'libsodium-wrappers'
 import type { Cipher, Clock, EngineKeys, Mac, RandomSource } from '../../src/crypto/ports.js'
+import type { Draft, LogDraft } from '../../src/storage/engine.js'
 import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
@@ -85,6 +86,11 @@ export function createClock(start = 1_000): Clock & { set(time: number): void } 
       time = next
     },
   })
+}
+
+/** The row as one of the log. */
+export function asLog({ tenant, id, keys, seal }: Draft): LogDraft {
+  return { kind: 255, tenant, keys, seal: (rev) => ({ id, sealed: seal(rev) }) }
 }
 
 /** Digest of `text`, as ids (16 bytes) and keys (8) are. */

@@ -6,7 +6,7 @@ import { type RekeyOptions, readRekey, rekeyVault } from '../../src/storage/lsm/
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
@@ -53,7 +53,7 @@ async function makeVault(): Promise<FakeFiles> {
   const put = (name: string) =>
     engine.write(async (writer) => {
       await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
-      await writer.append({ ...draftOf({ name: `log ${name}` }), kind: 255 })
+      await writer.append(asLog(draftOf({ name: `log ${name}` })))
     })
   await put('a')
   await put('b')

@@ -4,11 +4,10 @@
  */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
+import type { CheckRow, Row } from '../../src/storage/engine.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import type { LsmOptions } from '../../src/storage/lsm/options.js'
 import { type Salvage, salvageRows } from '../../src/storage/lsm/salvage.js'
-import type { CheckRow } from '../../src/storage/lsm/verify.js'
-import type { Row } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
@@ -56,18 +55,18 @@ async function makeVault() {
 function logDraft(text: string) {
   const keys = keyOf('logs')
   const sealed = Buffer.from(text)
-  return { kind: 255, tenant: 1, id: digest(text, 16), modified: 0, expires: 0, keys, sealed }
+  return { kind: 255, tenant: 1, keys, seal: () => ({ id: digest(text, 16), sealed }) }
 }
 
 const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
 
 async function tell(engine: FileEngine): Promise<{ records: string[]; logs: string[] }> {
   const shape = { tenant: 1, page: 1, size: 50 }
-  const [records, logs] = await engine.read((reader) => [
-    reader.find({ ...shape, family: 'records', kind: 3, all: keyOf('all') }).rows.map(textOf),
-    reader.find({ ...shape, family: 'logs', kind: 255, all: keyOf('logs') }).rows.map(textOf),
-  ])
-  return { records: records!, logs: logs! }
+  return engine.read(async (reader) => {
+    const records = await reader.find({ ...shape, family: 'records', kind: 3, all: keyOf('all') })
+    const logs = await reader.find({ ...shape, family: 'logs', kind: 255, all: keyOf('logs') })
+    return { records: records.rows.map(textOf), logs: logs.rows.map(textOf) }
+  })
 }
 
 /** Salvages into `/new`, and gives what is there; the old vault must be as it was. */

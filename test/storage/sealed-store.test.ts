@@ -4,8 +4,9 @@ import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
 import type { TenantRecord, TokenRecord } from '../../src/domain/records.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
-import { createMemoryEngine } from '../../src/storage/memory-engine.js'
-import type { Draft, Engine, EngineWriter, Row, Store } from '../../src/storage/store.js'
+import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
+import type { Store } from '../../src/storage/store.js'
+import { createTestEngine } from '../ephemeral.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
 const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
@@ -16,9 +17,12 @@ function newKeys(): TenantRecord['keys'] {
   return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
 }
 
+/** What an engine is given of a row. */
+type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
+
 /** An engine that keeps what was put into it, and can be made to give back something else. */
-function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?: (row: Row) => Row } } {
-  const drafts: Draft[] = []
+function watch(engine: Engine): { engine: Engine; drafts: Given[]; forge: { row?: (row: Row) => Row } } {
+  const drafts: Given[] = []
   const forge: { row?: (row: Row) => Row } = {}
   const change = (row: Row | undefined) =>
     row === undefined || forge.row === undefined ? row : forge.row(row)
@@ -29,21 +33,19 @@ function watch(engine: Engine): { engine: Engine; drafts: Draft[]; forge: { row?
     get clock() {
       return writer.clock
     },
-    get revision() {
-      return writer.revision
-    },
-    get: (...args) => change(writer.get(...args)),
+    get: async (...args) => change(await writer.get(...args)),
     find: (query) => writer.find(query),
     findExpired: (...args) => writer.findExpired(...args),
-    stamp: (kind) => writer.stamp(kind),
+    changeCounter: (kind) => writer.changeCounter?.(kind),
     put: (draft) => {
-      drafts.push(draft)
-      return writer.put(draft)
+      const seal = (rev: number) => {
+        const sealed = draft.seal(rev)
+        drafts.push({ ...draft, sealed })
+        return sealed
+      }
+      return writer.put({ ...draft, seal })
     },
-    append: (draft) => {
-      drafts.push(draft)
-      return writer.append(draft)
-    },
+    append: (draft) => writer.append(draft),
     remove: (...args) => writer.remove(...args),
     dropTenant: (tenant) => writer.dropTenant(tenant),
     noteTime: (options) => writer.noteTime(options),
@@ -69,12 +71,12 @@ async function open(t: Test): Promise<{
   store: Store
   /** Another store over the same engine, which remembers nothing. */
   reopen(): Store
-  drafts: Draft[]
+  drafts: Given[]
   forge: { row?: (row: Row) => Row }
   clock: { now: number }
 }> {
   const clock = { now: START }
-  const watched = watch(createMemoryEngine({ keys: keyring.engine, clock: () => clock.now }))
+  const watched = watch(createTestEngine({ keys: keyring.engine, clock: () => clock.now }))
   const store = createSealedStore(watched.engine, keyring)
   t.teardown(() => store.close())
   await store.write(async (writer) => {
@@ -136,7 +138,7 @@ t.test('nothing that reaches an engine can be read or guessed from its keys', as
     await writer.insert('token', 1, token('same'))
     await writer.insert('token', 2, token('same'))
   })
-  const [first, second] = drafts.filter(({ kind }) => kind === 3) as [Draft, Draft]
+  const [first, second] = drafts.filter(({ kind }) => kind === 3) as [Given, Given]
   for (const { sealed, keys, id } of [first, second]) {
     for (const bytes of [sealed, keys, id]) {
       t.notMatch(Buffer.from(bytes).toString('latin1'), /plain secret|same|Ada|ada/)

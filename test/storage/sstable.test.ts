@@ -3,6 +3,7 @@
  * opened by one look-up, memory bounded by the cache.
  */
 import t, { type Test } from 'tap'
+import type { Query, Where } from '../../src/storage/engine.js'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { BlockCache } from '../../src/storage/lsm/block-cache.js'
 import type { StoredRow } from '../../src/storage/lsm/row-change.js'
@@ -10,7 +11,6 @@ import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js
 import { SSTable } from '../../src/storage/lsm/sstable/reader.js'
 import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
 import { LiveSSTable, search } from '../../src/storage/lsm/sstable/search.js'
-import type { Query, Where } from '../../src/storage/store.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'

@@ -1,11 +1,12 @@
 /** Verification finds what was damaged, says where, and counts what is still readable. */
 import t from 'tap'
+import type { CheckRow, Verification } from '../../src/storage/engine.js'
 import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import type { LsmOptions } from '../../src/storage/lsm/options.js'
-import { type CheckRow, type Verification, verifyVault } from '../../src/storage/lsm/verify.js'
+import { verifyVault } from '../../src/storage/lsm/verify.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const check: CheckRow = (row) =>
   Buffer.from(row.sealed).toString().startsWith('sealed') ? undefined : 'its seal is broken'
@@ -29,10 +30,8 @@ async function makeVault() {
     engine.write(async (writer) => {
       await writer.put(draftOf({ name, text: `sealed ${name}`, keys: ['red', name], expires: 70_000 }))
       for (const tenant of [1, 2]) {
-        await writer.append({
-          ...draftOf({ name: `log ${name}`, text: `sealed log ${name}`, tenant }),
-          kind: 255,
-        })
+        const log = draftOf({ name: `log ${name}`, text: `sealed log ${name}`, tenant })
+        await writer.append(asLog(log))
       }
     })
   await put('a')

@@ -1,10 +1,17 @@
 /** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
 import { existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { CofferError } from '../../errors.js'
 import type { App } from '../../vault/app.js'
-import { type LockedVault, type Opener, openVault, type Place, reachVault } from '../../vault/open.js'
+import {
+  type LockedVault,
+  type Opener,
+  openVault,
+  reachVault,
+  resolveDirectory,
+  type VaultLocation,
+} from '../../vault/open.js'
 import type { Vault } from '../../vault/vault.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
@@ -14,7 +21,7 @@ const VAULT_DIRECTORY = '.coffer'
 
 /** Where `coffer init` creates a vault: where the settings say, else here. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
-  return resolve(cwd, config.vault ?? VAULT_DIRECTORY)
+  return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
 /**
@@ -61,12 +68,12 @@ export function placeOf(
   context: CommandContext,
   directory = findVaultDirectory(context),
   notice: (text: string) => void = () => {},
-): Place {
+): VaultLocation {
   return { directory, pid: context.pid, clock: context.clock, notice }
 }
 
 /** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
-async function noticing<V>(context: CommandContext, open: (place: Place) => Promise<V>): Promise<V> {
+async function noticing<V>(context: CommandContext, open: (place: VaultLocation) => Promise<V>): Promise<V> {
   const early: string[] = []
   let isOpen = false
   const notice = (text: string) => {

@@ -111,14 +111,16 @@ export async function listWaitingTenants(store: Store): Promise<number[]> {
   const waiting: number[] = []
   const where = { field: 'state', value: 'waiting' }
   for (let page = 1; ; page++) {
-    const isLast = await store.read(async (reader) => {
+    const { found, isLast } = await store.read(async (reader) => {
       const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
+      const found: number[] = []
       for (const { number } of records) {
-        const found = await reader.find('mail', number, { where, page: 1, size: 1 })
-        if (found.total > 0) waiting.push(number)
+        const mails = await reader.find('mail', number, { where, page: 1, size: 1 })
+        if (mails.total > 0) found.push(number)
       }
-      return page * TENANTS_PER_PAGE >= total
+      return { found, isLast: page * TENANTS_PER_PAGE >= total }
     })
+    waiting.push(...found)
     if (isLast) return waiting
   }
 }

@@ -6,7 +6,7 @@
 import { BoundedMap } from '../../bounded-map.js'
 import type { Kind, RecordOf } from '../../domain/records.js'
 import { isEqual, toText } from '../bytes.js'
-import type { Row } from '../store.js'
+import type { Row } from '../engine.js'
 
 /** Tokens, logs and whatever else grows without end is never kept. */
 const KEPT: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
@@ -20,9 +20,9 @@ interface Entry {
   record: RecordOf[Kind]
 }
 
-/** Records of one kind by tenant and id, as they were while the kind had this stamp. */
+/** Records of one kind by tenant and id, as they were while the kind had this change counter. */
 interface Names {
-  stamp: number
+  counter: number
   records: Map<string, RecordOf[Kind]>
 }
 
@@ -35,17 +35,17 @@ export class RecordCache {
     return KEPT.has(kind)
   }
 
-  /** What {@link keep} was given for the name under this very stamp of the kind. */
-  find(kind: Kind, tenant: number, id: string, stamp: number): RecordOf[Kind] | undefined {
+  /** What {@link keep} was given for the name under this very change counter of the kind. */
+  find(kind: Kind, tenant: number, id: string, counter: number): RecordOf[Kind] | undefined {
     const names = this.#names.get(kind)
-    return names?.stamp === stamp ? names.records.get(`${tenant}/${id}`) : undefined
+    return names?.counter === counter ? names.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /** Contract: the record was read by this name under this stamp, does not expire, and is frozen. */
-  keep(kind: Kind, tenant: number, id: string, stamp: number, record: RecordOf[Kind]): void {
+  /** Contract: the record was read by this name under this change counter, does not expire, and is frozen. */
+  keep(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     const known = this.#names.get(kind)
-    const isUsable = known?.stamp === stamp && known.records.size < MOST_ENTRIES
-    const names = isUsable ? known : { stamp, records: new Map() }
+    const isUsable = known?.counter === counter && known.records.size < MOST_ENTRIES
+    const names = isUsable ? known : { counter, records: new Map() }
     names.records.set(`${tenant}/${id}`, record)
     if (!isUsable) this.#names.set(kind, names)
   }

@@ -6,9 +6,9 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import type { CheckRow } from '../engine.js'
 import type { Resealed } from '../lsm/rekey.js'
 import type { StoredRow } from '../lsm/row-change.js'
-import type { CheckRow } from '../lsm/verify.js'
 import {
   digestId,
   digestLogId,

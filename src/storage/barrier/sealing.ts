@@ -9,7 +9,7 @@ import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../doma
 import { type Lookup, searchLookup } from '../../domain/token-index-fields.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, fromBase64 } from '../bytes.js'
-import type { Row } from '../store.js'
+import type { Row } from '../engine.js'
 
 const ID_BYTES = 16
 const KEY_BYTES = 8
@@ -17,11 +17,11 @@ const REVISION_BYTES = 8
 const HALF = 2 ** 32
 const HALF_BYTES = 4
 
-/** The row of which a seal is a part. */
-export type Place = Pick<Row, 'id' | 'rev'>
+/** The version of a row that a seal belongs to. */
+type RowVersion = Pick<Row, 'id' | 'rev'>
 
 /** The sealed bytes of `record` as the version `rev` of the row `id`. */
-export function sealRecord(keys: RecordKeys, { id, rev }: Place, record: RecordOf[Kind]): Uint8Array {
+export function sealRecord(keys: RecordKeys, { id, rev }: RowVersion, record: RecordOf[Kind]): Uint8Array {
   const plain = Buffer.from(JSON.stringify(record), 'utf8')
   const sealed = keys.data.seal(plain, associate(id, rev))
   plain.fill(0)
@@ -63,12 +63,12 @@ export function kindOf(number: number): Kind {
 }
 
 /** The plain bytes of a row; undefined when they do not authenticate. */
-export function unseal(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): Uint8Array | undefined {
+export function unseal(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): Uint8Array | undefined {
   return keys.data.open(row.sealed, associate(row.id, row.rev))
 }
 
 /** @throws CofferError `vault_damaged` */
-export function openRecord(keys: RecordKeys, row: Place & Pick<Row, 'sealed'>): RecordOf[Kind] {
+export function openRecord(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): RecordOf[Kind] {
   const plain = unseal(keys, row)
   if (plain === undefined) {
     throw new CofferError('vault_damaged', `A record does not open with its key. ${AFTER_DAMAGE}`)

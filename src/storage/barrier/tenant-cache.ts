@@ -3,34 +3,42 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, type TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import type { EngineReader, Row } from '../store.js'
+import { type EngineReader, isPromise, type MaybePromise, type Row } from '../engine.js'
 import { digestId, openRecord, openTenantKeys } from './sealing.js'
 
 /** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
 export interface TenantCache {
+  /** The keys of the vault's own records. */
   vault: RecordKeys
-  keysOf(rows: EngineReader, tenant: number): RecordKeys
+  /**
+   * `counter` is the change counter of tenants; nothing is remembered where it is undefined.
+   * @throws CofferError `not_found` when there is no such tenant any more.
+   */
+  keysOf(rows: EngineReader, tenant: number, counter: number | undefined): MaybePromise<RecordKeys>
 }
 
 export function createTenantCache(keys: VaultKeys): TenantCache {
-  const opened = new Map<number, { stamp: number; rev: number; keys: RecordKeys }>()
+  const opened = new Map<number, { counter: number; rev: number; keys: RecordKeys }>()
+  const open = (tenant: number, counter: number | undefined, row: Row | undefined): RecordKeys => {
+    if (row === undefined) {
+      opened.delete(tenant)
+      throw new CofferError('not_found', 'The tenant does not exist any more.')
+    }
+    const known = opened.get(tenant)
+    const found = known?.rev === row.rev ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
+    // The `rev` of a row that is taken back is given again, to another row.
+    if (counter !== undefined) opened.set(tenant, { counter, rev: row.rev, keys: found })
+    return found
+  }
   return {
     vault: keys.vault,
-    keysOf(rows, tenant) {
-      if (tenant === 0) return keys.vault
-      const stamp = rows.stamp(KINDS.tenant)
+    keysOf(rows, tenant, counter) {
       const known = opened.get(tenant)
-      if (known !== undefined && stamp !== undefined && known.stamp === stamp) return known.keys
-      const row = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
-      if (row === undefined) {
-        opened.delete(tenant)
-        throw new CofferError('not_found', 'The tenant does not exist any more.')
-      }
-      const isSame = known?.rev === row.rev
-      const found = isSame ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
-      // The `rev` of a row that is taken back is given again, to another row.
-      if (stamp !== undefined) opened.set(tenant, { stamp, rev: row.rev, keys: found })
-      return found
+      if (known !== undefined && known.counter === counter) return known.keys
+      const reading = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
+      return isPromise(reading)
+        ? reading.then((row) => open(tenant, counter, row))
+        : open(tenant, counter, reading)
     },
   }
 }

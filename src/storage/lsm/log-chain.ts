@@ -5,7 +5,8 @@
 
 import type { Mac } from '../../crypto/ports.js'
 import { isEqual } from '../bytes.js'
-import type { LogCheck, Row } from '../store.js'
+import type { Row } from '../engine.js'
+import type { LogCheck } from '../store.js'
 import type { StoredRow } from './row-change.js'
 
 /** The end of a tenant's chain. */

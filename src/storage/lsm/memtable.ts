@@ -3,7 +3,8 @@
  * all of an ephemeral vault. It shadows older memtables and tables: it knows which of their rows are gone.
  */
 import { toText } from '../bytes.js'
-import type { RangeField, RowId, Where } from '../store.js'
+import type { RowId, Where } from '../engine.js'
+import type { RangeField } from '../store.js'
 import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */

@@ -3,7 +3,7 @@
  * only the records of the page that is asked for.
  */
 import { toText } from '../bytes.js'
-import type { Found, Query, Row, RowId } from '../store.js'
+import type { Query, Row, RowId, RowPage } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import type { StoredRow } from './row-change.js'
@@ -60,8 +60,8 @@ function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undef
   return undefined
 }
 
-/** The kind's change count; undefined while a change of the kind may still be undone. */
-export function changeCountOf(
+/** The kind's change counter; undefined while a change of the kind may still be undone. */
+export function changeCounterOf(
   { memtables, uncommitted, changeCounters }: View,
   kind: number,
 ): number | undefined {
@@ -89,7 +89,7 @@ function sourcesOf(view: View, query: Wanted, now: number): Source[] {
 }
 
 /** The page that is asked for, newest first, and the number of all that match. */
-export function findRows(view: View, query: Query, now: number): Found {
+export function findRows(view: View, query: Query, now: number): RowPage {
   const sources = sourcesOf(view, query, now)
   const total = sources.reduce((sum, { count }) => sum + count, 0)
   const skip = (query.page - 1) * query.size

@@ -3,7 +3,7 @@
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, MAX_U48 } from '../bytes.js'
-import type { Row } from '../store.js'
+import type { Row } from '../engine.js'
 
 /** What a change does, as it is encoded in a frame. */
 export const INSERT = 1

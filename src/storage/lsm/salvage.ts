@@ -3,6 +3,7 @@ import { KINDS } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { kindOf } from '../barrier/sealing.js'
 import { toText } from '../bytes.js'
+import type { Finding } from '../engine.js'
 import { sortSSTables } from './contents.js'
 import { type Counters, createCounters } from './counters.js'
 import { chainRow } from './log-chain.js'
@@ -14,7 +15,7 @@ import type { StoredRow } from './row-change.js'
 import type { Family } from './sstable/format.js'
 import { finish, inBatches, writeSSTables } from './sstable/row-writer.js'
 import type { LiveSSTable } from './sstable/search.js'
-import { type Finding, type Survey, survey } from './survey.js'
+import { type Survey, survey } from './survey.js'
 
 /** Numbers of rows by kind; `unknown` counts those of which not even the kind can be read. */
 export type RowCounts = Record<string, number>

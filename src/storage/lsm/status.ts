@@ -1,18 +1,13 @@
 /** Counts and sizes of a vault. Reads tables only where a tenant was dropped. */
+import type { EngineStatus } from '../engine.js'
 import type { Contents } from './contents.js'
 import { markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import type { LiveSSTable } from './sstable/search.js'
 
-/** Of everything that is synced. */
-export interface LsmStatus {
+/** What a vault consists of at a moment, of what is safe. */
+export interface LsmStatus extends EngineStatus {
   generation: number
-  sstables: number
-  walBytes: number
-  recordBytes: number
-  logBytes: number
-  /** Rows in tables and memtables; expired rows that were not removed yet count as live. */
-  rows: { records: number; logs: number; dead: number }
 }
 
 /** @param memtables youngest first */

@@ -4,6 +4,7 @@
  */
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { decodeId, isEqual } from '../bytes.js'
+import type { Finding } from '../engine.js'
 import { type Contents, decodeContents } from './contents.js'
 import { digestHeader } from './manifest.js'
 import { createContexts, type LsmOptions } from './options.js'
@@ -16,12 +17,6 @@ import { openWal, readDamagedWal, type WalContext, type WalRef } from './wal.js'
 
 /** The write-ahead log, as the place of a finding. */
 export const WAL_PLACE = 'the write-ahead log'
-
-export interface Finding {
-  /** A file, or a tenant's log. */
-  place: string
-  problem: string
-}
 
 export interface Survey {
   /** Undefined when `state` does not open; then it is unknown which rows were replaced or removed. */

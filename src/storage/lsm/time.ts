@@ -3,6 +3,7 @@
  * jump of the clock is noticed and nothing is purged because of it.
  */
 import { formatDate } from '../../domain/dates.js'
+import type { ClockState } from '../store.js'
 
 /** Times of the wall clock, ms since the epoch. */
 export interface Times {
@@ -14,14 +15,6 @@ export interface Times {
   since: number
   /** While there is such a jump: what expired by then may be purged nevertheless. */
   until: number
-}
-
-/** How far a unit of work may rely on the clock. */
-export interface ClockState {
-  /** Whether it is the first to see a jump. */
-  isJump: boolean
-  /** What expired by then, ms since the epoch, may be purged; 0 for nothing. */
-  purgeUntil: number
 }
 
 /** A longer time without changes cannot be told from a clock that was set forward. */

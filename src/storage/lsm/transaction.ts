@@ -3,11 +3,12 @@
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { Draft, EngineReader, EngineWriter, Found, Query, Row, RowId } from '../store.js'
+import type { Draft, EngineReader, EngineWriter, LogDraft, Query, Row, RowId, RowPage } from '../engine.js'
+import type { ClockState } from '../store.js'
 import type { Counters } from './counters.js'
 import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
-import { changeCountOf, findExpired, findRows, getRow, type View } from './query.js'
+import { changeCounterOf, findExpired, findRows, getRow, type View } from './query.js'
 import {
   type Change,
   type ChangeKind,
@@ -21,7 +22,7 @@ import {
   REPLACE,
   type StoredRow,
 } from './row-change.js'
-import { type ClockState, judgeClock, passTime, type Times } from './time.js'
+import { judgeClock, passTime, type Times } from './time.js'
 
 /** @param view called for each query @param times those of the newest change @param now the clock's */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {
@@ -32,7 +33,7 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
-    stamp: (kind) => changeCountOf(view(), kind),
+    changeCounter: (kind) => changeCounterOf(view(), kind),
   }
 }
 
@@ -92,7 +93,7 @@ export class Transaction implements EngineWriter {
     return this.#view
   }
 
-  get revision(): number {
+  get #revision(): number {
     return this.#counters.rev + this.changes.length
   }
 
@@ -105,7 +106,7 @@ export class Transaction implements EngineWriter {
     return getRow(this.#viewAll(), { kind, tenant, id, expired }, this.now)
   }
 
-  find(query: Query): Found {
+  find(query: Query): RowPage {
     return findRows(this.#viewAll(), query, this.now)
   }
 
@@ -113,44 +114,53 @@ export class Transaction implements EngineWriter {
     return findExpired(this.#viewAll(), limit, this.clock.purgeUntil)
   }
 
-  stamp(kind: number): number | undefined {
-    return changeCountOf(this.#viewAll(), kind)
+  changeCounter(kind: number): number | undefined {
+    return changeCounterOf(this.#viewAll(), kind)
   }
 
   put(draft: Draft): void {
     if (draft.seq !== undefined) {
-      if (draft.created === undefined)
-        throw new CofferError('internal', 'A row was replaced without its time of creation.')
-      this.#take(REPLACE, this.#rowOf(draft, draft.seq, draft.created, undefined))
+      this.#replace(draft, draft.seq)
       return
     }
     if (this.#isKnown(toText(draft.id), draft.tenant)) {
       throw new CofferError('internal', 'A row was put as new though there is one of its id.')
     }
-    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now, undefined))
+    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now))
   }
 
-  /** Written out so that all rows have one shape, because there are many of them. */
-  #rowOf(draft: Draft, seq: number, created: number, chain: Uint8Array | undefined): StoredRow {
-    const { kind, tenant, id, modified, expires, keys, sealed } = draft
-    return { kind, tenant, id, seq, rev: this.revision, created, modified, expires, keys, sealed, chain }
+  #replace(draft: Draft, seq: number): void {
+    if (draft.created === undefined)
+      throw new CofferError('internal', 'A row was replaced without its time of creation.')
+    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created))
+  }
+
+  /** Written out, here and below, so that all rows have one shape, because there are many of them. */
+  #rowOf(draft: Draft, seq: number, created: number): StoredRow {
+    const { kind, tenant, id, modified, expires, keys } = draft
+    const rev = this.#revision
+    const sealed = draft.seal(rev)
+    return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, chain: undefined }
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#take(REMOVE, nameRow(kind, tenant, id, this.revision))
+    this.#take(REMOVE, nameRow(kind, tenant, id, this.#revision))
   }
 
-  append(draft: Draft): void {
-    const { tenant } = draft
+  append({ kind, tenant, keys, seal }: LogDraft): void {
+    const rev = this.#revision
+    const { id, sealed } = seal(rev)
     const known = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
     const last = known ?? EMPTY_CHAIN
-    const chain = chainNext(this.#chain, last.value, draft.sealed)
-    this.#take(LOG, this.#rowOf(draft, this.#logSeq++, this.now, chain))
+    const chain = chainNext(this.#chain, last.value, sealed)
+    const seq = this.#logSeq++
+    const created = this.now
+    this.#take(LOG, { kind, tenant, id, seq, rev, created, modified: 0, expires: 0, keys, sealed, chain })
     this.#chains.set(tenant, { value: chain, count: last.count + 1 })
   }
 
   dropTenant(tenant: number): void {
-    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.revision))
+    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
     this.#chains.set(tenant, undefined)
   }
 

@@ -5,6 +5,7 @@
 import { formatDate } from '../../domain/dates.js'
 import { CofferError } from '../../errors.js'
 import { asBuffer, isEqual, toText } from '../bytes.js'
+import type { CheckRow, Verification } from '../engine.js'
 import type { Contents } from './contents.js'
 import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
@@ -26,22 +27,8 @@ import {
 import type { SSTable } from './sstable/reader.js'
 import { readLiveRows } from './sstable/scan.js'
 import type { LiveSSTable } from './sstable/search.js'
-import { addFinding, type Finding, survey, WAL_PLACE } from './survey.js'
+import { addFinding, survey, WAL_PLACE } from './survey.js'
 import { isAhead } from './time.js'
-
-export interface Verification {
-  findings: Finding[]
-  /** Undamaged rows, by family. */
-  readable: { records: number; logs: number }
-  segments: number
-  /** Rows whose date is minutes ahead of the clock, if any, and the latest of these dates. */
-  dated_ahead?: { records: number; logs: number; newest: string }
-  /** Logs that were set aside, if any: files in the vault's directory that nothing reads. */
-  set_aside?: string[]
-}
-
-/** Says what is wrong with a row's seal, if anything. */
-export type CheckRow = (row: StoredRow, family: Family) => string | undefined
 
 const STRIDE = 256
 

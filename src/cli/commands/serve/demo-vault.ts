@@ -9,7 +9,7 @@ import { isApiKey } from '../../../domain/application.js'
 import { CofferError } from '../../../errors.js'
 import { createToken } from '../../../operations/token/token.js'
 import type { App } from '../../../vault/app.js'
-import { createVault, openVault, type Place } from '../../../vault/open.js'
+import { createVault, openVault, type VaultLocation } from '../../../vault/open.js'
 import type { CommandContext } from '../../context/context.js'
 import { findFixture } from '../../context/fixtures.js'
 import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './sample-applications.js'
@@ -31,7 +31,7 @@ export async function openDemoVault(
   const directory = resolve(cwd, DIRECTORY)
   const keyFile = join(directory, 'vault.key')
   const startersFile = join(directory, 'applications.json')
-  const place: Place = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
+  const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
   if (existsSync(startersFile)) {
     const app = await openVault(place, async () => ({
       kind: 'key-file',

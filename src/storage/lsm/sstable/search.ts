@@ -4,7 +4,8 @@
  */
 
 import { toText } from '../../bytes.js'
-import type { Query, RangeField, RowId, Where } from '../../store.js'
+import type { Query, RowId, Where } from '../../engine.js'
+import type { RangeField } from '../../store.js'
 import {
   type Bitset,
   clearBit,

@@ -1,0 +1,171 @@
+/** Reads records in a unit of work: finds their rows by keyed digests, and opens them. */
+import type { RecordKeys } from '../../crypto/ports.js'
+import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
+import {
+  type EngineReader,
+  isPromise,
+  type MaybePromise,
+  type Row,
+  type RowPage,
+  type Where,
+} from '../engine.js'
+import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
+import type { RecordCache } from './record-cache.js'
+import { digestAll, digestId, digestKey, kindOf, openRecord } from './sealing.js'
+import type { TenantCache } from './tenant-cache.js'
+
+/** Sealed bytes that are held of located records; of the others only the location is known. */
+const HELD_BYTES = 1024 * 1024
+/** Sealed bytes opened in one go: some milliseconds' worth, after which whoever needs no vault has a turn. */
+const OPENED_AT_ONCE = 256 * 1024
+
+/** What was opened before: in this process where the engine counts changes, else in this unit of work. */
+export interface Caches {
+  records: RecordCache
+  tenants: TenantCache
+}
+
+/** Sealed bytes opened since others had a turn, by all units of work together. */
+export interface OpenedBytes {
+  count: number
+}
+
+type SealedLocation<K extends Kind> = RecordLocation<K> & { row: Row }
+type Search = Page & { where?: Condition }
+
+export class SealedReader implements StoreReader {
+  protected readonly rows: EngineReader
+  protected readonly cache: RecordCache
+  /** Changes of this unit to kinds that are cached. */
+  protected changes = 0
+  readonly #tenants: TenantCache
+  readonly #opened: OpenedBytes
+
+  constructor(rows: EngineReader, { records, tenants }: Caches, opened: OpenedBytes) {
+    this.rows = rows
+    this.cache = records
+    this.#tenants = tenants
+    this.#opened = opened
+  }
+
+  /** @throws CofferError `not_found` when there is no such tenant any more. */
+  keysOf(tenant: number): MaybePromise<RecordKeys> {
+    if (tenant === 0) return this.#tenants.vault
+    return this.#tenants.keysOf(this.rows, tenant, this.#changeCounter('tenant'))
+  }
+
+  /** Where the engine counts no changes, caches are those of this unit, and only its own changes count. */
+  #changeCounter(kind: Kind): number | undefined {
+    return this.rows.changeCounter === undefined ? this.changes : this.rows.changeCounter(KINDS[kind])
+  }
+
+  get now(): number {
+    return this.rows.now
+  }
+
+  get clock(): ClockState {
+    return this.rows.clock
+  }
+
+  async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const counter = this.cache.keeps(kind) ? this.#changeCounter(kind) : undefined
+    const kept = counter === undefined ? undefined : this.cache.find(kind, tenant, id, counter)
+    if (kept !== undefined) return kept as RecordOf[K]
+    const opening = this.keysOf(tenant)
+    const keys = isPromise(opening) ? await opening : opening
+    const reading = this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
+    const row = isPromise(reading) ? await reading : reading
+    if (row === undefined) return undefined
+    const record = await this.#openGently(kind, keys, row)
+    if (counter !== undefined && row.expires === 0) this.cache.keep(kind, tenant, id, counter, record)
+    return record
+  }
+
+  async find<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: Search,
+  ): Promise<{ records: RecordOf[K][]; total: number }> {
+    const keys = await this.keysOf(tenant)
+    const { rows, total } = await this.#findRows(keys, kind, tenant, query)
+    const records: RecordOf[K][] = []
+    for (const row of rows) records.push(await this.#openGently(kind, keys, row))
+    return { records, total }
+  }
+
+  async locate<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: Search,
+  ): Promise<{ locations: SealedLocation<K>[]; total: number }> {
+    const keys = await this.keysOf(tenant)
+    const { rows, total } = await this.#findRows(keys, kind, tenant, query, HELD_BYTES)
+    const locations = rows.map((row) => ({
+      kind,
+      tenant,
+      bytes: row.unread ?? row.sealed.length,
+      seq: row.seq,
+      row,
+    }))
+    return { locations, total }
+  }
+
+  async open<K extends Kind>({ kind, tenant, row }: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
+    const reading = row.unread === undefined ? row : this.rows.get(row.kind, tenant, row.id)
+    const here = isPromise(reading) ? await reading : reading
+    if (here === undefined) return undefined
+    const opening = this.keysOf(tenant)
+    return this.#openGently(kind, isPromise(opening) ? await opening : opening, here)
+  }
+
+  async findExpired(limit: number): Promise<Expired[]> {
+    const found: Expired[] = []
+    for (const row of await this.rows.findExpired(limit)) {
+      const { kind, tenant } = row
+      found.push({
+        kind: kindOf(kind),
+        tenant,
+        record: openRecord(await this.keysOf(tenant), row),
+      } as Expired)
+    }
+    return found
+  }
+
+  #findRows(
+    keys: RecordKeys,
+    kind: Kind,
+    tenant: number,
+    { where, page, size }: Search,
+    mostBytes?: number,
+  ): MaybePromise<RowPage> {
+    return this.rows.find({
+      family: kind === 'log' ? 'logs' : 'records',
+      kind: KINDS[kind],
+      tenant,
+      all: digestAll(keys, kind),
+      page,
+      size,
+      ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
+      ...(mostBytes === undefined ? {} : { mostBytes }),
+    })
+  }
+
+  async #openGently<K extends Kind>(kind: K, keys: RecordKeys, row: Row): Promise<RecordOf[K]> {
+    this.#opened.count += row.sealed.length
+    if (this.#opened.count > OPENED_AT_ONCE) {
+      this.#opened.count = 0
+      await new Promise(setImmediate)
+    }
+    return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
+  }
+}
+
+function translate(keys: RecordKeys, kind: Kind, tenant: number, condition: Condition): Where {
+  const inner = (each: Condition) => translate(keys, kind, tenant, each)
+  if ('field' in condition) return { key: digestKey(keys, kind, condition) }
+  if ('ids' in condition) return { ids: condition.ids.map((id) => digestId(keys, kind, tenant, id)) }
+  if ('and' in condition) return { and: condition.and.map(inner) }
+  if ('or' in condition) return { or: condition.or.map(inner) }
+  if ('not' in condition) return { not: inner(condition.not) }
+  return condition
+}

@@ -1,0 +1,155 @@
+/** Writes records in a unit of work: as rows that are sealed, and carry the keyed digests they can be found by. */
+import type { RecordKeys } from '../../crypto/ports.js'
+import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
+import { containerSet, containerSetId } from '../../domain/token/container.js'
+import { base58 } from '../../domain/token/fingerprint.js'
+import { CofferError } from '../../errors.js'
+import { type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
+import type { PutOptions, StoreWriter } from '../store.js'
+import { SealedReader } from './sealed-reader.js'
+import { digestId, digestLogId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
+
+const FINGERPRINT_BYTES = 32
+/** Fewer would stand for fewer bytes, so shorter ones are filled up. */
+const FINGERPRINT_CHARACTERS = 43
+
+export class SealedWriter extends SealedReader implements StoreWriter {
+  declare protected readonly rows: EngineWriter
+
+  async insert<K extends Kind>(
+    kind: K,
+    tenant: number,
+    record: RecordOf[K],
+    options: PutOptions = {},
+  ): Promise<void> {
+    // A tenant's keys are in its own record, so that record is under the vault's.
+    const opening = this.keysOf(tenant)
+    const keys = isPromise(opening) ? await opening : opening
+    const id = digestId(keys, kind, tenant, idOf(record))
+    if (!options.fresh) await this.#makeRoom(kind, tenant, id)
+    const writing = this.rows.put(createDraft(keys, kind, tenant, id, record, options))
+    if (isPromise(writing)) await writing
+    this.#noteChange(kind)
+    if (kind === 'token') await this.#noteContainers(tenant, (record as RecordOf['token']).containers)
+  }
+
+  async replace<K extends Kind>(
+    kind: K,
+    tenant: number,
+    record: RecordOf[K],
+    options: PutOptions = {},
+  ): Promise<void> {
+    const opening = this.keysOf(tenant)
+    const keys = isPromise(opening) ? await opening : opening
+    const id = digestId(keys, kind, tenant, idOf(record))
+    const { seq, created } = await this.#requireRow(kind, tenant, id)
+    const draft = createDraft(keys, kind, tenant, id, record, options)
+    const writing = this.rows.put({ ...draft, seq, created, modified: this.now })
+    if (isPromise(writing)) await writing
+    this.#noteChange(kind)
+    if (kind === 'token') await this.#noteContainers(tenant, (record as RecordOf['token']).containers)
+  }
+
+  async remove(kind: Kind, tenant: number, id: string): Promise<void> {
+    const digest = digestId(await this.keysOf(tenant), kind, tenant, id)
+    await this.#requireRow(kind, tenant, digest)
+    await this.rows.remove(KINDS[kind], tenant, digest)
+    this.#noteChange(kind)
+    // Before the commit, because forgetting a record that stays costs no more than opening it again.
+    this.cache.forget(digest)
+  }
+
+  async purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const keys = await this.keysOf(tenant)
+    const digest = digestId(keys, kind, tenant, id)
+    const row = await this.rows.get(KINDS[kind], tenant, digest, { expired: true })
+    if (row === undefined || row.expires === 0 || row.expires > this.clock.purgeUntil) return undefined
+    await this.rows.remove(KINDS[kind], tenant, digest)
+    this.#noteChange(kind)
+    return openRecord(keys, row) as RecordOf[K]
+  }
+
+  async removeTenant(tenant: number): Promise<void> {
+    await this.remove('tenant', 0, String(tenant))
+    await this.rows.dropTenant(tenant)
+  }
+
+  noteTime(options?: { isTrusted?: boolean }): void {
+    this.rows.noteTime(options)
+  }
+
+  async log(tenant: number, record: RecordOf['log']): Promise<void> {
+    const opening = this.keysOf(tenant)
+    const keys = isPromise(opening) ? await opening : opening
+    const writing = this.rows.append({
+      kind: KINDS.log,
+      tenant,
+      keys: keysOfRecord(keys, 'log', record),
+      seal: (rev) => {
+        const id = digestLogId(keys, tenant, rev)
+        return { id, sealed: sealRecord(keys, { id, rev }, record) }
+      },
+    })
+    if (isPromise(writing)) await writing
+  }
+
+  async fingerprint(tenant: number, value: string): Promise<string> {
+    const opening = this.keysOf(tenant)
+    const keys = isPromise(opening) ? await opening : opening
+    return base58(keys.fingerprint(Buffer.from(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
+  }
+
+  #noteChange(kind: Kind): void {
+    if (this.cache.keeps(kind)) this.changes++
+  }
+
+  async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {
+    const reading = this.rows.get(KINDS[kind], tenant, id)
+    const row = isPromise(reading) ? await reading : reading
+    if (row !== undefined) return row
+    throw new CofferError('not_found', `There is no such ${kind}.`)
+  }
+
+  /** Purges an expired record that still has the id, so that it may be given again. */
+  async #makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
+    const reading = this.rows.get(KINDS[kind], tenant, id, { expired: true })
+    const row = isPromise(reading) ? await reading : reading
+    if (row === undefined) return
+    if (row.expires === 0 || row.expires > this.now) {
+      throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
+    }
+    if (row.expires > this.clock.purgeUntil) {
+      const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
+      throw new CofferError(
+        'conflict',
+        `${reason} Try again in an hour, or confirm the clock: coffer vault compact`,
+      )
+    }
+    await this.rows.remove(KINDS[kind], tenant, id)
+  }
+
+  async #noteContainers(tenant: number, containers: readonly string[]): Promise<void> {
+    const id = containerSetId(containers)
+    if ((await this.get('containers', tenant, id)) !== undefined) return
+    await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+  }
+}
+
+function createDraft<K extends Kind>(
+  keys: RecordKeys,
+  kind: K,
+  tenant: number,
+  id: Uint8Array,
+  record: RecordOf[K],
+  { search = [], expires = 0 }: PutOptions,
+): Draft {
+  return {
+    kind: KINDS[kind],
+    tenant,
+    id,
+    modified: 0,
+    expires,
+    keys: keysOfRecord(keys, kind, record, search),
+    seal: (rev) => sealRecord(keys, { id, rev }, record),
+  }
+}

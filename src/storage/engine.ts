@@ -1,0 +1,207 @@
+/**
+ * The port of storage engines: sealed rows, in units of work. An engine may be part of this process, or reached over a
+ * network. The port above it is `store.ts`; `barrier/` translates between the two.
+ */
+import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
+import type { Header } from './vault-file.js'
+
+/**
+ * The value where an engine has it at once, a promise where it has to wait for it. Callers check with
+ * {@link isPromise}, because `await` costs a microtask for a value too.
+ */
+export type MaybePromise<T> = T | Promise<T>
+
+export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
+  return value instanceof Promise
+}
+
+/** 16 bytes: keyed digest of kind, tenant and id. */
+export type RowId = Uint8Array
+/** 8 bytes: keyed digest of one thing that a row may be looked up by. */
+export type Key = Uint8Array
+
+export interface Row {
+  /** u8 */
+  kind: number
+  /** u16 */
+  tenant: number
+  id: RowId
+  /**
+   * Assigned at creation, kept by updates: higher than that of every row created by an earlier unit of work. Log rows
+   * have a sequence of their own. There may be gaps.
+   */
+  seq: number
+  /** Assigned to each version that is written; no two versions of committed rows share one. There may be gaps. */
+  rev: number
+  /** By the wall clock, ms since the epoch; order is that of `seq`. */
+  created: number
+  /** ms since the epoch, 0 for never. */
+  modified: number
+  /** ms since the epoch, 0 for never. A row is gone from every read once `expires <= now`. */
+  expires: number
+  /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
+  keys: Uint8Array
+  sealed: Uint8Array
+  /** How many bytes `sealed` has, where it was left unread and is empty. */
+  unread?: number
+}
+
+export type Where =
+  | { key: Key }
+  | { ids: readonly RowId[] }
+  | { and: readonly Where[] }
+  | { or: readonly Where[] }
+  | { not: Where }
+  /** `from` inclusive, `below` exclusive; a row whose field is 0 (never) is in no range. */
+  | { range: RangeField; from?: number; below?: number }
+
+export interface Query extends Page {
+  family: 'records' | 'logs'
+  kind: number
+  tenant: number
+  /** The key every row of this tenant and kind carries first. */
+  all: Key
+  where?: Where
+  /** Large rows are read until they have so many sealed bytes together, and left `unread` from there on. */
+  mostBytes?: number
+}
+
+export interface RowPage {
+  /** Newest (highest `seq`) first. */
+  rows: Row[]
+  /** All live rows that match, exactly. */
+  total: number
+}
+
+/** A row to be written. Without `seq` it is new: the engine assigns one, and `created`. */
+export interface Draft {
+  kind: number
+  tenant: number
+  id: RowId
+  seq?: number
+  created?: number
+  modified: number
+  expires: number
+  keys: Uint8Array
+  /** The row's `sealed`, which names `rev`: called when the engine has assigned that, again if it assigns another. */
+  seal(rev: number): Uint8Array
+}
+
+/** A log row to be written. Its id, too, depends on the `rev`; it is never modified and never expires. */
+export interface LogDraft {
+  kind: number
+  tenant: number
+  keys: Uint8Array
+  seal(rev: number): Pick<Row, 'id' | 'sealed'>
+}
+
+export interface EngineReader {
+  /** Wall clock when the unit began, ms since the epoch; by it rows are dated and expire. */
+  readonly now: number
+  readonly clock: ClockState
+  /** `expired: true` also finds a row whose time is over but which was not purged yet. */
+  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): MaybePromise<Row | undefined>
+  find(query: Query): MaybePromise<RowPage>
+  /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
+  findExpired(limit: number): MaybePromise<Row[]>
+  /**
+   * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
+   * may still be taken back, changed rows of the kind.
+   */
+  changeCounter?(kind: number): number | undefined
+}
+
+/**
+ * Writes take effect in the order in which they were called. An engine may hold them back until the unit reads or ends,
+ * and send them together: so a write that fails may make a later call fail, or the unit as a whole.
+ */
+export interface EngineWriter extends EngineReader {
+  /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
+  put(draft: Draft): MaybePromise<void>
+  /** Removing what does not exist changes nothing. */
+  remove(kind: number, tenant: number, id: RowId): MaybePromise<void>
+  /** Appends a log row; nothing replaces or removes one but {@link dropTenant}. */
+  append(draft: LogDraft): MaybePromise<void>
+  /** Every row of the tenant, logs included, is dead from here on. */
+  dropTenant(tenant: number): MaybePromise<void>
+  /** Commits the time of this unit even if it changes nothing; `isTrusted`: somebody confirmed the clock. */
+  noteTime(options?: { isTrusted?: boolean }): void
+}
+
+/** Names the log rows of a tenant. */
+export type LogQuery = Pick<Query, 'kind' | 'tenant' | 'all'>
+
+/**
+ * Keeps sealed rows, and assigns their `seq`, their `rev` and the chain of each tenant's log.
+ *
+ * Units of work are serializable: the outcome is as if they had run one after another, and a unit sees every unit that
+ * resolved before it was asked for. A work may run more than once: an engine runs it again from the start, with a new
+ * reader or writer, when it collides with another, and then nothing of the earlier run counts. So a work has no effect
+ * but through its writer until the unit has resolved.
+ *
+ * `maintenance` and `changeCounter` are capabilities: an engine that does not have one leaves it out.
+ */
+export interface Engine {
+  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T>
+  /** A work that throws leaves no trace. */
+  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability?: Durability): Promise<T>
+  /**
+   * Walks a tenant's log rows as they are at one moment, oldest first, and checks that each is chained to the one before
+   * and that none is missing at the end. `isAuthentic` is asked of each.
+   */
+  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck>
+  /**
+   * Change counter: differs after any committed change to rows of this kind; process-local, O(1). Only for an engine
+   * that sees every change, whoever makes it: what was read under a counter is kept until the counter differs.
+   */
+  changeCounter?(kind: number): number
+  readonly maintenance?: EngineMaintenance
+  close(): Promise<void>
+}
+
+/** What the owner of a vault may ask of an engine as a whole. */
+export interface EngineMaintenance {
+  /** Counts and sizes, of what is safe. */
+  status(): Promise<EngineStatus>
+  /** Looks at every byte that the vault relies on. `check` says what is wrong with a row's seal. */
+  verify(check: CheckRow): Promise<Verification>
+  /** Removes dead rows and merges files until nothing is left to do; others may work meanwhile. */
+  compact(): Promise<void>
+  /**
+   * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length in bytes.
+   * @throws CofferError `storage_failed`; then there is no such file.
+   */
+  backup(path: string): Promise<number>
+  /** Puts another header in place of the present one, which is refused from then on. */
+  replaceHeader(header: Header): Promise<void>
+}
+
+export interface EngineStatus {
+  sstables: number
+  walBytes: number
+  recordBytes: number
+  logBytes: number
+  /** Live rows; `expired` ones that were not removed yet count. */
+  rows: { records: number; logs: number; dead: number }
+}
+
+/** Says what is wrong with a row's seal, if anything. */
+export type CheckRow = (row: Row, family: Query['family']) => string | undefined
+
+/** One thing that is wrong. */
+export interface Finding {
+  /** The file, or the tenant's log. */
+  place: string
+  problem: string
+}
+
+export interface Verification {
+  findings: Finding[]
+  /** Rows that were found whole, by family. */
+  readable: { records: number; logs: number }
+  segments: number
+  /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */
+  dated_ahead?: { records: number; logs: number; newest: string }
+  /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
+  set_aside?: string[]
+}

@@ -1,0 +1,30 @@
+/**
+ * Vaults in memory for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `toy`, which
+ * answers as one over a network would.
+ */
+import { createKeyring } from '../src/crypto/keyring.js'
+import type { Clock, EngineKeys } from '../src/crypto/ports.js'
+import { createRandom } from '../src/crypto/random.js'
+import { loadSodium } from '../src/crypto/sodium.js'
+import type { Engine } from '../src/storage/engine.js'
+import { createMemoryEngine } from '../src/storage/memory-engine.js'
+import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
+import { createToyEngine } from './storage/toy-engine.js'
+
+export function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Engine {
+  const name = process.env.COFFER_TEST_ENGINE ?? 'memory'
+  if (name === 'memory') return createMemoryEngine(options)
+  if (name === 'toy') return createToyEngine(options)
+  throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory or toy`)
+}
+
+export async function openEphemeral(options: { tenantName: string; clock?: Clock }): Promise<App> {
+  const { tenantName, clock = Date.now } = options
+  const primitives = await loadSodium()
+  const random = createRandom()
+  const keyring = createKeyring(primitives, random, random.bytes(32))
+  const engine = createTestEngine({ keys: keyring.engine, clock })
+  const app = createApp({ engine, keyring, random, header: undefined, primitives })
+  await createFirstTenant(app, tenantName)
+  return app
+}

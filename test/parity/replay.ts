@@ -1,0 +1,31 @@
+/** Goes through one door, step by step, as a case says. */
+import type { Test } from 'tap'
+import { type Answer, type Case, checkAnswer, fillIn, normalize } from './cases.js'
+import type { Door, MovableClock } from './doors.js'
+
+/** When every case begins. */
+export const START = Date.parse('2030-01-15T12:00:00Z')
+
+/** Checks every answer, and gives them all as {@link normalize} does. */
+export async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case): Promise<unknown> {
+  const saved = new Map<string, unknown>()
+  const answers: Answer[] = []
+  for (const [index, step] of steps.entries()) {
+    clock.now += step.waitMs ?? 0
+    const key = step.as === undefined || step.as === 'owner' ? undefined : String(saved.get(step.as))
+    const answer = await door.ask({
+      operation: step.operation,
+      input: fillIn(step.input ?? {}, saved) as Record<string, unknown>,
+      reveal: step.reveal === true,
+      ...(key === undefined ? {} : { key }),
+    })
+    const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Case['steps'][number]['expect'])
+    if (mismatch !== undefined) t.fail(`${door.name}, step ${index + 1} (${step.operation}): ${mismatch}`)
+    for (const [name, field] of Object.entries(step.save ?? {})) {
+      saved.set(name, (answer.body as Record<string, unknown> | undefined)?.[field])
+    }
+    answers.push(answer)
+  }
+  t.equal(answers.length, steps.length, `${door.name} answered every step`)
+  return normalize(answers, saved)
+}
