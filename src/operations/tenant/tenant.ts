@@ -4,8 +4,8 @@ import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { component, count, date, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
-import { type Infer, takes } from '../../framework/schema.js'
+import { component, count, date, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { removePeople } from '../member/member.js'
 import { monthOf } from '../token/token-access.js'
@@ -16,8 +16,8 @@ const tenantOutput = component('Tenant', ['id', 'name', 'owner_id', 'settings', 
   id: uuid,
   owner_id: uuid,
   name: text,
-  settings: object({ 'deduplicate_tokens?': oneOf('true', 'false') }),
-  ...maybeMade,
+  settings: object({ 'deduplicate_tokens?': enumOf('true', 'false') }),
+  ...optionalAudit,
 })
 
 export type TenantView = Infer<typeof tenantOutput>
@@ -35,7 +35,7 @@ export const getTenant = operation({
   summary: 'Get your tenant.',
   permissions: ['tenant:read'],
   route: 'GET /tenants/self',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: tenantOutput,
   examples: ['coffer tenant get'],
   log: { operation: 'read', message: 'Tenant retrieved' },
@@ -51,7 +51,7 @@ export const updateTenant = operation({
   summary: 'Rename your tenant or change its settings.',
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
-  input: takes(['name'], {
+  input: inputSchema(['name'], {
     name: {
       type: 'string',
       minLength: 1,
@@ -95,7 +95,7 @@ export const deleteTenant = operation({
     'Backups that were made before keep their own keys, and what they hold can still be read with them.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
@@ -111,7 +111,7 @@ export const reportUsage = operation({
   summary: 'Report how many tokens there are, and how many were active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: usageOutput,
   examples: ['coffer tenant usage'],
   async run(context) {
