@@ -126,21 +126,21 @@ export interface Operation<
   readonly success?: 201
   /** Of an operation without a route: the input properties that its command takes as words, in order. */
   readonly positionals?: readonly string[]
-  /** It has neither command nor help: only other parts of the program ask for it. */
+  /** No command and no help: only other parts of the program perform it. Needs `audience: 'owner'`. */
   readonly isInternal?: true
   /** Path, query and body merged into one object. */
   readonly input: I
-  /** What it answers with; absent where that is nothing. A list is that of `listOutput`. */
+  /** The schema of the result; absent where there is none. Of a list, made by `listOutput`. */
   readonly output?: O
   /** The property that the whole body is, where the body is no object of properties. */
   readonly wholeBody?: string
   /** What the body must be sent as, where it is not `application/json`. */
   readonly contentType?: string
-  /** What a table on a terminal shows of the output, in the place of what the output says. */
+  /** Columns of a table on a terminal, instead of those of the output's schema. */
   readonly columns?: readonly string[]
   /** Command lines that work as pasted in a fresh vault, after those above them. */
   readonly examples: readonly string[]
-  /** Its decisions depend on containers and can be explained instead of made. */
+  /** `--explain` can say which access rules decide, without performing it. */
   readonly isExplainable?: true
   /** It may answer with {@link Existing}. */
   readonly mayAnswerExisting?: true

@@ -13,27 +13,27 @@ export const date = {
   examples: ['2030-08-27T02:23:57.000+00:00'],
 } as const
 export const texts = { type: 'array', items: text } as const
-export const notes = { type: 'object', additionalProperties: text } as const
+export const textMap = { type: 'object', additionalProperties: text } as const
 
 /** Who made a record and who changed it last, and when. */
-export const made = {
+export const audit = {
   created_by: uuid,
   created_at: date,
   'modified_by?': uuid,
   'modified_at?': date,
 } as const
-export const maybeMade = {
+export const optionalAudit = {
   'created_by?': uuid,
   'created_at?': date,
   'modified_by?': uuid,
   'modified_at?': date,
 } as const
 
-export function anything(description: string) {
+export function anyJson(description: string) {
   return { description }
 }
 
-export function oneOf<const C extends readonly string[]>(...choices: C) {
+export function enumOf<const C extends readonly string[]>(...choices: C) {
   return { enum: choices }
 }
 

@@ -5,7 +5,7 @@
 import { isObject } from '../domain/json/json.js'
 
 /** What every schema may say besides its type; none of it changes what is valid but `nullable`. */
-interface Notes {
+interface Annotations {
   description?: string
   /**
    * Whether null is a value of its own here (true) or refused (false). Where nothing is said, null for something
@@ -27,7 +27,7 @@ interface Notes {
   short?: string
 }
 
-export interface StringSchema extends Notes {
+export interface StringSchema extends Annotations {
   type: 'string'
   enum?: readonly string[]
   minLength?: number
@@ -38,19 +38,19 @@ export interface StringSchema extends Notes {
   isPath?: true
 }
 
-export interface NumberSchema extends Notes {
+export interface NumberSchema extends Annotations {
   type: 'integer' | 'number'
   minimum?: number
   maximum?: number
   default?: number
 }
 
-export interface BooleanSchema extends Notes {
+export interface BooleanSchema extends Annotations {
   type: 'boolean'
   default?: boolean
 }
 
-export interface ArraySchema extends Notes {
+export interface ArraySchema extends Annotations {
   type: 'array'
   items: Schema
   /** Of an input, always there; an output is not bounded. */
@@ -58,7 +58,7 @@ export interface ArraySchema extends Notes {
 }
 
 /** `additionalProperties`: false is closed, true ignores the rest, a schema makes it a map. It is never left out. */
-export interface ObjectSchema extends Notes {
+export interface ObjectSchema extends Annotations {
   type: 'object'
   properties?: Readonly<Record<string, Schema>>
   required?: readonly string[]
@@ -70,7 +70,7 @@ export interface ObjectSchema extends Notes {
 }
 
 /** An input: these properties, of which some are required; what else is sent is ignored. */
-export function takes<
+export function inputSchema<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
 >(required: R, properties: P) {
@@ -78,7 +78,7 @@ export function takes<
 }
 
 /** The same, but what else is sent is refused. */
-export function takesOnly<
+export function closedInput<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
 >(required: R, properties: P) {
@@ -91,7 +91,7 @@ export function filterBy(description: string) {
 }
 
 /** Any JSON, or one of a few texts. */
-export interface AnySchema extends Notes {
+export interface AnySchema extends Annotations {
   type?: never
   enum?: readonly string[]
 }
@@ -131,8 +131,8 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What JSON Schema has no word for. */
-const OWN_NOTES = new Set([
+/** Keywords that JSON Schema does not have. */
+const ANNOTATIONS = new Set([
   'nullable',
   'sensitive',
   'flag',
@@ -144,12 +144,12 @@ const OWN_NOTES = new Set([
 ])
 
 /**
- * What `schema` is to a JSON Schema (2020-12) validator: our own notes left out, `nullable` spelled as a type, and a
+ * What `schema` is to a JSON Schema (2020-12) validator: our own annotations left out, `nullable` spelled as a type, and a
  * reference to the OpenAPI document in the place of a component.
  */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
-  const entries = Object.entries(schema).filter(([name]) => !OWN_NOTES.has(name))
+  const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))
   const out: Record<string, unknown> = Object.fromEntries(entries)
   if (schema.nullable && schema.type !== undefined) out.type = [schema.type, 'null']
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)

@@ -1,6 +1,6 @@
 /**
- * The door to ajv. Validators are compiled when the project is built (`build.ts`), so that no command pays for
- * compiling; here their failures become messages per property, in our words and without any value.
+ * Runs the validators that ajv compiled when the project was built (`build.ts`), so that no command pays for compiling,
+ * and turns their failures into messages per property, without any value.
  */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'

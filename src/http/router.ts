@@ -22,16 +22,16 @@ export interface Router {
 
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry): Router {
-  const shelves = new Map<string, RoutedOperation[]>()
+  const buckets = new Map<string, RoutedOperation[]>()
   for (const operation of registry.routed) {
-    const shelf = shelfOf(operation.endpoint.segments)
-    shelves.set(shelf, [...(shelves.get(shelf) ?? []), operation].sort(compareFixedness))
+    const bucket = bucketOf(operation.endpoint.segments)
+    buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }
   return {
     match(method, path) {
       const segments = splitPath(path)
-      const shelf = shelves.get(shelfOf(segments)) ?? []
-      const found = shelf.filter(({ endpoint }) => fits(endpoint.segments, segments))
+      const bucket = buckets.get(bucketOf(segments)) ?? []
+      const found = bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
       if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
       const wanted = method === 'HEAD' ? 'GET' : method
       const operation = found.find(({ endpoint }) => endpoint.method === wanted)
@@ -41,8 +41,8 @@ export function createRouter(registry: Registry): Router {
   }
 }
 
-/** Routes whose first segment and length are the same lie together; no first segment is a parameter. */
-function shelfOf(segments: Segments): string {
+/** The bucket of routes with this first segment and length; no first segment is a parameter. */
+function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 

@@ -13,7 +13,7 @@ import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
-import { arrayOf, component, date, made, text, texts, uuid } from '../../framework/output.js'
+import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
 
 export const applicationOutput = component(
@@ -36,7 +36,7 @@ export const applicationOutput = component(
       }),
     ),
     'expires_at?': date,
-    ...made,
+    ...audit,
   },
 )
 

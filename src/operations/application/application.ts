@@ -7,7 +7,7 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
-import { filterBy, takes } from '../../framework/schema.js'
+import { filterBy, inputSchema } from '../../framework/schema.js'
 import {
   applicationOutput,
   checkGrants,
@@ -68,7 +68,7 @@ export const createApplication = operation({
   route: 'POST /applications',
   success: 201,
   input: {
-    ...takes(['name', 'type'], {
+    ...inputSchema(['name', 'type'], {
       ...body,
       type: {
         type: 'string',
@@ -109,7 +109,7 @@ export const listApplications = operation({
   summary: 'List applications, newest first.',
   permissions: ['application:read'],
   route: 'GET /applications',
-  input: takes([], {
+  input: inputSchema([], {
     id: filterBy('Only the application with this id.'),
     type: filterBy('Only applications of this type.'),
     ...pageInput(100),
@@ -135,7 +135,7 @@ export const whoami = operation({
   summary: 'Get the application whose key is used.',
   permissions: [],
   route: 'GET /applications/key',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: applicationOutput,
   examples: ['coffer app whoami --api-key-stdin < key.txt'],
   async run(context) {
@@ -151,7 +151,7 @@ export const getApplication = operation({
   summary: 'Get an application by its id.',
   permissions: ['application:read'],
   route: 'GET /applications/{id}',
-  input: takes(['id'], { id }),
+  input: inputSchema(['id'], { id }),
   output: applicationOutput,
   examples: ['coffer app get 9a1f…'],
   log: { operation: 'read', message: 'Application retrieved' },
@@ -167,7 +167,7 @@ export const updateApplication = operation({
   summary: 'Replace what an application is called and may do; its type and key stay.',
   permissions: ['application:update'],
   route: 'PUT /applications/{id}',
-  input: { ...takes(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
+  input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
   output: applicationOutput,
   examples: ['coffer app update 9a1f… --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
@@ -193,7 +193,7 @@ export const deleteApplication = operation({
   summary: 'Delete an application; its key stops working at once.',
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
-  input: takes(['id'], { id }),
+  input: inputSchema(['id'], { id }),
   examples: ['coffer app delete 9a1f… --yes'],
   destroys: 'This deletes the application and its key,',
   log: { operation: 'delete', message: 'Application deleted' },
@@ -211,7 +211,7 @@ export const regenerateKey = operation({
   summary: 'Give an application a new key; the old one stops working at once.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  input: takes(['id'], { id }),
+  input: inputSchema(['id'], { id }),
   output: applicationOutput,
   examples: ['coffer app regenerate 9a1f… --yes'],
   destroys: 'This ends the present key of application',
@@ -238,7 +238,7 @@ export const listPermissions = operation({
   summary: 'List every permission and the application types that may hold it.',
   permissions: [],
   route: 'GET /permissions',
-  input: takes([], {
+  input: inputSchema([], {
     application_type: {
       type: 'string',
       enum: APPLICATION_TYPES,

@@ -4,13 +4,13 @@ import type { SettingsRecord } from '../../domain/records.js'
 import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { anything, arrayOf, boolean, object, text } from '../../framework/output.js'
-import { takesOnly } from '../../framework/schema.js'
+import { anyJson, arrayOf, boolean, object, text } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 
 const settingOutput = object({
   name: text,
-  'value?': anything('Concealed where it is secret.'),
+  'value?': anyJson('Concealed where it is secret.'),
   is_set: boolean,
   description: text,
 })
@@ -22,7 +22,7 @@ export const listSettings = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'List the settings of the vault.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: arrayOf(settingOutput),
   columns,
   examples: ['coffer config list'],
@@ -37,7 +37,7 @@ export const getSetting = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Show one setting of the vault.',
-  input: takesOnly(['name'], { name }),
+  input: closedInput(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
   columns,
@@ -52,7 +52,7 @@ export const setSetting = operation({
   scope: 'vault',
   summary: 'Change a setting of the vault.',
   details: 'A value with a password in it is best asked for, or given as @FILE or on standard input.',
-  input: takesOnly(['name', 'value'], {
+  input: closedInput(['name', 'value'], {
     name,
     value: {
       type: 'string',
@@ -79,7 +79,7 @@ export const unsetSetting = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Forget a setting of the vault, so that its default counts again.',
-  input: takesOnly(['name'], { name }),
+  input: closedInput(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
   columns,

@@ -9,7 +9,8 @@ import {
   MAX_ICON_LENGTH,
   MAX_NAME_LENGTH,
 } from '../../domain/formula.js'
-import { arrayOf, component, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
+import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 
 export const formulaId = { type: 'string', description: 'The id of the formula.' } as const
 
@@ -67,6 +68,8 @@ export const formulaBody = {
   },
 } as const
 
+export const formulaInput = inputSchema(['name', 'type', 'code'], formulaBody)
+
 const element = { name: text, 'description?': text, type: { enum: VALUE_TYPES } } as const
 
 export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status', 'created_at'], {
@@ -74,26 +77,16 @@ export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status
   name: text,
   'description?': text,
   type: { enum: FORMULA_TYPES },
-  status: oneOf('verified', 'coming_soon'),
+  status: enumOf('verified', 'coming_soon'),
   'icon?': text,
   code: text,
   configuration: arrayOf(object(element)),
   request_parameters: arrayOf(object({ ...element, 'optional?': { type: 'boolean' } })),
-  ...maybeMade,
+  ...optionalAudit,
 })
 
-interface FormulaInput {
-  name: string
-  description?: string
-  type: 'official' | 'private'
-  icon?: string
-  code: string
-  configuration?: FormulaBody['configuration']
-  request_parameters?: FormulaBody['request_parameters']
-}
-
 /** The attributes that a formula has, without whatever else was sent. */
-export function readFormulaBody(input: FormulaInput): FormulaBody {
+export function readFormulaBody(input: Infer<typeof formulaInput>): FormulaBody {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
   return {
     name,

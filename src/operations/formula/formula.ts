@@ -5,10 +5,17 @@ import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
-import { takes } from '../../framework/schema.js'
+import { inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
-import { formulaBody, formulaId, formulaOutput, nameFilter, readFormulaBody } from './formula-attributes.js'
+import {
+  formulaBody,
+  formulaId,
+  formulaInput,
+  formulaOutput,
+  nameFilter,
+  readFormulaBody,
+} from './formula-attributes.js'
 
 /** Official formulas are nobody's. */
 const VAULT_TENANT = 0
@@ -24,7 +31,7 @@ export const createFormula = operation({
   permissions: ['reactor:create'],
   route: 'POST /reactor-formulas',
   success: 201,
-  input: takes(['name', 'type', 'code'], formulaBody),
+  input: formulaInput,
   output: formulaOutput,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
@@ -52,7 +59,7 @@ export const listFormulas = operation({
   summary: 'List formulas, official and private, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas',
-  input: takes([], {
+  input: inputSchema([], {
     name: nameFilter,
     ...pageInput(100),
   }),
@@ -70,7 +77,7 @@ export const getFormula = operation({
   summary: 'Get a formula by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactor-formulas/{id}',
-  input: takes(['id'], { id: formulaId }),
+  input: inputSchema(['id'], { id: formulaId }),
   output: formulaOutput,
   examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
   log,
@@ -88,7 +95,7 @@ export const updateFormula = operation({
     'What is left out is removed. A reactor whose configuration no longer fits answers 400 until it is updated.',
   permissions: ['reactor:update'],
   route: 'PUT /reactor-formulas/{id}',
-  input: takes(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
+  input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
   output: formulaOutput,
   examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
   log: { operation: 'update', message: 'Reactor formula updated' },
@@ -118,7 +125,7 @@ export const deleteFormula = operation({
   summary: 'Delete a formula that no reactor uses.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactor-formulas/{id}',
-  input: takes(['id'], { id: formulaId }),
+  input: inputSchema(['id'], { id: formulaId }),
   examples: ['coffer formula delete 9a1f… --yes'],
   destroys: 'This deletes the code and contract of formula',
   log: { operation: 'delete', message: 'Reactor formula deleted' },

@@ -2,7 +2,7 @@
 import { operation } from '../../framework/operation.js'
 import { arrayOf, object, text, texts } from '../../framework/output.js'
 import type { List } from '../../framework/page.js'
-import { type Infer, takesOnly } from '../../framework/schema.js'
+import { closedInput, type Infer } from '../../framework/schema.js'
 import { createFormula, listFormulas, updateFormula } from './formula.js'
 import { formulaOutput } from './formula-attributes.js'
 
@@ -25,7 +25,7 @@ export const checkFormulaCode = operation({
     'The file is JavaScript, or a formula as JSON whose code is a file beside it. With a contract, which is a\n' +
     'formula as JSON too, it also lists what the code reads that the contract lacks. What is read as a whole or by a\n' +
     'computed name is listed as unknown. Needs no vault.',
-  input: takesOnly(['code'], {
+  input: closedInput(['code'], {
     code: { type: 'string' },
     contract: {
       type: 'object',
@@ -60,7 +60,7 @@ export const installFormulas = operation({
   audience: 'owner',
   summary: 'Install official formulas: those that come with this program, or one of your own.',
   details: 'Every tenant sees them. One that is there already, by its name, is replaced.',
-  input: takesOnly(['formulas'], { formulas: names }),
+  input: closedInput(['formulas'], { formulas: names }),
   output: arrayOf(formulaOutput),
   columns: ['id', 'name', 'type', 'status', 'created_at'],
   examples: ['coffer formula install', 'coffer formula install card-alias'],

@@ -8,7 +8,7 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { takesOnly } from '../../framework/schema.js'
+import { closedInput } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { type MemberView, memberOutput, viewMember } from '../member/member.js'
 import { isMember, joinTenant } from '../member/user.js'
@@ -62,7 +62,7 @@ export const acceptInvitationLink = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Accept an invitation, as the person who was invited would.',
-  input: takesOnly(['link'], {
+  input: closedInput(['link'], {
     link: { type: 'string', description: 'The link in the mail, or its token; - is standard input.' },
     first_name: { type: 'string', description: 'What they are called.' },
     last_name: { type: 'string', description: 'What their family is called.' },

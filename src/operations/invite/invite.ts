@@ -6,9 +6,9 @@ import { about } from '../../domain/property-errors.js'
 import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { component, date, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
+import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
-import { takes } from '../../framework/schema.js'
+import { inputSchema } from '../../framework/schema.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
@@ -17,13 +17,13 @@ const invitationOutput = component('Invitation', ['id', 'email', 'status', 'expi
   id: uuid,
   tenant_id: uuid,
   email: text,
-  status: oneOf('PENDING', 'EXPIRED'),
+  status: enumOf('PENDING', 'EXPIRED'),
   expires_at: date,
-  ...maybeMade,
+  ...optionalAudit,
 })
 
 const id = { type: 'string', description: 'The id of the invitation.' } as const
-const one = takes(['id'], { id })
+const one = inputSchema(['id'], { id })
 
 export const createInvitation = operation({
   name: 'invite create',
@@ -33,7 +33,7 @@ export const createInvitation = operation({
   permissions: ['tenant:invitation:create'],
   route: 'POST /tenants/self/invitations',
   success: 201,
-  input: takes(['email'], { email: { type: 'string', description: 'Their e-mail address.' } }),
+  input: inputSchema(['email'], { email: { type: 'string', description: 'Their e-mail address.' } }),
   output: invitationOutput,
   examples: ['coffer invite create --email ada@example.com'],
   log: { operation: 'create', message: 'Invitation created' },
@@ -66,7 +66,7 @@ export const listInvitations = operation({
   summary: 'List invitations that nobody accepted yet, newest first.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations',
-  input: takes([], { ...pageInput(100) }),
+  input: inputSchema([], { ...pageInput(100) }),
   output: listOutput(invitationOutput),
   examples: ['coffer invite list'],
   async run(context, input) {

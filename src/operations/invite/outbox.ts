@@ -3,9 +3,9 @@ import { formatLink } from '../../domain/invitation.js'
 import type { MailRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { anything } from '../../framework/output.js'
+import { anyJson } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
-import { takesOnly } from '../../framework/schema.js'
+import { closedInput } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
@@ -37,13 +37,13 @@ export const readOutbox = operation({
   summary: 'List the mail that was written, or read one.',
   details:
     'Without a mail server, mail stays here. Once a mail is sent, or its link ended, the link is kept nowhere.',
-  input: takesOnly([], {
+  input: closedInput([], {
     id: { type: 'string', description: 'The mail, or its invitation.' },
     wait: { type: 'boolean', description: 'Wait until mail that is under way was tried.' },
     ...pageInput(LARGEST_PAGE),
   }),
   positionals: ['id'],
-  output: anything('A page of mails, or the one mail with its text.'),
+  output: anyJson('A page of mails, or the one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
   examples: ['coffer invite outbox', 'coffer invite outbox 9a1f…'],
   runDetached: async ({ inUnit, post, caller }, { id, wait, page = 1, size = 20 }) => {

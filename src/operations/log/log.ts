@@ -12,13 +12,13 @@ import {
   component,
   count,
   date,
+  enumOf,
   object,
-  oneOf,
   text,
   uuid,
 } from '../../framework/output.js'
 import { type List, listOutput, pageInput, readPage } from '../../framework/page.js'
-import { type Infer, takes, takesOnly } from '../../framework/schema.js'
+import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
 const logOutput = component(
@@ -27,10 +27,10 @@ const logOutput = component(
   {
     tenant_id: uuid,
     'actor_id?': text,
-    'actor_type?': oneOf('application', 'user', 'system'),
+    'actor_type?': enumOf('application', 'user', 'system'),
     entity_type: text,
     entity_id: text,
-    operation: oneOf('create', 'read', 'update', 'delete', 'use', 'react'),
+    operation: enumOf('create', 'read', 'update', 'delete', 'use', 'react'),
     message: text,
     created_at: date,
   },
@@ -41,28 +41,31 @@ const entityTypeOutput = component('EntityType', ['display_name', 'value'], {
 })
 const LARGEST_PAGE = 10_000
 
+const filters = {
+  entity_type: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 100,
+    description: 'Only this type of entity; token matches cards and banks too.',
+  },
+  entity_id: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 400,
+    description: 'Only the entity with this id.',
+  },
+  start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
+  end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+} as const
+
+type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
+
 export const listLogs = operation({
   name: 'log list',
   summary: 'List what was done, newest first.',
   permissions: ['log:read'],
   route: 'GET /logs',
-  input: takes([], {
-    entity_type: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 100,
-      description: 'Only this type of entity; token matches cards and banks too.',
-    },
-    entity_id: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 400,
-      description: 'Only the entity with this id.',
-    },
-    start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
-    end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
-    ...pageInput(LARGEST_PAGE),
-  }),
+  input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
   output: listOutput(logOutput),
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
   check: dateConditions,
@@ -82,7 +85,7 @@ export const listEntityTypes = operation({
   summary: 'List the types of entity that the log speaks of.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: arrayOf(entityTypeOutput),
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
@@ -93,7 +96,7 @@ export const tailLog = operation({
   audience: 'command',
   summary: 'Show the newest records, oldest first, and follow.',
   permissions: ['log:read'],
-  input: takesOnly([], {
+  input: closedInput([], {
     number: {
       type: 'integer',
       minimum: 0,
@@ -117,7 +120,7 @@ export const verifyLog = operation({
   audience: 'owner',
   summary: 'Prove that no record was changed, dropped, put in or moved.',
   details: 'Reads the whole log of the tenant; a server that has the vault open answers nobody meanwhile.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,
@@ -139,13 +142,6 @@ export const verifyLog = operation({
 /** The API's log object: everything but what support needs. */
 export function viewLog({ trace_id: _, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
-}
-
-interface LogFilters {
-  entity_type?: string
-  entity_id?: string
-  start_date?: string
-  end_date?: string
 }
 
 function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {

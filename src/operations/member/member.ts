@@ -2,9 +2,9 @@
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { component, maybeMade, oneOf, text, uuid } from '../../framework/output.js'
+import { component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, takes } from '../../framework/schema.js'
+import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { leaveTenant } from './user.js'
@@ -22,9 +22,9 @@ export const memberOutput = component(
   {
     id: uuid,
     tenant_id: uuid,
-    role: oneOf('OWNER', 'ADMIN'),
+    role: enumOf('OWNER', 'ADMIN'),
     user: userOutput,
-    ...maybeMade,
+    ...optionalAudit,
   },
 )
 
@@ -35,7 +35,7 @@ export const listMembers = operation({
   summary: 'List the members of your tenant, newest first.',
   permissions: ['tenant:member:read'],
   route: 'GET /tenants/self/members',
-  input: takes([], {
+  input: inputSchema([], {
     user_id: filterBy('Only the membership of this user.'),
     ...pageInput(50),
   }),
@@ -61,7 +61,9 @@ export const deleteMember = operation({
   details: 'The owner cannot be removed.',
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
-  input: takes(['id'], { id: { type: 'string', description: 'The id of the membership, not of the user.' } }),
+  input: inputSchema(['id'], {
+    id: { type: 'string', description: 'The id of the membership, not of the user.' },
+  }),
   examples: ['coffer member delete 9a1f… --yes'],
   destroys: 'This ends every access of member',
   log: { operation: 'delete', message: 'Member deleted' },

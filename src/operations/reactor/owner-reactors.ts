@@ -1,8 +1,8 @@
 /** Reactors as the vault's owner works on them: the last runs, which may show data, and code that is in no vault yet. */
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { anything, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
-import { takesOnly } from '../../framework/schema.js'
+import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
 import { KEPT_RUNS, listRuns } from './reactor-log.js'
 
 export const listReactorRuns = operation({
@@ -10,7 +10,7 @@ export const listReactorRuns = operation({
   audience: 'owner',
   summary: 'Show the last runs of a reactor: outcome, time, memory, console.',
   details: 'At most 100 are kept. They may show what the code was given, so they are for you alone.',
-  input: takesOnly(['id'], {
+  input: closedInput(['id'], {
     id: { type: 'string', description: 'The reactor.' },
     number: {
       type: 'integer',
@@ -56,8 +56,8 @@ export const developReactor = operation({
   details:
     'The same runtime and limits as in production, but no vault: arguments are taken as they are, and the code has\n' +
     'no client. What it prints is on standard error, what it returns on standard output.',
-  input: takesOnly(['code'], { code: { type: 'string' }, args: map, configuration: map }),
-  output: anything('What the code returned: `raw` and `tokenize`.'),
+  input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
+  output: anyJson('What the code returned: `raw` and `tokenize`.'),
   examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],
   runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()

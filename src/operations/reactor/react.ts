@@ -6,9 +6,9 @@ import { CofferError } from '../../errors.js'
 import { applicationCaller } from '../../framework/authenticate.js'
 import type { Caller } from '../../framework/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
-import { anything, component } from '../../framework/output.js'
+import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
-import { type Infer, takes } from '../../framework/schema.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 import { tokenize } from '../token/tokenize.js'
 import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
 import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
@@ -16,8 +16,8 @@ import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
 const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
-  'tokens?': anything('What the `tokenize` block of the code became.'),
-  'raw?': anything('What the code gave back in the clear.'),
+  'tokens?': anyJson('What the `tokenize` block of the code became.'),
+  'raw?': anyJson('What the code gave back in the clear.'),
 })
 
 export const react = operation({
@@ -28,7 +28,7 @@ export const react = operation({
     'tokens. What their formula declares is required and cast; the rest is forwarded as it is.',
   permissions: ['token:use'],
   route: 'POST /reactors/{id}/react',
-  input: takes(['id'], {
+  input: inputSchema(['id'], {
     id: { type: 'string', description: 'The id of the reactor.' },
     args: {
       type: 'object',

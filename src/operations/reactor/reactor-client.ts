@@ -66,7 +66,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
 /** @throws CofferError `validation` for what is no object. */
 function readBody(body: unknown): Input {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new CofferError('validation', 'This method takes an object of attributes.')
+    throw new CofferError('validation', 'This method inputSchema an object of attributes.')
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [ATTRIBUTES.get(name) ?? name, value]),
   )

@@ -6,10 +6,10 @@ import { addError, collect, refuseErrors } from '../../domain/property-errors.js
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { component, maybeMade, notes, object, oneOf, text, uuid } from '../../framework/output.js'
+import { component, enumOf, object, optionalAudit, text, textMap, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
-import { filterBy, type Infer, takes } from '../../framework/schema.js'
+import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
 import { formulaOutput, nameFilter } from '../formula/formula-attributes.js'
 import { removeRuns } from './reactor-log.js'
@@ -19,9 +19,9 @@ const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'appli
   tenant_id: uuid,
   name: text,
   formula: formulaOutput,
-  configuration: notes,
-  'application?': object({ id: uuid, name: text, type: oneOf('public', 'private') }),
-  ...maybeMade,
+  configuration: textMap,
+  'application?': object({ id: uuid, name: text, type: enumOf('public', 'private') }),
+  ...optionalAudit,
 })
 
 const id = { type: 'string', description: 'The id of the reactor.' } as const
@@ -68,7 +68,10 @@ export const createReactor = operation({
   permissions: ['reactor:create'],
   route: 'POST /reactors',
   success: 201,
-  input: takes(['name', 'formula'], { ...body, formula: reference('What it runs, as JSON: {"id":"…"}.') }),
+  input: inputSchema(['name', 'formula'], {
+    ...body,
+    formula: reference('What it runs, as JSON: {"id":"…"}.'),
+  }),
   output: reactorOutput,
   examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
   log: { operation: 'create', message: 'Reactor created' },
@@ -95,7 +98,7 @@ export const listReactors = operation({
   summary: 'List reactors, newest first.',
   permissions: ['reactor:read'],
   route: 'GET /reactors',
-  input: takes([], {
+  input: inputSchema([], {
     id: filterBy('Only the reactor with this id.'),
     name: nameFilter,
     ...pageInput(100),
@@ -115,7 +118,7 @@ export const getReactor = operation({
   summary: 'Get a reactor by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactors/{id}',
-  input: takes(['id'], { id }),
+  input: inputSchema(['id'], { id }),
   output: reactorOutput,
   examples: ['coffer reactor get 9a1f…'],
   log,
@@ -131,7 +134,7 @@ export const updateReactor = operation({
   summary: 'Replace what a reactor is called, its configuration and its application; its formula stays.',
   permissions: ['reactor:update'],
   route: 'PUT /reactors/{id}',
-  input: takes(['id', 'name'], { id, ...body }),
+  input: inputSchema(['id', 'name'], { id, ...body }),
   output: reactorOutput,
   examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
@@ -157,7 +160,7 @@ export const deleteReactor = operation({
   summary: 'Delete a reactor, with what is kept of its runs.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
-  input: takes(['id'], { id }),
+  input: inputSchema(['id'], { id }),
   examples: ['coffer reactor delete 9a1f… --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },
@@ -196,10 +199,7 @@ export async function findApplicationOf(
   return context.store.get('application', context.caller.tenant, application_id)
 }
 
-interface ReactorInput {
-  configuration?: Record<string, unknown>
-  application?: { id: string }
-}
+type ReactorInput = Infer<{ type: 'object'; properties: Omit<typeof body, 'name'> }>
 
 /** @throws CofferError `validation` for what no formula takes. */
 function checkBody(input: Lenient<ReactorInput>): void {

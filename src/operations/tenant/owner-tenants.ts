@@ -3,7 +3,7 @@ import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, object, text, uuid } from '../../framework/output.js'
-import { takesOnly } from '../../framework/schema.js'
+import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import { tenantAttributes, tenantOutput, viewTenant } from './tenant.js'
 import { createTenant as createRecords, findTenant } from './tenant-create.js'
@@ -13,7 +13,7 @@ export const createTenant = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Create another tenant in the vault.',
-  input: takesOnly(['name'], { name: { type: 'string', description: 'What people call it.' } }),
+  input: closedInput(['name'], { name: { type: 'string', description: 'What people call it.' } }),
   positionals: ['name'],
   output: tenantOutput,
   columns: ['name', 'id', 'created_at'],
@@ -29,7 +29,7 @@ export const listTenants = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'List the tenants of the vault, newest first.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
   columns: ['name', 'id', 'is_used', 'created_at'],
   examples: ['coffer tenant list'],
@@ -43,7 +43,7 @@ export const useTenant = operation({
   summary: 'Choose the tenant that commands act in from now on.',
   details:
     'The choice is kept for this vault, in your own configuration. --tenant and COFFER_TENANT go before it.',
-  input: takesOnly(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
+  input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
   positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),
   columns: ['name', 'id', 'is_used'],

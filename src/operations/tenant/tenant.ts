@@ -4,8 +4,8 @@ import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { component, count, date, maybeMade, object, oneOf, text, uuid } from '../../framework/output.js'
-import { type Infer, takes } from '../../framework/schema.js'
+import { component, count, date, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { removePeople } from '../member/member.js'
@@ -15,8 +15,8 @@ export const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
-  settings: object({ 'deduplicate_tokens?': oneOf('true', 'false') }),
-  ...maybeMade,
+  settings: object({ 'deduplicate_tokens?': enumOf('true', 'false') }),
+  ...optionalAudit,
 } as const
 export const tenantOutput = component(
   'Tenant',
@@ -39,7 +39,7 @@ export const getTenant = operation({
   summary: 'Get your tenant.',
   permissions: ['tenant:read'],
   route: 'GET /tenants/self',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: tenantOutput,
   examples: ['coffer tenant get'],
   log: { operation: 'read', message: 'Tenant retrieved' },
@@ -55,7 +55,7 @@ export const updateTenant = operation({
   summary: 'Rename your tenant or change its settings.',
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
-  input: takes(['name'], {
+  input: inputSchema(['name'], {
     name: {
       type: 'string',
       minLength: 1,
@@ -99,7 +99,7 @@ export const deleteTenant = operation({
     'Backups that were made before keep their own keys, and what they hold can still be read with them.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
@@ -115,7 +115,7 @@ export const reportUsage = operation({
   summary: 'Report how many tokens there are, and how many were active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
-  input: takes([], {}),
+  input: inputSchema([], {}),
   output: usageOutput,
   examples: ['coffer tenant usage'],
   async run(context) {

@@ -4,7 +4,7 @@ import { type AssociationRecord, associationId } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, Existing, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { type Infer, takes } from '../../framework/schema.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -18,7 +18,7 @@ import { checkNewToken, createFrom } from './token-write.js'
 
 const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
 const child_id = { type: 'string', description: 'The id of the child token.' } as const
-const both = takes(['parent_id', 'child_id'], { parent_id, child_id })
+const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
 
 export const linkTokens = operation({
   name: 'token link',
@@ -71,7 +71,7 @@ export const createChild = operation({
   permissions: ['token:create', 'token:read'],
   route: 'POST /tokens/{parent_id}/children',
   success: 201,
-  input: takes(['parent_id', 'type', 'data'], { parent_id, ...createAttributes }),
+  input: inputSchema(['parent_id', 'type', 'data'], { parent_id, ...createAttributes }),
   output: tokenOutput,
   isExplainable: true,
   mayAnswerExisting: true,
@@ -84,7 +84,7 @@ export const createChild = operation({
     requireTransform(context, 'token:read', parent.containers)
     const created = await createFrom(context, draft)
     const child = created instanceof Existing ? created.result : created
-    // A link takes reading both; what was just created may be linked by who created it.
+    // A link inputSchema reading both; what was just created may be linked by who created it.
     if (created instanceof Existing) requireTransform(context, 'token:read', child.containers)
     if (child.id === parent.id)
       throw invalid('data', 'is that of the parent, and a token cannot be its own child')
@@ -99,7 +99,7 @@ export const listChildren = operation({
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens/{parent_id}/children',
-  input: takes(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
+  input: inputSchema(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
   isExplainable: true,
   isRevealable: true,

@@ -1,4 +1,4 @@
-/** The end of tokens whose time is over: from then on no read finds them, and this takes them off the disk. */
+/** The end of tokens whose time is over: from then on no read finds them, and this inputSchema them off the disk. */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import type { Host } from '../../framework/perform.js'

@@ -15,7 +15,7 @@ import { metadataLookup, searchLookup } from '../../domain/token-index-fields.js
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { takes } from '../../framework/schema.js'
+import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { eachContainerSet, listTokensWhere } from './token-access.js'
 import { tokenOutput } from './token-attributes.js'
@@ -35,7 +35,7 @@ export const searchTokens = operation({
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
-  input: takes([], {
+  input: inputSchema([], {
     query: {
       type: 'string',
       maxLength: MAX_QUERY_LENGTH,

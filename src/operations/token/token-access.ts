@@ -21,7 +21,7 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** What noting a token takes of it. */
+/** What noting a token inputSchema of it. */
 type Noted = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
 
 /** Notes for log and usage report that the operation reached this token. */

@@ -4,13 +4,13 @@ import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
-import { anything, component, date, made, notes, text, texts, uuid } from '../../framework/output.js'
+import { anyJson, audit, component, date, text, textMap, texts, uuid } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
 /** A token's id in a path. */
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
 
-/** What takes nothing but text; a generic token takes any JSON. */
+/** What inputSchema nothing but text; a generic token inputSchema any JSON. */
 const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const contents = {
@@ -89,14 +89,14 @@ export const tokenOutput = {
     id: text,
     tenant_id: uuid,
     type: text,
-    'data?': anything(
+    'data?': anyJson(
       'As the transform of the access rule that decides shows it; absent where it is redacted.',
     ),
-    'mask?': anything('Any JSON whose strings are expressions over the data.'),
+    'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
     fingerprint: text,
     containers: texts,
-    'metadata?': notes,
-    ...made,
+    'metadata?': textMap,
+    ...audit,
     'search_indexes?': texts,
     'fingerprint_expression?': text,
     'deduplicate_token?': { type: 'boolean' },
@@ -164,12 +164,7 @@ export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>
     throw invalid('types', 'must be types separated by commas')
 }
 
-export interface TokenFilters {
-  id?: string[]
-  type?: string[]
-  types?: string[]
-  metadata?: Record<string, string>
-}
+export type TokenFilters = Infer<{ type: 'object'; properties: typeof tokenFilters }>
 
 /** Every type that a list is filtered by; undefined where it is by none. */
 export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {

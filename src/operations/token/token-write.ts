@@ -34,7 +34,7 @@ export async function checkTokenPatch(
   return checkPatch(patch, await readRules(patch, tools))
 }
 
-/** Nothing but an expiry is judged by the time, which takes a read of the store. */
+/** Nothing but an expiry is judged by the time, which inputSchema a read of the store. */
 async function readRules(
   { expires_at }: Readonly<Record<string, unknown>>,
   { expressions, now }: CheckTools,

@@ -1,7 +1,7 @@
 /** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { takes } from '../../framework/schema.js'
+import { inputSchema } from '../../framework/schema.js'
 import {
   entityTypeOf,
   filterConditions,
@@ -31,7 +31,7 @@ export const createToken = operation({
   permissions: ['token:create'],
   route: 'POST /tokens',
   success: 201,
-  input: takes(['type', 'data'], createAttributes),
+  input: inputSchema(['type', 'data'], createAttributes),
   output: tokenOutput,
   isExplainable: true,
   mayAnswerExisting: true,
@@ -51,7 +51,7 @@ export const listTokens = operation({
   summary: 'List tokens, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens',
-  input: takes([], { ...tokenFilters, ...pageInput(100) }),
+  input: inputSchema([], { ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
   isExplainable: true,
   isRevealable: true,
@@ -66,7 +66,7 @@ export const getToken = operation({
   summary: 'Get a token by its id.',
   permissions: ['token:read'],
   route: 'GET /tokens/{id}',
-  input: takes(['id'], { id: tokenId }),
+  input: inputSchema(['id'], { id: tokenId }),
   output: tokenOutput,
   isExplainable: true,
   isRevealable: true,
@@ -89,7 +89,7 @@ export const updateToken = operation({
   permissions: ['token:update'],
   route: 'PATCH /tokens/{id}',
   contentType: 'application/merge-patch+json',
-  input: takes(['id'], { id: tokenId, ...updateAttributes }),
+  input: inputSchema(['id'], { id: tokenId, ...updateAttributes }),
   output: tokenOutput,
   isExplainable: true,
   isRevealable: true,
@@ -107,7 +107,7 @@ export const deleteToken = operation({
   summary: 'Delete a token; its data is gone for ever, its log stays.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{id}',
-  input: takes(['id'], { id: tokenId }),
+  input: inputSchema(['id'], { id: tokenId }),
   isExplainable: true,
   examples: ['coffer token delete my-token --yes'],
   destroys: 'This deletes the data of token',

@@ -3,8 +3,8 @@ import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, Existing, operation } from '../../framework/operation.js'
-import { anything } from '../../framework/output.js'
-import { takes } from '../../framework/schema.js'
+import { anyJson } from '../../framework/output.js'
+import { inputSchema } from '../../framework/schema.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
@@ -18,10 +18,10 @@ export const tokenize = operation({
   permissions: ['token:create'],
   route: 'POST /tokenize',
   wholeBody: 'payload',
-  input: takes(['payload'], {
+  input: inputSchema(['payload'], {
     payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
   }),
-  output: anything('The body with every value replaced by its token or the id of its token.'),
+  output: anyJson('The body with every value replaced by its token or the id of its token.'),
   isExplainable: true,
   examples: [
     `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,

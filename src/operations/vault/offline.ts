@@ -1,8 +1,8 @@
 /** Operations that need exclusive access to a vault, or that work on one that is not open. For its owner alone. */
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { arrayOf, boolean, count, date, object, oneOf, text, texts } from '../../framework/output.js'
-import { takesOnly } from '../../framework/schema.js'
+import { arrayOf, boolean, count, date, enumOf, object, text, texts } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
 import { findings, slotOutput } from './vault.js'
 
 const tally = { type: 'object', additionalProperties: count } as const
@@ -14,7 +14,7 @@ export const restoreVault = operation({
   details:
     'With --salvage the vault in the directory is left as it is. What was lost is counted by kind, and each log says how\n' +
     'many of its records are missing. What the lost changes had replaced or removed may be there again.',
-  input: takesOnly(['file'], {
+  input: closedInput(['file'], {
     file: {
       type: 'string',
       minLength: 1,
@@ -50,7 +50,7 @@ export const changeKeys = operation({
   details:
     'Opens afterwards with what opened it for this command; other key slots are dropped and can be added again.\n' +
     'Needs exclusive access to the vault: stop a server first. If it is interrupted, run it again to go on.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: object({ directory: text, resealed: count, dropped_slots: texts }),
   examples: ['coffer vault rekey'],
   destroys: 'This changes every key and seals everything anew. Older backups keep the old keys.',
@@ -70,7 +70,7 @@ export const noteRekey = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Log that every key was changed.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   examples: [],
   log: { operation: 'update', message: 'Vault keys changed' },
   run: async () => undefined,
@@ -87,7 +87,7 @@ export const changePassphrase = operation({
   name: 'vault passwd',
   audience: 'owner',
   summary: 'Set the passphrase that opens the vault, in place of the one before.',
-  input: takesOnly([], { new_passphrase_file: passphraseFile }),
+  input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   columns: ['id', 'kind', 'created'],
   examples: ['coffer vault passwd'],
@@ -111,7 +111,7 @@ export const manageKeys = operation({
   summary: 'List what opens the vault, add to it, or remove from it.',
   details:
     'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. One always stays.',
-  input: takesOnly([], {
+  input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },
     new_key_file: {
@@ -143,7 +143,8 @@ export const manageKeys = operation({
         : ({ kind: 'key-file', file: keyFile } as const)
       return vault.changeSlots(added, (slots) => slots.map(({ id }) => id))
     }
-    if (action !== 'remove') throw new CofferError('usage', 'coffer vault keys takes list, add or remove.')
+    if (action !== 'remove')
+      throw new CofferError('usage', 'coffer vault keys inputSchema list, add or remove.')
     if (slot === undefined) throw new CofferError('usage', 'Say which slot: coffer vault keys remove SLOT')
     let isInUse = false
     const left = await vault.changeSlots(undefined, (slots, openedBy) => {
@@ -161,13 +162,13 @@ export const showHolder = operation({
   name: 'vault lock',
   audience: 'owner',
   summary: 'Tell which process has the vault open.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: object({
     held: boolean,
     'pid?': count,
     'host?': text,
     'since?': date,
-    'state?': oneOf('alive', 'dead', 'unknown'),
+    'state?': enumOf('alive', 'dead', 'unknown'),
   }),
   examples: ['coffer vault lock'],
   runOffline: async ({ vault }) => {

@@ -1,28 +1,28 @@
 /** The vault itself: what it holds, whether it is whole, and what keeps it small and safe. For its owner alone. */
 import { operation } from '../../framework/operation.js'
 import {
-  anything,
+  anyJson,
   arrayOf,
   boolean,
   count,
   date,
+  enumOf,
   object,
-  oneOf,
   text,
   texts,
   uuid,
 } from '../../framework/output.js'
-import { takesOnly } from '../../framework/schema.js'
+import { closedInput } from '../../framework/schema.js'
 import type { VaultHeader } from '../../framework/vault-port.js'
 
-export const slotOutput = object({ id: text, kind: oneOf('key-file', 'passphrase'), created: date })
+export const slotOutput = object({ id: text, kind: enumOf('key-file', 'passphrase'), created: date })
 export const findings = arrayOf(object({ place: text, problem: text }))
 
 export const describeVault = operation({
   name: 'vault status',
   audience: 'owner',
   summary: 'Show where the vault is, what opens it, and what it holds.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   output: object({
     'directory?': text,
     vault: text,
@@ -40,7 +40,7 @@ export const describeVault = operation({
     tenant: object({ id: uuid, name: text, owner_id: uuid }),
     tokens: count,
     logs: count,
-    reactor_sandbox: anything('Each part of the confinement of reactor code, and whether it is in force.'),
+    reactor_sandbox: anyJson('Each part of the confinement of reactor code, and whether it is in force.'),
   }),
   examples: ['coffer vault status'],
   runDetached: async (session) => {
@@ -60,8 +60,8 @@ export const verifyVault = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Look at every byte of the vault and say what is damaged.',
-  details: 'Says what can still be read. Exit code 7 when anything is damaged.',
-  input: takesOnly([], {}),
+  details: 'Says what can still be read. Exit code 7 when anyJson is damaged.',
+  input: closedInput([], {}),
   output: object({
     ok: boolean,
     findings,
@@ -86,7 +86,7 @@ export const compactVault = operation({
   scope: 'vault',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
   details: 'Confirms the clock: tokens that have expired by it are purged now.',
-  input: takesOnly([], {}),
+  input: closedInput([], {}),
   examples: ['coffer vault compact'],
   runDetached: async (session) => {
     await session.inUnit(async ({ store }) => store.noteTime({ isTrusted: true }))
@@ -105,7 +105,7 @@ export const backUpVault = operation({
   details:
     'A server may go on meanwhile. The backup opens with what opens the vault now, whatever is changed later;\n' +
     'what is deleted from the vault later stays in it.',
-  input: takesOnly(['file'], {
+  input: closedInput(['file'], {
     file: { type: 'string', minLength: 1, isPath: true, description: 'A file that does not exist yet.' },
   }),
   positionals: ['file'],
@@ -124,8 +124,8 @@ export const readHeader = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Read the header of the vault.',
-  input: takesOnly([], {}),
-  output: anything('The header as the file of the vault has it.'),
+  input: closedInput([], {}),
+  output: anyJson('The header as the file of the vault has it.'),
   examples: [],
   runDetached: async (session) => session.vault().maintenance().readHeader(),
 })
@@ -137,7 +137,7 @@ export const replaceHeader = operation({
   scope: 'vault',
   isInternal: true,
   summary: 'Put another header in place of the present one.',
-  input: takesOnly(['header', 'replaces'], {
+  input: closedInput(['header', 'replaces'], {
     header: { type: 'object', additionalProperties: true },
     replaces: { type: 'string' },
   }),
