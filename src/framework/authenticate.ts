@@ -1,49 +1,15 @@
-/** From an API key to a caller. What is remembered between requests dies with the key, and with all that it stands on. */
+/** From an API key to a caller. A checked key is known until a record changes that it depends on. */
 
-import { BoundedMap } from '../bounded-map.js'
-import type { Mac } from '../crypto/ports.js'
 import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
 import { isApiKey } from '../domain/application.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller.js'
-import type { Host } from './perform.js'
+import type { Host } from './host.js'
 
-/** What a key leads through to a caller. */
-const STANDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
-const MOST_CALLERS = 1024
-const NAME_BYTES = 32
-
-/**
- * Callers whose key was checked, for as long as nothing has changed that they stand on. They are called by a digest of
- * the key under a secret of this process, so that how long a search takes tells nothing of any key.
- */
-export class KnownCallers {
-  readonly #mac: Mac
-  readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
-  #counter: number | undefined
-
-  constructor(mac: Mac) {
-    this.#mac = mac
-  }
-
-  /** The caller that {@link keep} was given for `key` under this change counter. */
-  find(key: string, counter: number): Caller | undefined {
-    return this.#counter === counter ? this.#callers.get(this.#nameOf(key)) : undefined
-  }
-
-  /** Contract: `key` was found to be that of `caller`, for ever, under this change counter. */
-  keep(key: string, counter: number, caller: Caller): void {
-    if (this.#counter !== counter) this.#callers.clear()
-    this.#counter = counter
-    this.#callers.set(this.#nameOf(key), caller)
-  }
-
-  #nameOf(key: string): string {
-    return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
-  }
-}
+/** The records that lead from a key to a caller. */
+const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
  * The application that `key` belongs to, as a caller.
@@ -51,7 +17,7 @@ export class KnownCallers {
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
   if (!isApiKey(key)) throw unauthenticated()
-  const counter = host.store.changeCounter(STANDS_ON)
+  const counter = host.store.changeCounter(DEPENDS_ON)
   const known = counter === undefined ? undefined : host.callers.find(key, counter)
   if (known !== undefined) return known
   const { caller, expires } = await readCaller(host, key)

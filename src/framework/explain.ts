@@ -8,8 +8,9 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Store } from '../storage/store.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
 import type { Caller } from './caller.js'
+import type { Host } from './host.js'
 import type { AnyOperation } from './operation.js'
-import { type Host, type Outcome, perform } from './perform.js'
+import { type Outcome, perform } from './perform.js'
 
 /** Whose call is explained: an application by its key or its id, or the owner. */
 export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }

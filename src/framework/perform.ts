@@ -3,17 +3,14 @@
  * command, a request or a reactor asked.
  */
 
-import type { RandomSource } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/entity-types.js'
-import type { Expressions } from '../domain/expression/expression.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import type { LogRecord } from '../domain/records.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import type { Store, StoreReader, StoreWriter } from '../storage/store.js'
-import type { KnownCallers } from './authenticate.js'
+import type { StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
-import type { Post } from './mail-port.js'
+import type { Host } from './host.js'
 import {
   type AnyOperation,
   type Context,
@@ -23,29 +20,8 @@ import {
   type Session,
   successOf,
 } from './operation.js'
-import type { FindReactors } from './reactor-runtime.js'
 import { ANYBODY, hand, type Recipient } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
-import type { VaultPowers } from './vault-port.js'
-
-/** The effects that operations are given. */
-export interface Host extends VaultPowers {
-  readonly store: Store
-  readonly random: RandomSource
-  readonly post: Post
-  createUuid(): string
-  expressions(): Promise<Expressions>
-  /** What runs people's code; started when first asked for. */
-  readonly reactors: FindReactors
-  /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
-  hashSecret(text: string, reader: StoreReader): Promise<string>
-  /** Compares two such hashes in constant time. */
-  isEqualSecret(a: string, b: string): boolean
-  /** Whose key was checked already. */
-  readonly callers: KnownCallers
-  /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
-  validate(definition: AnyOperation, input: Record<string, unknown>): void
-}
 
 export interface Outcome<Result = unknown> {
   /** HTTP's word for what happened: the operation's own, or 200 where nothing had to be created. */
@@ -55,9 +31,15 @@ export interface Outcome<Result = unknown> {
 
 type Input = Record<string, unknown>
 
+export interface PerformOptions {
+  /** What could not be read of the input; it is refused together with what is wrong with the rest. */
+  misspelled?: Readonly<PropertyErrors>
+  /** Whom the answer is for; what it does not accept is undone. */
+  recipient?: Recipient | undefined
+}
+
 /**
- * Runs `definition` for `caller` in one transaction, log records included. `misspelled`: what the door could not read
- * of the input, which is refused together with what is wrong with the rest. What `recipient` does not take is undone.
+ * Runs `definition` for `caller` in one transaction, log records included.
  * @throws CofferError `forbidden`, `validation`, and whatever the operation itself or `recipient` refuses.
  */
 export async function perform(
@@ -66,8 +48,7 @@ export async function perform(
   definition: AnyOperation,
   input: Input,
   traceId: string,
-  misspelled: Readonly<PropertyErrors> = {},
-  recipient: Recipient = ANYBODY,
+  { misspelled = {}, recipient = ANYBODY }: PerformOptions = {},
 ): Promise<Outcome> {
   authorize(caller, definition)
   const success = successOf(definition)
@@ -133,7 +114,7 @@ function createSession(
       }, durability),
     vault: () => requireOwner(host, caller),
     perform: async (other, inner, input, taker) =>
-      (await perform(host, other, inner, input, traceId, {}, taker)).result,
+      (await perform(host, other, inner, input, traceId, { recipient: taker })).result,
   }
 }
 

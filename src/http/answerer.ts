@@ -4,7 +4,8 @@
  */
 import { CofferError } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
-import { authorize, type Host, perform } from '../framework/perform.js'
+import type { Host } from '../framework/host.js'
+import { authorize, perform } from '../framework/perform.js'
 import { ANYBODY, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
@@ -114,16 +115,8 @@ async function runOperation(
   try {
     const query = readQuery(endpoint, search)
     const input = { ...body, ...query.input, ...parameters() }
-    const recipient = recipientOf(ask)
-    const { status, result } = await perform(
-      host,
-      caller,
-      operation,
-      input,
-      traceId,
-      query.misspelled,
-      recipient,
-    )
+    const options = { misspelled: query.misspelled, recipient: recipientOf(ask) }
+    const { status, result } = await perform(host, caller, operation, input, traceId, options)
     return answerResult(status, result)
   } catch (error) {
     throw nameAsWritten(error, endpoint)

@@ -4,7 +4,7 @@
  */
 import { isIPv4, isIPv6 } from 'node:net'
 import { CofferError } from '../errors.js'
-import type { Host } from '../framework/perform.js'
+import type { Host } from '../framework/host.js'
 import type { Ask } from './exchange.js'
 
 /** A name or an address in brackets, and a port. */

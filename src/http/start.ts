@@ -1,7 +1,7 @@
 /** A whole server from its parts: what an open vault and a registry answer, over sockets. */
 import { ACCEPT_PATH } from '../domain/invitation.js'
 import type { Caller } from '../framework/caller.js'
-import type { Host } from '../framework/perform.js'
+import type { Host } from '../framework/host.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type AnswererOptions, createAnswerer } from './answerer.js'

@@ -5,7 +5,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Permission, Transform } from '../../src/domain/permissions.js'
-import { authenticate, KnownCallers } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { KnownCallers } from '../../src/framework/known-callers.js'
 import { type Grants, openTestVault, permissionsOf } from './vault.js'
 
 const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })

@@ -17,7 +17,7 @@ t.teardown(() => app.close())
 
 async function askFor(recipient: Recipient, name: string, input: object, key?: string): Promise<unknown> {
   const caller = key === undefined ? await app.owner({ reveal: true }) : await authenticate(app, key)
-  return (await perform(app, caller, requireOperation(name), { ...input }, 'trace', {}, recipient)).result
+  return (await perform(app, caller, requireOperation(name), { ...input }, 'trace', { recipient })).result
 }
 const ask = (name: string, input: object) => askFor(SMALL, name, input)
 const askAs = (key: string, name: string, input: object) => askFor(SMALL, name, input, key)

@@ -4,8 +4,8 @@
  */
 import { encodeHtml as encode } from '../../domain/html.js'
 import { describeDate, LETTER_STYLE } from '../../domain/letter.js'
+import type { Host } from '../../framework/host.js'
 import type { List } from '../../framework/page.js'
-import type { Host } from '../../framework/perform.js'
 import { readMailSettings } from '../../operations/invite/mail.js'
 import { listLetters, type OutboxLetter } from '../../operations/invite/outbox.js'
 import type { Answer, Ask } from '../exchange.js'

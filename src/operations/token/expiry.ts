@@ -1,7 +1,7 @@
 /** The end of tokens whose time is over: from then on no read finds them, and this inputSchema them off the disk. */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
-import type { Host } from '../../framework/perform.js'
+import type { Host } from '../../framework/host.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'
