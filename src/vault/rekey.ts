@@ -1,0 +1,104 @@
+/** Changing every key of a vault. */
+import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
+import { createKeyring, type Keyring } from '../crypto/keyring.js'
+import { deriveKey } from '../crypto/mac.js'
+import type { Primitives } from '../crypto/primitives.js'
+import { KEY_BYTES } from '../crypto/seal.js'
+import { formatDate } from '../domain/dates.js'
+import type { TenantKeyBytes } from '../domain/records.js'
+import { createReseal } from '../storage/barrier/reseal.js'
+import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import { openFileEngine } from '../storage/file-engine.js'
+import { readRekey, rekeyVault } from '../storage/lsm/rekey.js'
+import { eachRecord } from '../storage/pages.js'
+import type { Header } from '../storage/vault-file.js'
+import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './exclusive.js'
+import { completeEffects, type Effects, type VaultLocation } from './open.js'
+import { type ChooseOpener, choosePrimitives, openKeyring, toSecret } from './unlock.js'
+
+export interface RekeyReport {
+  /** Slots that could not be taken along, because only their own secret makes one of them. */
+  dropped: { id: string; kind: string }[]
+}
+
+/**
+ * Changes every key of the vault: root, tenants', the engine's. Fingerprints stay, for callers keep them. Killed at any
+ * moment, the vault opens with what opened it before, and calling again goes on.
+ */
+export async function rekey(
+  location: VaultLocation,
+  choose: ChooseOpener,
+  progress: (done: number, total: number) => void,
+): Promise<RekeyReport> {
+  const effects = completeEffects(location)
+  const { random, role, clock } = effects
+  const secret = toSecret(await choose(await readLocked(effects)))
+  return runExclusive(effects, async () => {
+    const primitives = await choosePrimitives(role)
+    const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
+    const present = lsmOptions(effects, header, keyring)
+    const unfinished = await readRekey(present)
+    const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
+    const root = deriveKey(primitives, seed, 'rekey/root')
+    const nextKeyring = createKeyring(primitives, random, root)
+    const nextHeader =
+      unfinished?.header ??
+      (sealHeader(
+        primitives,
+        {
+          ...(header as SealedHeader),
+          slots: [await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })],
+        },
+        root,
+      ) as SealedHeader & Header)
+    primitives.wipe(root)
+    const reseal = createReseal({
+      present: keyring,
+      next: nextKeyring,
+      tenants: await readTenantKeys(effects, header, keyring, (number, keys) =>
+        nextKeys(primitives, seed, number, keys),
+      ),
+      renderSearch: createSearchRenderer(effects),
+    })
+    await rekeyVault({
+      present,
+      header: nextHeader,
+      keys: nextKeyring.engine,
+      secret: seed,
+      reseal,
+      progress,
+    })
+    const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
+    return { dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+  })
+}
+
+/** Derived from the seed of this change, so that going on after a kill gives the same ones. */
+function nextKeys(
+  primitives: Primitives,
+  seed: Uint8Array,
+  tenant: number,
+  present: TenantKeyBytes,
+): TenantKeyBytes {
+  const derive = (purpose: string) =>
+    Buffer.from(deriveKey(primitives, seed, `rekey/${tenant}/${purpose}`)).toString('base64')
+  return { data: derive('data'), index: derive('index'), fingerprint: present.fingerprint }
+}
+
+async function readTenantKeys(
+  effects: Effects,
+  header: Header,
+  keyring: Keyring,
+  next: (tenant: number, present: TenantKeyBytes) => TenantKeyBytes,
+): Promise<Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>> {
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  const store = createSealedStore(engine, keyring)
+  try {
+    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
+      tenants.set(number, { present: keys, next: next(number, keys) })
+    return tenants
+  } finally {
+    await store.close()
+  }
+}
