@@ -1,3 +1,4 @@
+/** Exclusive access to a vault that no process has open. */
 import type { Keyring } from '../crypto/keyring.js'
 import { Budget, sizeOf } from '../domain/expression/budget.js'
 import type { TokenRecord } from '../domain/records.js'

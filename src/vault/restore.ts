@@ -1,3 +1,4 @@
+/** A new vault from a backup, or from what can be read of a damaged vault. */
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { TenantKeyBytes, TenantRecord } from '../domain/records.js'
