@@ -17,7 +17,7 @@ function logRow(text: string): Draft {
   return { ...query, id: digest(text, 16), modified: 0, expires: 0, keys: query.all, sealed }
 }
 
-/** Verifies a log of nine records that lies in segments as `tamper` left it, in a vault that is whole otherwise. */
+/** Verifies a log of nine records that lies in tables as `tamper` left it, in a vault that is whole otherwise. */
 async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<LogCheck> {
   const random = repeatableRandom()
   const files = new FakeFiles()
