@@ -20,7 +20,7 @@ import { createReader, Transaction } from './lsm/transaction.js'
 import type { LsmTree } from './lsm/tree.js'
 import type { CheckRow, Verification } from './lsm/verify.js'
 import type { Durability, Engine, EngineReader, EngineWriter, LogCheck, LogQuery, Row } from './store.js'
-import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
+import { beginVault, checkExposure, type Header, writeHeader } from './vault-file.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -270,11 +270,7 @@ export class FileEngine implements Engine {
 export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   const { files, directory, header, random, role } = options
   if (files.makeDirectory(directory)) files.syncDirectory(`${directory}/..`)
-  if (hasHeader(files, directory)) {
-    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
-  }
-  checkDirectory(files, directory)
-  files.makeDirectory(`${directory}/segments`)
+  beginVault(files, directory)
   const tree = await createLsmTree({ ...options, cacheBytes: ROLES[role].cacheBytes })
   try {
     await writeHeader(files, directory, random, header)
