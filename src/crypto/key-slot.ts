@@ -96,18 +96,9 @@ export async function createSlot(
 }
 
 /**
- * The root key of the vault, when `secret` opens one of its slots and the digest shows an untouched header.
+ * The slot that `secret` opens, and the root key in it, when the digest shows an untouched header.
  * @throws CofferError `vault_locked` for a secret of another vault or a wrong passphrase, `vault_damaged` otherwise.
  */
-export async function openRoot(
-  context: SlotContext,
-  header: SealedHeader,
-  secret: Secret,
-): Promise<Uint8Array> {
-  return (await openSlot(context, header, secret)).root
-}
-
-/** The same, and the slot that it was. */
 export async function openSlot(
   { primitives, random }: SlotContext,
   header: SealedHeader,

@@ -4,7 +4,7 @@
  */
 
 import { createMac, createTextMac, deriveKey } from './mac.js'
-import type { Cipher, EngineKeys, Mac, RandomSource, TextMac } from './ports.js'
+import type { EngineKeys, Mac, RandomSource, RecordKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 
@@ -12,10 +12,7 @@ import { createCipher, KEY_BYTES } from './seal.js'
 const CACHED_DIGESTS = 8192
 
 /** The keys of one tenant's records (the vault itself is tenant 0). */
-export interface TenantKeys {
-  data: Cipher
-  index: TextMac
-  fingerprint: Mac
+export interface TenantKeys extends RecordKeys {
   /** Zeroes the raw keys; afterwards nothing sealed with them opens. */
   wipe(): void
 }

@@ -66,7 +66,12 @@ export async function serveVaultSocket(
   })
   await listen(server, address)
   chmodSync(address, 0o600)
-  if (!isShort) writePointer(files, path, address)
+  if (!isShort) {
+    const file = files.open(path, 'create')
+    if (file === undefined) throw new CofferError('storage_failed', `Cannot create ${path}.`)
+    files.write(file, new TextEncoder().encode(address), 0)
+    files.close(file)
+  }
   return {
     async close() {
       files.remove(path)
@@ -93,9 +98,22 @@ export async function connectToVault(options: VaultSocketOptions): Promise<Vault
   const socket = address === undefined ? undefined : await open(address)
   if (socket === undefined) return undefined
   const messages = readMessages(socket)
-  if (await introduce(socket, messages, options)) return createClient(socket, messages)
-  socket.destroy()
-  return undefined
+  if (!(await introduce(socket, messages, options))) {
+    socket.destroy()
+    return undefined
+  }
+  return {
+    async ask(message) {
+      await writeMessage(socket, message)
+      const answer = await messages.next(MESSAGE_LIMIT_BYTES)
+      if (answer !== undefined) return answer
+      throw new CofferError(
+        'unavailable',
+        'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
+      )
+    },
+    close: () => socket.destroy(),
+  }
 }
 
 function findAddress({ files, directory }: VaultSocketOptions): string | undefined {
@@ -106,13 +124,6 @@ function findAddress({ files, directory }: VaultSocketOptions): string | undefin
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
   // Empty where a server died while it wrote it.
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
-}
-
-function writePointer(files: Files, path: string, address: string): void {
-  const file = files.open(path, 'create')
-  if (file === undefined) throw new CofferError('storage_failed', `Cannot create ${path}.`)
-  files.write(file, new TextEncoder().encode(address), 0)
-  files.close(file)
 }
 
 function listen(server: Server, address: string): Promise<void> {
@@ -202,19 +213,4 @@ function readBytes(message: unknown, field: string, length: number): Uint8Array 
   if (typeof text !== 'string') return undefined
   const bytes = fromBase64(text)
   return bytes.length === length ? bytes : undefined
-}
-
-function createClient(socket: Socket, messages: Messages): VaultSocketClient {
-  return {
-    async ask(message) {
-      await writeMessage(socket, message)
-      const answer = await messages.next(MESSAGE_LIMIT_BYTES)
-      if (answer !== undefined) return answer
-      throw new CofferError(
-        'unavailable',
-        'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
-      )
-    },
-    close: () => socket.destroy(),
-  }
 }

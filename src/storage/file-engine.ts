@@ -30,7 +30,7 @@ import { TimeSlice } from './lsm/time-slice.js'
 import { createReader, Transaction } from './lsm/transaction.js'
 import type { LsmTree } from './lsm/tree.js'
 import type { Durability, LogCheck } from './store.js'
-import { checkDirectory, checkExposure, type Header, hasHeader, writeHeader } from './vault-file.js'
+import { beginVault, checkExposure, type Header, writeHeader } from './vault-file.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -273,11 +273,7 @@ export class FileEngine implements Engine, EngineMaintenance {
 export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   const { files, directory, header, random, role } = options
   if (files.makeDirectory(directory)) files.syncDirectory(`${directory}/..`)
-  if (hasHeader(files, directory)) {
-    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
-  }
-  checkDirectory(files, directory)
-  files.makeDirectory(`${directory}/segments`)
+  beginVault(files, directory)
   const tree = await createLsmTree({ ...options, cacheBytes: ROLES[role].cacheBytes })
   try {
     await writeHeader(files, directory, random, header)

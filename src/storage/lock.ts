@@ -65,14 +65,16 @@ type HolderState = 'alive' | 'dead' | 'unknown'
  * `storage_failed`.
  */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
-  const { files, directory, patienceMs } = options
+  const { files, directory, identity, random, clock, patienceMs } = options
   if (files.stat(directory) === undefined) {
     throw new CofferError(
       'vault_missing',
       `There is no vault in ${directory}. Create one with \`coffer init\`.`,
     )
   }
-  const holder = describeSelf(options)
+  const { pid, boot, host } = identity
+  const started = identity.startOf(pid) ?? ''
+  const holder = { pid, started, boot, host, since: clock(), nonce: encodeId(random.bytes(16)) }
   const own = `${directory}/${PRIVATE}${holder.pid}-${holder.nonce}`
   try {
     writeHolder(files, own, holder)
@@ -90,19 +92,11 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
     files.remove(own)
   }
   sweep(options)
-  return { holder, release: () => release(files, directory, holder) }
-}
-
-function describeSelf({ identity, random, clock }: LockOptions): LockHolder {
-  const { pid, boot, host } = identity
-  return {
-    pid,
-    started: identity.startOf(pid) ?? '',
-    boot,
-    host,
-    since: clock(),
-    nonce: encodeId(random.bytes(16)),
+  const release = () => {
+    const path = `${directory}/${LOCK}`
+    if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
   }
+  return { holder, release }
 }
 
 /** True when the lock is free and a living process has been waiting for it longer than this one. */
@@ -176,11 +170,6 @@ function readLock(files: Files, path: string): LockHolder | undefined {
     // Treated below as unreadable.
   }
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
-}
-
-function release(files: Files, directory: string, holder: LockHolder): void {
-  const path = `${directory}/${LOCK}`
-  if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
 }
 
 /** Removes files that killed processes left of their attempts. Contract: the caller has the lock. */

@@ -86,15 +86,10 @@ export function checkExposure(files: Files, directory: string): void {
       `There is no vault in ${directory}. Create one with \`coffer init\`.`,
     )
   }
-  checkDirectory(files, directory)
+  checkPath(files, directory, 'directory')
   checkPath(files, `${directory}/${HEADER_FILE}`, 'file')
   checkPath(files, `${directory}/${STATE_FILE}`, 'file')
   checkPath(files, `${directory}/segments`, 'directory')
-}
-
-/** Refuses a directory that others may enter. @throws CofferError `vault_exposed`. */
-export function checkDirectory(files: Files, directory: string): void {
-  checkPath(files, directory, 'directory')
 }
 
 function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void {
@@ -129,7 +124,7 @@ export function beginVault(files: Files, directory: string): void {
     throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
   }
   makeDirectories(files, directory)
-  checkDirectory(files, directory)
+  checkPath(files, directory, 'directory')
   files.makeDirectory(`${directory}/segments`)
 }
 

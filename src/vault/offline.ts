@@ -1,3 +1,4 @@
+/** The vault of a run for operations that need exclusive access to it, or that make another one. */
 import { formatDate } from '../domain/dates.js'
 import type { Holder, NewSlot, OfflineVault, VaultFacts, Verification } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'

@@ -14,7 +14,7 @@ interface Damaged {
   after(...words: string[]): Promise<never>
 }
 
-/** Five tokens, two links and an application, all in the journal unless `isFolded`. */
+/** Five tokens, two links and an application, all in the log unless `isFlushed`. */
 async function createBench(t: Test, isFlushed = false): Promise<Damaged> {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++) {
@@ -48,7 +48,7 @@ function breakByte(path: string, at: number): void {
   writeFileSync(path, bytes)
 }
 
-/** Where each frame of the journal begins. */
+/** Where each frame of the log begins. */
 function framesOf(vault: string): { path: string; starts: number[] } {
   const path = join(vault, readdirSync(vault).find((name) => name.startsWith('journal-'))!)
   const bytes = readFileSync(path)
@@ -121,7 +121,7 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
 })
 
 t.test(
-  'broken segments give what of them can be read, and records that others need are made anew',
+  'broken tables give what of them can be read, and records that others need are made anew',
   async (t) => {
     const bench = await createBench(t, true)
     const { vault, after, home, key } = bench
@@ -165,11 +165,11 @@ t.test('without state or head', async (t) => {
   })
   t.match(await young.after('token', 'list'), { pagination: { total_items: 5 } })
 
-  const folded = await createBench(t, true)
-  await folded.home.json(['token', 'update', 'tok-1'], { stdin: '{"metadata":{"a":"b"}}' })
-  await folded.home.json(['vault', 'compact'])
-  rmSync(join(folded.vault, 'state'))
-  t.match((await salvage(folded)).report, { salvaged: { token: 5, tenant: 1 } })
-  t.match(await folded.after('token', 'get', 'tok-1'), { metadata: { a: 'b' } }, 'the newest version')
-  t.match(await folded.after('log', 'verify'), { is_whole: true })
+  const flushed = await createBench(t, true)
+  await flushed.home.json(['token', 'update', 'tok-1'], { stdin: '{"metadata":{"a":"b"}}' })
+  await flushed.home.json(['vault', 'compact'])
+  rmSync(join(flushed.vault, 'state'))
+  t.match((await salvage(flushed)).report, { salvaged: { token: 5, tenant: 1 } })
+  t.match(await flushed.after('token', 'get', 'tok-1'), { metadata: { a: 'b' } }, 'the newest version')
+  t.match(await flushed.after('log', 'verify'), { is_whole: true })
 })

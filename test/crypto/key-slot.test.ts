@@ -3,7 +3,7 @@ import { formatKeyFile, parseKeyFile } from '../../src/crypto/key-file.js'
 import {
   checkNewPassphrase,
   createSlot,
-  openRoot,
+  openSlot,
   parseSlots,
   type SealedHeader,
   type Secret,
@@ -13,6 +13,10 @@ import {
 import { createKeyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
+
+async function openRoot(...slot: Parameters<typeof openSlot>): Promise<Uint8Array> {
+  return (await openSlot(...slot)).root
+}
 
 const CHEAP = { n: 2 ** 14, r: 8, p: 1 }
 const VAULT = 'aaaabbbbccccdddd'

@@ -1,4 +1,4 @@
-/** A backup is one whole, consistent vault, made beside running works; anything less is refused when restored. */
+/** A backup is one whole, consistent vault, made beside running units of work; anything less is refused when restored. */
 import t from 'tap'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
 import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/restore.js'
@@ -76,7 +76,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
 })
 
 t.test(
-  'a backup made beside works holds all that was answered before it ended, and nothing half',
+  'a backup made beside units of work holds all that was answered before it ended, and nothing half',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files, '/vault', 'server'))

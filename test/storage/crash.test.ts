@@ -64,10 +64,10 @@ const logSoon = (text: string): Act => ({
   isSoon: true,
 })
 
-const flush: Act = { title: 'fold', run: (engine) => engine.flush(), expect: () => undefined }
+const flush: Act = { title: 'flush', run: (engine) => engine.flush(), expect: () => undefined }
 const compact: Act = { title: 'compact', run: (engine) => engine.compact(), expect: () => undefined }
 
-/** More than a frame takes: stored as a segment. */
+/** More than a frame takes: stored as a table. */
 const putLarge = (name: string): Act => ({
   title: `put ${name}, large`,
   run: (engine) =>
@@ -93,7 +93,7 @@ let opened = 0
 
 type Role = 'command' | 'server'
 
-/** A server folds after every few rows here, beside its works. */
+/** A server flushes after every few rows here, beside units of work. */
 function optionsFor(files: FakeFiles, notices: string[] = [], role: Role = 'command') {
   const random = repeatableRandom(`opened ${opened++}`)
   const keys = engineKeys(random)
@@ -247,7 +247,7 @@ const scripts: Record<string, Act[]> = {
     put('a', 'back'),
   ],
   'large works': [put('a', 'one'), put('b', 'two'), putLarge('big'), put('c', 'three'), remove('big')],
-  'merged segments': [
+  'compacted tables': [
     ...['a', 'b', 'c'].flatMap((name) => [put(name, `${name} 1`), logSoon(name), flush]),
     replace('a', 'a 2'),
     remove('b'),
@@ -286,19 +286,23 @@ for (const [title, acts] of Object.entries(scripts)) {
   })
 }
 
-t.test('nothing acknowledged is lost at any step of a server that folds beside its works', async (t) => {
-  const acts = scripts['merged segments']!
-  const steps = await countSteps(acts, 'server')
-  t.ok(steps > 100, `${steps} steps`)
-  for (let at = 1; at <= steps; at += 2) await crashAt(t, acts, { at, code: 'stop' }, at % 4 === 1, 'server')
-})
+t.test(
+  'nothing acknowledged is lost at any step of a server that flushes beside units of work',
+  async (t) => {
+    const acts = scripts['compacted tables']!
+    const steps = await countSteps(acts, 'server')
+    t.ok(steps > 100, `${steps} steps`)
+    for (let at = 1; at <= steps; at += 2)
+      await crashAt(t, acts, { at, code: 'stop' }, at % 4 === 1, 'server')
+  },
+)
 
 t.test(
-  'a journal that is folded beside the works is read together with the one that follows it',
+  'a log that is flushed beside units of work is read together with the one that follows it',
   async (t) => {
     const files = new FakeFiles()
     const engine = await createFileEngine(optionsFor(files, [], 'server'))
-    // All in one turn: the third begins a new journal, and the others find it so.
+    // All in one turn: the third begins a new log, and the others find it so.
     await Promise.all(['a', 'b', 'c'].map((name) => put(name, `${name} 1`).run(engine)))
     const wals = (disk: FakeFiles) => disk.list('/vault').filter((name) => name.startsWith('journal-')).length
     let between: FakeFiles | undefined
@@ -312,7 +316,7 @@ t.test(
     t.equal(print(await read(opened)), 'a=a_1/3 b=b_1/3 c=c_1/3')
     t.strictSame((await opened.verify(() => undefined)).findings, [])
     await remove('a').run(opened)
-    t.equal(wals(between!), 1, 'a removal folds both away')
+    t.equal(wals(between!), 1, 'a removal flushes both away')
     await opened.close()
   },
 )
@@ -357,9 +361,9 @@ t.test('works that share a frame and a sync are all there or were not answered',
 t.test('an error of the disk at any step is told, and loses nothing', async (t) => {
   const runs = [
     ['single works', 'command'],
-    ['merged segments', 'command'],
+    ['compacted tables', 'command'],
     ['dropped tenants', 'command'],
-    ['merged segments', 'server'],
+    ['compacted tables', 'server'],
   ] as const
   for (const [script, role] of runs) {
     const acts = scripts[script]!

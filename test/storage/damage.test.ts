@@ -49,7 +49,7 @@ async function optionsFor(files: FakeFiles, notices: string[] = []) {
   return { ...shape, header, keys: engineKeys(random) }
 }
 
-/** A small vault with segments of both kinds and three frames; `older` is the same one before its last two works. */
+/** A small vault with tables of both kinds and three frames; `older` is the same one before its last two works. */
 async function makeVault(): Promise<{
   files: FakeFiles
   older: FakeFiles
@@ -135,7 +135,7 @@ async function damageAll(t: Test, files: FakeFiles, truth: string, before?: stri
   let refused = 0
   let intact = 0
   for (const [path, bytes] of files.contents()) {
-    // Only a torn last frame may go: that is, damage to the journal behind what `head` covers.
+    // Only a torn last frame may go: that is, damage to the log behind what `head` covers.
     const allowed = path.includes('/journal-') ? before : undefined
     for (let at = 0; at < bytes.length; at++) {
       const flipped = damaged(files, path, (copy) => {
@@ -191,7 +191,7 @@ t.test('the same where the last frame was never confirmed', async (t) => {
       }),
     )
     const fault = wrong(outcome, truth, before)
-    if (fault !== undefined) t.fail(`journal flipped at ${at}: ${fault}`)
+    if (fault !== undefined) t.fail(`log flipped at ${at}: ${fault}`)
     if ('told' in outcome && outcome.told === before) dropped++
   }
   t.equal(dropped, lastFrameLength(bytes), 'exactly the bytes of the last frame cost it')
@@ -211,7 +211,7 @@ t.test('a broken frame before a whole one is damage, confirmed or not', async (t
   }
 })
 
-t.test('without head a journal is read by its chain, with a notice', async (t) => {
+t.test('without head a log is read by its chain, with a notice', async (t) => {
   const { files, truth } = await makeVault()
   files.plant('/vault/head', undefined)
   t.match(await look(files), { told: truth, notices: [/head.*missing/] })

@@ -10,7 +10,7 @@ import { type createClock, digest } from './powers.js'
 export interface OpenedEngine {
   engine: Engine
   clock: ReturnType<typeof createClock>
-  /** Moves what is in memory or journal to where it shall stay. */
+  /** Moves what is in memory or log to where it shall stay. */
   flush?(): Promise<void>
   /** Closes the engine and opens what it left behind. */
   reopen?(): Promise<Engine>
@@ -224,7 +224,7 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
     await flush?.()
     await check()
     await insert(engine, { name: 'a', text: 'again' })
-    // Often enough that what was dropped and what came back are merged into one segment.
+    // Often enough that what was dropped and what came back are compacted into one table.
     for (let round = 0; round < 6; round++) {
       t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
       await insert(engine, { name: String(round), tenant: 2 })
@@ -298,7 +298,7 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
       t.equal(
         await engine.write((writer) => writer.changeCounter?.(KIND)),
         second,
-        'what failed, logs and folding change none',
+        'what failed, logs and flushing change none',
       )
       await engine.write((writer) => writer.remove(KIND, 1, idOf('one')))
       const third = counter(KIND)
@@ -458,7 +458,7 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
         ['d', 'c', 'a'],
       ],
     ]
-    for (const round of ['in the journal', 'folded']) {
+    for (const round of ['in the log', 'flushed']) {
       for (const [title, where, texts] of cases) {
         t.strictSame(
           shown(await find(engine, queryOf(where))),
@@ -694,7 +694,7 @@ type Condition =
 type Step =
   | { do: 'put'; name: number; tenant: number; keys: number[]; expires: number }
   | { do: 'remove'; name: number; tenant: number }
-  | { do: 'fail' | 'fold' | 'reopen' }
+  | { do: 'fail' | 'flush' | 'reopen' }
   | { do: 'drop'; tenant: number }
   | { do: 'log'; tenant: number; key: number }
   | { do: 'time'; by: number }
@@ -747,7 +747,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: put },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), name: small, tenant: tenants }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('fail' as const, 'reopen' as const) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('fold' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('drop' as const), tenant: fc.constant(2) }) },
   {
     weight: 2,
@@ -788,7 +788,7 @@ async function takeStep(opened: OpenedEngine, model: Model, one: Step): Promise<
   const { engine, clock } = opened
   if (one.do !== 'time') model.now = clock()
   if (one.do === 'time') clock.set(clock() + one.by)
-  else if (one.do === 'fold') await opened.flush?.()
+  else if (one.do === 'flush') await opened.flush?.()
   else if (one.do === 'reopen') await reopen(opened)
   else if (one.do === 'put') await putBoth(engine, model, one)
   else if (one.do === 'remove') {

@@ -26,7 +26,7 @@ async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   return {
     engine: current,
     clock: options.clock,
-    // Every third time what was folded is merged as well.
+    // Every third time what was flushed is compacted as well.
     flush: () => (++flushes % 3 === 0 ? current.compact() : current.flush()),
     reopen: async () => {
       await current.close()
@@ -68,16 +68,16 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   await engine.flush()
   t.equal(holds(files, secretOf('a')).length, 1, 'the test can see it')
   await removeRow(engine, 'a')
-  t.strictSame(holds(files, secretOf('a')), [], 'from a segment')
+  t.strictSame(holds(files, secretOf('a')), [], 'from a table')
   const wals = () => files.list('/vault').filter((name) => name.startsWith('journal-'))
   const before = wals()
   await engine.write((writer) => writer.put(draftOf({ name: 'd', text: secretOf('d') })))
   t.strictSame(wals(), before)
   await removeRow(engine, 'd')
-  t.not(wals()[0], before[0], 'from the journal, which was sealed anyway and is another one now')
+  t.not(wals()[0], before[0], 'from the log, which was sealed anyway and is another one now')
   t.strictSame(holds(files, secretOf('d')), [])
   await replaceRow(engine, 'b', secretOf('b2'))
-  t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is folded')
+  t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is flushed')
   await engine.flush()
   t.strictSame(holds(files, secretOf('b')), [])
   t.equal(holds(files, secretOf('b2')).length, 1)
@@ -132,7 +132,7 @@ t.test('erasing that a crash interrupted is done when the vault is opened again'
   t.ok(later > 0, 'some crashes leave it to be done later')
 })
 
-t.test('a merge that runs beside removals brings nothing back', async (t) => {
+t.test('a compaction that runs beside removals brings nothing back', async (t) => {
   const options = optionsFor(new FakeFiles(), 'server')
   const { files } = options
   const engine = await createFileEngine(options)
@@ -146,7 +146,7 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
     })
     if (round < 3) await engine.flush()
   }
-  // The fourth fold makes a merge due, which goes on in slices while rows are removed and replaced.
+  // The fourth flush makes a compaction due, which goes on in slices while rows are removed and replaced.
   await engine.flush()
   const compacting = engine.compact()
   for (let index = 0; index < 40; index++) {
@@ -168,37 +168,40 @@ t.test('a merge that runs beside removals brings nothing back', async (t) => {
   await engine.close()
 })
 
-t.test('what is removed after a merge copied it is overwritten in the copy before that counts', async (t) => {
-  for (const isFlushed of [false, true]) {
-    const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
-    const { files } = options
-    const engine = await createFileEngine(options)
-    for (const name of ['a', 'b', 'c', 'd']) {
-      await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
-      await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
-      await engine.flush()
+t.test(
+  'what is removed after a compaction copied it is overwritten in the copy before that counts',
+  async (t) => {
+    for (const isFlushed of [false, true]) {
+      const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
+      const { files } = options
+      const engine = await createFileEngine(options)
+      for (const name of ['a', 'b', 'c', 'd']) {
+        await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
+        await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
+        await engine.flush()
+      }
+      await engine.close()
+      const tree = await openLsmTree(options)
+      const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
+      const compacted = finish(steps)
+      t.equal(holds(files, secretOf('b')).length, 2, 'in its table and in the copy')
+      const counters = copyCounters(tree.counters)
+      const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
+      tree.append([removal], counters, true)
+      await tree.eraseRemoved([removal], false)
+      if (isFlushed) await tree.flush()
+      await tree.finishCompaction(inputs, compacted)
+      const title = isFlushed ? 'flushed meanwhile' : 'still in the log'
+      t.strictSame(holds(files, secretOf('b')), [], title)
+      t.equal(holds(files, secretOf('c')).length, 1)
+      t.match(tree.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
+      tree.close()
+      const reopened = await openFileEngine(options)
+      t.match(await reopened.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
+      await reopened.close()
     }
-    await engine.close()
-    const tree = await openLsmTree(options)
-    const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
-    const compacted = finish(steps)
-    t.equal(holds(files, secretOf('b')).length, 2, 'in its segment and in the copy')
-    const counters = copyCounters(tree.counters)
-    const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
-    tree.append([removal], counters, true)
-    await tree.eraseRemoved([removal], false)
-    if (isFlushed) await tree.flush()
-    await tree.finishCompaction(inputs, compacted)
-    const title = isFlushed ? 'folded meanwhile' : 'still in the journal'
-    t.strictSame(holds(files, secretOf('b')), [], title)
-    t.equal(holds(files, secretOf('c')).length, 1)
-    t.match(tree.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
-    tree.close()
-    const reopened = await openFileEngine(options)
-    t.match(await reopened.status(), { sstables: 1, rows: { records: 7, dead: 1 } }, title)
-    await reopened.close()
-  }
-})
+  },
+)
 
 t.test('readers never see what is not safe yet, and refusals wait for what they saw', async (t) => {
   const options = optionsFor(new FakeFiles(), 'server')

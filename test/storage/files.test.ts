@@ -61,7 +61,7 @@ t.test('a vault on a real disk: modes of every file, and everything there after 
   await t.rejects(createFileEngine(options), { code: 'conflict' })
 })
 
-t.test('refuses what others may read, and says which command mends it', async (t) => {
+t.test('refuses what others may read, and says which command repairs it', async (t) => {
   const directory = join(makeDirectory(t), 'vault')
   const options = optionsFor(directory)
   await (await createFileEngine(options)).close()

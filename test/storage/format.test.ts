@@ -71,7 +71,7 @@ t.test('a frame', (t) => {
   t.end()
 })
 
-t.test('a journal, its header and the chain of its frames', (t) => {
+t.test('a log, its header and the chain of its frames', (t) => {
   const files = new FakeFiles()
   files.makeDirectory('/vault')
   const keys = engineKeys()
@@ -100,7 +100,7 @@ t.test('a journal, its header and the chain of its frames', (t) => {
   t.end()
 })
 
-t.test('a segment, its sections, footer and tail', (t) => {
+t.test('a table, its sections, footer and tail', (t) => {
   const files = new FakeFiles()
   files.makeDirectory('/vault')
   files.makeDirectory('/vault/segments')

@@ -100,7 +100,7 @@ async function fill({ directory, json }: Place): Promise<void> {
   await create({ id: 'customer-1', type: 'token', data: 'of the second tenant' }, ...second)
   await json(['token', 'link', 'customer-1', 'card-1'])
   await json(['token', 'delete', 'number-2', '--yes'])
-  // Until here everything is in segments, from here on in the journal.
+  // Until here everything is in tables, from here on in the log.
   await json(['vault', 'compact'])
   await json(['token', 'delete', 'deleted-1', '--yes'])
   await json(['token', 'update', 'card-1'], { stdin: '{"metadata":{"customer":"3"},"data":{"cvc":null}}' })

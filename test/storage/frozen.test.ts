@@ -26,7 +26,7 @@ t.test('there is a frozen vault of the present format, and it holds what a vault
   for (const start of ['journal-', 'segments/r-', 'segments/l-'])
     t.equal(names.filter((name) => name.startsWith(start)).length, 1, start)
   const wal = names.find((name) => name.startsWith('journal-'))!
-  t.ok(statSync(join(vault, wal)).size > 4096, 'with more in the journal than the read of a tenant')
+  t.ok(statSync(join(vault, wal)).size > 4096, 'with more in the log than the read of a tenant')
   const { tenants, status } = readExpected(String(FORMAT))
   const types = new Set(tenants.first.tokens.map(({ type }: { type: string }) => type))
   t.strictSame([...types].sort(), [...TOKEN_TYPE_NAMES].sort(), 'tokens of every type')
@@ -94,7 +94,7 @@ for (const format of formats) {
       )
     t.match((await list()).data, [{ id: 'new-1', data: 'new' }, ...expected])
     await json(['vault', 'compact'])
-    t.match((await list()).data, [{ id: 'new-1', data: 'new' }, ...expected], 'folded as well')
+    t.match((await list()).data, [{ id: 'new-1', data: 'new' }, ...expected], 'flushed as well')
     t.match(await json(['vault', 'verify']), { ok: true, findings: [] })
     t.match(await json(['log', 'verify']), { is_whole: true })
     const logs = (await json(['log', 'list', '--entity-id', 'soon-gone'])).data

@@ -18,7 +18,7 @@ function logRow(text: string): LogDraft {
   return { ...query, keys: query.all, seal: () => ({ id: digest(text, 16), sealed }) }
 }
 
-/** Verifies a log of nine records that lies in segments as `tamper` left it, in a vault that is whole otherwise. */
+/** Verifies a log of nine records that lies in tables as `tamper` left it, in a vault that is whole otherwise. */
 async function verifyAfter(tamper: (changes: Change[]) => Change[]): Promise<LogCheck> {
   const random = repeatableRandom()
   const files = new FakeFiles()

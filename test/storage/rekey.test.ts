@@ -103,7 +103,7 @@ t.test('every row is there under new seals, and the old keys open nothing', asyn
   t.strictSame(
     left,
     ['/vault/head', '/vault/state', '/vault/vault.json'],
-    'no journal or segment of before is left',
+    'no log or table of before is left',
   )
   const { told, isChanged } = await openEither(files)
   t.equal(isChanged, true)

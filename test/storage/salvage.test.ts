@@ -28,7 +28,7 @@ function optionsFor(files: FakeFiles, directory: string): LsmOptions & { role: '
   return { ...shape, keys: engineKeys(random), clock: createClock(), role: 'command', cacheBytes: 100_000 }
 }
 
-/** Rows in two segments and in three frames; some replaced, one removed. */
+/** Rows in two tables and in three frames; some replaced, one removed. */
 async function makeVault() {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files, '/vault'))

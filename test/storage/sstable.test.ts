@@ -125,7 +125,7 @@ function checkSSTable(t: Test, rows: number): void {
 }
 
 for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 5000]) {
-  t.test(`a segment of ${rows} rows gives back every row and counts exactly`, (t) => {
+  t.test(`a table of ${rows} rows gives back every row and counts exactly`, (t) => {
     checkSSTable(t, rows)
     t.end()
   })
@@ -187,7 +187,7 @@ t.test('a cache keeps to its bound and opens what it forgot again', (t) => {
   t.end()
 })
 
-t.test('one get in a fresh process opens at most one block a segment and one more', async (t) => {
+t.test('one get in a fresh process opens at most one block a table and one more', async (t) => {
   const files = new FakeFiles()
   const random = repeatableRandom()
   const notice = (text: string) => t.fail(text)

@@ -1,4 +1,4 @@
-/** What is kept of the clock outlives folding, reopening and a death; a server that runs while it jumps keeps to it too. */
+/** What is kept of the clock outlives flushing, reopening and a death; a server that runs while it jumps keeps to it too. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
   t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
 })
 
-t.test('a jump is remembered by the journal and by state', async (t) => {
+t.test('a jump is remembered by the log and by state', async (t) => {
   const random = repeatableRandom('time')
   const clock = createClock(START)
   const notices: string[] = []

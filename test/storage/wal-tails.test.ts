@@ -1,6 +1,6 @@
 /**
- * The end of the journal, damaged at every border of a frame and inside every frame, under a `head` that is right, missing,
- * zeroed or older: what was acknowledged is there, or the vault refuses, or the journal is set aside whole with a notice.
+ * The end of the log, damaged at every border of a frame and inside every frame, under a `head` that is right, missing,
+ * zeroed or older: what was acknowledged is there, or the vault refuses, or the log is set aside whole with a notice.
  * No byte of it is ever deleted.
  */
 import t from 'tap'
@@ -41,7 +41,7 @@ async function makeVault() {
 
 type Outcome = 'refused' | 'whole' | 'shorter' | 'set aside'
 
-/** Opens the vault, and again, and says what came of it; no byte of the journal may be gone. */
+/** Opens the vault, and again, and says what came of it; no byte of the log may be gone. */
 async function look(files: FakeFiles, path: string): Promise<Outcome> {
   const planted = files.contents().get(path)!
   const notices: string[] = []
@@ -58,7 +58,7 @@ async function look(files: FakeFiles, path: string): Promise<Outcome> {
     }
   } catch (error) {
     if ((error as { code?: string }).code !== 'vault_damaged') throw error
-    if (!files.contents().get(path)!.equals(planted)) throw new Error('a refused journal was changed')
+    if (!files.contents().get(path)!.equals(planted)) throw new Error('a refused log was changed')
     return 'refused'
   }
   const aside = [...files.contents()].filter(([name]) => name.includes('/aside-'))
@@ -66,11 +66,11 @@ async function look(files: FakeFiles, path: string): Promise<Outcome> {
   if (aside.length === 1 && aside[0]![1].equals(planted) && isTold)
     return rows === FRAMES ? 'whole' : 'set aside'
   if (aside.length > 0) throw new Error(`${aside.length} files set aside, or not whole`)
-  if (!files.contents().get(path)!.equals(planted)) throw new Error('bytes of the journal are gone')
+  if (!files.contents().get(path)!.equals(planted)) throw new Error('bytes of the log are gone')
   return rows === FRAMES ? 'whole' : 'shorter'
 }
 
-t.test('whatever is damaged at the end of the journal, and whatever head says', async (t) => {
+t.test('whatever is damaged at the end of the log, and whatever head says', async (t) => {
   const { files, path, wal, borders, heads } = await makeVault()
   const variants: [string, Buffer | undefined][] = [
     ['present', files.contents().get(HEAD)],
@@ -104,10 +104,10 @@ t.test('whatever is damaged at the end of the journal, and whatever head says', 
         const outcome = await look(copy, path)
         counts[outcome]++
         const isSound = at === wal.length
-        const title = `head ${which}, journal ${how} at ${at} of ${wal.length}`
+        const title = `head ${which}, log ${how} at ${at} of ${wal.length}`
         if (isSound !== (outcome === 'whole')) t.fail(`${title}: ${outcome}`)
         if (which === 'present' && !isSound && outcome !== 'refused') t.fail(`${title}: ${outcome}`)
-        // A journal that ends between two frames, under a head that does not know the later one, is what it was once.
+        // A log that ends between two frames, under a head that does not know the later one, is what it was once.
         const isOnceTrue = how === 'cut' && borders.includes(at)
         if (outcome === 'shorter' && !isOnceTrue) t.fail(`${title}: ${outcome}`)
         // What goes on behind the damage was not torn by a crash; a broken tag breaks the frame behind it too.
@@ -120,7 +120,7 @@ t.test('whatever is damaged at the end of the journal, and whatever head says', 
   }
 })
 
-t.test('a disk that has no room for the journal set aside loses nothing', async (t) => {
+t.test('a disk that has no room for the log set aside loses nothing', async (t) => {
   const { files, path, wal } = await makeVault()
   const torn = wal.subarray(0, wal.length - 5)
   files.plant(path, torn)

@@ -69,29 +69,19 @@ export class BackupWriter {
     }
   }
 
-  /** Begins a file; `name` is relative to the vault's directory. */
-  begin(name: string): void {
-    this.#count++
-    this.#frame(FILE, Buffer.from(name))
-  }
-
-  /** At most {@link PIECE} bytes. */
-  add(bytes: Uint8Array): void {
-    this.#frame(DATA, bytes)
-  }
-
   /** Copies a file in pieces and yields the length of each. A file that is gone is left out. */
   *copy(directory: string, name: string): Generator<number, void> {
     const { files } = this.#context
     const file = files.open(`${directory}/${name}`, 'read')
     if (file === undefined) return
     try {
-      this.begin(name)
+      this.#count++
+      this.#frame(FILE, Buffer.from(name))
       const size = files.size(file)
       for (let at = 0; at < size; at += PIECE) {
         const piece = Buffer.allocUnsafe(Math.min(PIECE, size - at))
         files.read(file, piece, at)
-        this.add(piece)
+        this.#frame(DATA, piece)
         yield piece.length
       }
     } finally {

@@ -147,10 +147,7 @@ export class Memtable {
 
   /** Live rows, ascending by `seq`. */
   live(family: Family): StoredRow[] {
-    const rows = this.#rows(family)
-      .items.filter(({ isLive }) => isLive)
-      .map(({ row }) => row)
-    return rows.sort((left, right) => left.seq - right.seq)
+    return [...this.each(family)].sort((left, right) => left.seq - right.seq)
   }
 
   /** Live rows in the order they were added. */

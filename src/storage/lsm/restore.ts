@@ -105,74 +105,62 @@ export async function restoreBackup(context: BackupContext, path: string, direct
   const header = readBackupHeader(files, path)
   beginVault(files, directory)
   const file = openBackup(files, path)
-  const target = new Target(files, directory)
+  const paths: string[] = []
   try {
-    for (const plain of readFrames(files, file, path, keys)) {
-      if (plain[0] === FILE) target.begin(plain.subarray(1).toString(), path)
-      else if (plain[0] === DATA) target.add(plain.subarray(1))
-      else target.finish(plain.readUInt32LE(1), path)
-    }
+    writeFiles(files, readFrames(files, file, path, keys), directory, path, paths)
     await writeHeader(files, directory, random, header)
   } catch (error) {
     // The header first, because a header without the other files must never remain.
     removeQuietly(files, `${directory}/vault.json`)
-    if (!hasHeader(files, directory)) target.abandon()
+    if (!hasHeader(files, directory)) for (const written of paths) removeQuietly(files, written)
     throw error
   } finally {
     files.close(file)
   }
 }
 
-/** The directory that is restored into. */
-class Target {
-  readonly #files: Files
-  readonly #directory: string
-  readonly #paths: string[] = []
-  #file: number | undefined
-  #position = 0
-
-  constructor(files: Files, directory: string) {
-    this.#files = files
-    this.#directory = directory
+/** Writes the files that the frames hold, durably, and adds their paths to `paths`. */
+function writeFiles(
+  files: Files,
+  frames: Iterable<Buffer>,
+  directory: string,
+  source: string,
+  paths: string[],
+): void {
+  let file: number | undefined
+  let position = 0
+  try {
+    for (const plain of frames) {
+      const body = plain.subarray(1)
+      if (plain[0] === DATA) {
+        if (file === undefined)
+          throw new CofferError('vault_damaged', 'The backup has data that belongs to no file.')
+        files.write(file, body, position)
+        position += body.length
+        continue
+      }
+      if (file !== undefined) {
+        files.sync(file)
+        files.close(file)
+        file = undefined
+      }
+      if (plain[0] !== FILE) {
+        if (body.readUInt32LE(0) !== paths.length) throw broken(source)
+        continue
+      }
+      if (!NAMES.test(body.toString())) throw broken(source)
+      const path = `${directory}/${body}`
+      // An earlier attempt that was killed may have left it.
+      files.remove(path)
+      file = files.open(path, 'create')
+      paths.push(path)
+      position = 0
+    }
+  } finally {
+    if (file !== undefined) files.close(file)
   }
-
-  begin(name: string, source: string): void {
-    this.#end()
-    if (!NAMES.test(name)) throw broken(source)
-    const path = `${this.#directory}/${name}`
-    // An earlier attempt that was killed may have left it.
-    this.#files.remove(path)
-    this.#file = this.#files.open(path, 'create')
-    this.#paths.push(path)
-    this.#position = 0
-  }
-
-  add(bytes: Uint8Array): void {
-    if (this.#file === undefined)
-      throw new CofferError('vault_damaged', 'The backup has data that belongs to no file.')
-    this.#files.write(this.#file, bytes, this.#position)
-    this.#position += bytes.length
-  }
-
-  finish(count: number, source: string): void {
-    this.#end()
-    if (count !== this.#paths.length) throw broken(source)
-    this.#files.syncDirectory(`${this.#directory}/segments`)
-    this.#files.syncDirectory(this.#directory)
-  }
-
-  abandon(): void {
-    if (this.#file !== undefined) this.#files.close(this.#file)
-    this.#file = undefined
-    for (const path of this.#paths) removeQuietly(this.#files, path)
-  }
-
-  #end(): void {
-    if (this.#file === undefined) return
-    this.#files.sync(this.#file)
-    this.#files.close(this.#file)
-    this.#file = undefined
-  }
+  files.syncDirectory(`${directory}/segments`)
+  files.syncDirectory(directory)
 }
 
 function broken(path: string): CofferError {

@@ -28,10 +28,5 @@ export const ROLES: Readonly<Record<RoleName, Role>> = {
     closing: { bytes: MEBIBYTE, rows: 2048 },
     closingCompaction: 64 * MEBIBYTE,
   },
-  server: {
-    cacheBytes: 32 * MEBIBYTE,
-    flushAt: FLUSH_AT,
-    closing: ANYTHING,
-    closingCompaction: 0,
-  },
+  server: { cacheBytes: 32 * MEBIBYTE, flushAt: FLUSH_AT, closing: ANYTHING, closingCompaction: 0 },
 }

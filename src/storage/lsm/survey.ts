@@ -65,10 +65,7 @@ function readChanges(options: LsmOptions, contents: Contents | undefined, findin
       const { wal, frames, torn } = openWal(wals, ref)
       wal.close()
       if (ends !== undefined && !isEqual(ends, ref.previous)) {
-        findings.push({
-          place: WAL_PLACE,
-          problem: 'An older one ends before the next one begins.',
-        })
+        findings.push({ place: WAL_PLACE, problem: 'An older one ends before the next one begins.' })
       }
       ends = wal.position.tag
       if (torn > 0) findings.push({ place: WAL_PLACE, problem: `It ends with ${torn} unconfirmed bytes.` })

@@ -85,11 +85,7 @@ export class Transaction implements EngineWriter {
     const below = this.#below
     if (this.changes.length === 0) return below
     const { memtable } = this
-    this.#view ??= {
-      ...below,
-      memtables: [memtable, ...below.memtables],
-      uncommitted: below.uncommitted + 1,
-    }
+    this.#view ??= { ...below, memtables: [memtable, ...below.memtables], uncommitted: below.uncommitted + 1 }
     return this.#view
   }
 

@@ -12,18 +12,7 @@ import { Memtable } from './memtable.js'
 import type { LsmOptions } from './options.js'
 import { ASIDE } from './recovery.js'
 import type { StoredRow } from './row-change.js'
-import {
-  DICT,
-  EXPIRY,
-  type Family,
-  ID_BYTES,
-  IDS,
-  IDS_PER_BLOCK,
-  KEY_BYTES,
-  KEYS_PER_BLOCK,
-  POST,
-  ROWS,
-} from './sstable/format.js'
+import { blockOf, DICT, EXPIRY, type Family, IDS, offsetOf, POST, ROWS } from './sstable/format.js'
 import type { SSTable } from './sstable/reader.js'
 import { readLiveRows } from './sstable/scan.js'
 import type { LiveSSTable } from './sstable/search.js'
@@ -125,8 +114,8 @@ function verifyIndex(live: LiveSSTable): void {
 function verifyIds(sstable: SSTable, fail: (what: string) => void): void {
   if (sstable.count(IDS) !== sstable.footer.rows) fail('list of ids')
   for (let index = 0; index < sstable.count(IDS); index++) {
-    const block = sstable.block(IDS, Math.floor(index / IDS_PER_BLOCK))
-    const at = (index % IDS_PER_BLOCK) * ID_BYTES
+    const block = sstable.block(IDS, blockOf(IDS, index))
+    const at = offsetOf(IDS, index)
     const row = block.readUInt32LE(at + 8)
     if (
       row >= sstable.footer.rows ||
@@ -141,8 +130,8 @@ function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
   let posted = 0
   let before = ''
   for (let index = 0; index < sstable.count(DICT); index++) {
-    const block = sstable.block(DICT, Math.floor(index / KEYS_PER_BLOCK))
-    const at = (index % KEYS_PER_BLOCK) * KEY_BYTES
+    const block = sstable.block(DICT, blockOf(DICT, index))
+    const at = offsetOf(DICT, index)
     const key = toText(block, at, at + 8)
     const posting = { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
     if (key <= before && index > 0) fail('dictionary')

@@ -16,32 +16,36 @@ export type Family = 'records' | 'logs'
 export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
 
 export const BLOCK_BYTES = 8192
-/** Bytes of one entry of each section. */
-export const ID_BYTES = 12
-export const ROW_BYTES = 64
-export const KEY_BYTES = 16
-export const POSTED_BYTES = 4
-export const EXPIRY_BYTES = 12
-/** Entries of a whole block of each section. */
-export const IDS_PER_BLOCK = 682
-export const ROWS_PER_BLOCK = 128
-export const KEYS_PER_BLOCK = 512
-export const POSTED_PER_BLOCK = 2048
-export const EXPIRIES_PER_BLOCK = 682
+/** Bytes of one entry. */
+export const ENTRY_BYTES: Readonly<Record<Section, number>> = Object.freeze({
+  [IDS]: 12,
+  [ROWS]: 64,
+  [DICT]: 16,
+  [POST]: 4,
+  [EXPIRY]: 12,
+})
+/** Entries of a whole block. */
+const PER_BLOCK: Readonly<Record<Section, number>> = Object.freeze({
+  [IDS]: 682,
+  [ROWS]: 128,
+  [DICT]: 512,
+  [POST]: 2048,
+  [EXPIRY]: 682,
+})
 
-export const ENTRY_BYTES: Record<Section, number> = {
-  [IDS]: ID_BYTES,
-  [ROWS]: ROW_BYTES,
-  [DICT]: KEY_BYTES,
-  [POST]: POSTED_BYTES,
-  [EXPIRY]: EXPIRY_BYTES,
+/** The number of the block that holds an entry. */
+export function blockOf(section: Section, entry: number): number {
+  return Math.floor(entry / PER_BLOCK[section])
 }
-export const PER_BLOCK: Record<Section, number> = {
-  [IDS]: IDS_PER_BLOCK,
-  [ROWS]: ROWS_PER_BLOCK,
-  [DICT]: KEYS_PER_BLOCK,
-  [POST]: POSTED_PER_BLOCK,
-  [EXPIRY]: EXPIRIES_PER_BLOCK,
+
+/** The offset of an entry in its block. */
+export function offsetOf(section: Section, entry: number): number {
+  return (entry % PER_BLOCK[section]) * ENTRY_BYTES[section]
+}
+
+/** Bytes of the entries of a whole block. */
+export function wholeBlock(section: Section): number {
+  return PER_BLOCK[section] * ENTRY_BYTES[section]
 }
 
 /** Nonce 24 and tag 16 around each block. */
@@ -236,7 +240,7 @@ export function copyRowEntry(
   target: number,
   offset: number,
 ): Pick<RowMeta, 'seq' | 'created' | 'tenant'> {
-  from.copy(to, target, at, at + ROW_BYTES)
+  from.copy(to, target, at, at + ENTRY_BYTES[ROWS])
   to.writeUIntLE(offset, target + 46, 6)
   return {
     seq: from.readUIntLE(at + 16, 6),

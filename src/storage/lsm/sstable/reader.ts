@@ -14,33 +14,27 @@ import { firstNotBelow, isKeyAt, lastFence } from './binary-search.js'
 import {
   associateBlock,
   BLOCK_SEAL,
+  blockOf,
   CHAIN,
   DICT,
   decodeFooter,
   decodeTail,
   ENTRY_BYTES,
-  EXPIRIES_PER_BLOCK,
   EXPIRY,
-  EXPIRY_BYTES,
   type Family,
   FOOTER,
   type Footer,
-  ID_BYTES,
   IDS,
-  KEY_BYTES,
-  PER_BLOCK,
+  offsetOf,
   POST,
-  POSTED_BYTES,
-  POSTED_PER_BLOCK,
-  ROW_BYTES,
   ROWS,
-  ROWS_PER_BLOCK,
   type RowEntry,
   readRowEntry,
   type Section,
   sstablePath,
   TAG_BYTES,
   TAIL_LENGTH,
+  wholeBlock,
 } from './format.js'
 
 /** What tables are read and written with. */
@@ -148,7 +142,7 @@ export class SSTable {
   /** The same without the cache, for scans of everything. */
   openBlock(section: Section, number: number): Buffer {
     const { start, length } = this.footer.sections[section]
-    const whole = PER_BLOCK[section] * ENTRY_BYTES[section]
+    const whole = wholeBlock(section)
     const expected = Math.min(whole, length - number * whole)
     if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
     const sealed = this.readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
@@ -164,23 +158,23 @@ export class SSTable {
   }
 
   entry(row: number): RowEntry {
-    return readRowEntry(this.#rowBlock(row), rowOffset(row))
+    return readRowEntry(this.#rowBlock(row), offsetOf(ROWS, row))
   }
 
   seqOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 16, 6)
+    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 16, 6)
   }
 
   createdOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 28, 6)
+    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 28, 6)
   }
 
   modifiedOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(rowOffset(row) + 34, 6)
+    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 34, 6)
   }
 
   #rowBlock(row: number): Buffer {
-    return this.block(ROWS, Math.floor(row / ROWS_PER_BLOCK))
+    return this.block(ROWS, blockOf(ROWS, row))
   }
 
   /**
@@ -214,7 +208,8 @@ export class SSTable {
   }
 
   #findIn(block: Buffer, id: Buffer): number | undefined {
-    for (let at = firstNotBelow(block, ID_BYTES, id) * ID_BYTES; at < block.length; at += ID_BYTES) {
+    const width = ENTRY_BYTES[IDS]
+    for (let at = firstNotBelow(block, width, id) * width; at < block.length; at += width) {
       if (!isKeyAt(block, at, id)) return undefined
       const row = block.readUInt32LE(at + 8)
       if (this.#isRow(row, id)) return row
@@ -223,7 +218,7 @@ export class SSTable {
   }
 
   #isRow(row: number, id: Buffer): boolean {
-    const at = rowOffset(row)
+    const at = offsetOf(ROWS, row)
     return this.#rowBlock(row).compare(id, 0, 16, at, at + 16) === 0
   }
 
@@ -232,7 +227,7 @@ export class SSTable {
     const number = lastFence(this.footer.keyFences, wanted)
     if (number < 0) return undefined
     const block = this.block(DICT, number)
-    const at = firstNotBelow(block, KEY_BYTES, wanted) * KEY_BYTES
+    const at = firstNotBelow(block, ENTRY_BYTES[DICT], wanted) * ENTRY_BYTES[DICT]
     if (at === block.length || !isKeyAt(block, at, wanted)) return undefined
     return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
   }
@@ -241,14 +236,13 @@ export class SSTable {
   postedRow({ start, count }: Posting, index: number): number {
     if (count === 1) return start
     const at = start + index
-    const block = this.block(POST, Math.floor(at / POSTED_PER_BLOCK))
-    return block.readUInt32LE((at % POSTED_PER_BLOCK) * POSTED_BYTES)
+    return this.block(POST, blockOf(POST, at)).readUInt32LE(offsetOf(POST, at))
   }
 
   /** The `index`-th row by time of expiry. */
   expiring(index: number): { expires: number; row: number } {
-    const block = this.block(EXPIRY, Math.floor(index / EXPIRIES_PER_BLOCK))
-    const at = (index % EXPIRIES_PER_BLOCK) * EXPIRY_BYTES
+    const block = this.block(EXPIRY, blockOf(EXPIRY, index))
+    const at = offsetOf(EXPIRY, index)
     return { expires: block.readUIntLE(at, 6), row: block.readUInt32LE(at + 6) }
   }
 
@@ -265,9 +259,4 @@ export class SSTable {
   #damaged(what: string): CofferError {
     return new CofferError('vault_damaged', `${this.path} ${what}. ${AFTER_DAMAGE}`)
   }
-}
-
-/** Offset of a row's entry in its block. */
-function rowOffset(row: number): number {
-  return (row % ROWS_PER_BLOCK) * ROW_BYTES
 }

@@ -1,7 +1,7 @@
 /** Scans all entries of sorted tables in order, block by block and without the cache. */
 
 import type { StoredRow } from '../row-change.js'
-import { DICT, ENTRY_BYTES, EXPIRY, IDS, PER_BLOCK, ROWS, type Section } from './format.js'
+import { blockOf, DICT, EXPIRY, IDS, offsetOf, ROWS, type Section } from './format.js'
 import type { SSTable } from './reader.js'
 import type { LiveSSTable } from './search.js'
 
@@ -48,11 +48,9 @@ export class Cursor {
   next(): void {
     this.#index++
     if (this.isDone) return
-    const held = this.#index % PER_BLOCK[this.#section]
-    if (held === 0) {
-      this.#block = this.sstable.openBlock(this.#section, this.#index / PER_BLOCK[this.#section])
-    }
-    this.at = held * ENTRY_BYTES[this.#section]
+    this.at = offsetOf(this.#section, this.#index)
+    if (this.at === 0)
+      this.#block = this.sstable.openBlock(this.#section, blockOf(this.#section, this.#index))
     this.#readOrder()
   }
 

@@ -9,6 +9,7 @@ import type { StoredRow } from '../row-change.js'
 import {
   associateBlock,
   BLOCK_BYTES,
+  blockOf,
   CHAIN,
   copyRowEntry,
   DICT,
@@ -20,7 +21,7 @@ import {
   FOOTER,
   type Footer,
   IDS,
-  PER_BLOCK,
+  offsetOf,
   POST,
   type Range,
   type RecordLocation,
@@ -239,10 +240,10 @@ export class SSTableWriter {
   #slot(section: Section): number {
     if (this.#section !== section)
       throw new CofferError('internal', 'A sorted table was written out of order.')
-    const held = this.#entries % PER_BLOCK[section]
-    if (held === 0 && this.#entries > 0) this.#seal(section, PER_BLOCK[section])
+    const at = offsetOf(section, this.#entries)
+    if (at === 0 && this.#entries > 0) this.#seal(section)
     this.#entries++
-    return held * ENTRY_BYTES[section]
+    return at
   }
 
   #writeKey(at: number, high: number, low: number): void {
@@ -254,16 +255,17 @@ export class SSTableWriter {
     if (at === 0) this.#fences[section].push(Buffer.from(this.#block.subarray(0, 8)))
   }
 
-  #seal(section: Section, entries: number): void {
-    const number = Math.ceil(this.#entries / PER_BLOCK[section]) - 1
-    const plain = this.#block.subarray(0, entries * ENTRY_BYTES[section])
+  /** Seals the block of the last entry. */
+  #seal(section: Section): void {
+    const number = blockOf(section, this.#entries - 1)
+    const plain = this.#block.subarray(0, offsetOf(section, this.#entries - 1) + ENTRY_BYTES[section])
     this.#output.add(this.#context.cipher.seal(plain, associateBlock(this.id, section, number)))
   }
 
   #end(): void {
     const section = this.#section
     if (section === undefined || this.#entries === 0) return
-    this.#seal(section, ((this.#entries - 1) % PER_BLOCK[section]) + 1)
+    this.#seal(section)
     this.#sections[section].length = this.#entries * ENTRY_BYTES[section]
     this.#entries = 0
   }
