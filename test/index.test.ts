@@ -66,7 +66,7 @@ t.test('the scheme of an address says where a vault is kept', async (t) => {
   const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
   const app = await createVault(locate('memory:'), 'first', opener)
   t.equal((await app.tenant()).name, 'first')
-  t.throws(() => app.maintenance(), { code: 'internal' })
+  t.throws(() => app.maintenance(), { code: 'unprocessable' })
   await app.close()
   await t.rejects(
     openVault(locate('memory:'), async () => opener),
