@@ -533,7 +533,8 @@ t.test('runs are kept for the owner, bounded, and go with the reactor', async (t
   t.equal(kept.length, 100)
   t.equal(kept[0]?.console[0]?.text, 'got 438')
   await ask('reactor delete', { id })
-  await t.rejects(runs(), { code: 'not_found' })
+  t.same(await runs(), [])
+  await t.rejects(ask('reactor logs', { id }), { code: 'not_found' })
 })
 
 t.test('a run of the owner reads its tokens, and nothing is shown to another tenant', async (t) => {
