@@ -7,7 +7,7 @@ import type { Clock, EngineKeys } from '../src/crypto/ports.js'
 import { createRandom } from '../src/crypto/random.js'
 import { loadSodium } from '../src/crypto/sodium.js'
 import type { Engine } from '../src/storage/engine.js'
-import { createMemoryEngine } from '../src/storage/memory-engine.js'
+import { createMemoryEngine } from '../src/storage/engines/memory-engine.js'
 import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
 import { createToyEngine } from './storage/toy-engine.js'
 

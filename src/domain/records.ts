@@ -2,6 +2,7 @@
  * The shapes that are kept in the vault, one interface per kind, and what each may be looked up by.
  * Fields are spelled as the API spells them. Nothing here knows how or where a record is stored.
  */
+import { CofferError } from '../errors.js'
 import type { Rule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
@@ -262,4 +263,14 @@ export interface RecordOf {
 /** The id of the association of two tokens; unambiguous, whatever the ids hold. */
 export function associationId(parentId: string, childId: string): string {
   return JSON.stringify([parentId, childId])
+}
+
+/** @throws CofferError `vault_unsupported` for a number that no kind has. */
+export function kindOf(number: number): Kind {
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault holds a kind of record that this program does not know.',
+  )
 }

@@ -7,7 +7,7 @@ import type { Cipher, RandomSource } from '../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
-import type { Times } from './lsm/time.js'
+import type { Times } from './time.js'
 
 /** The format this program reads and writes. */
 export const FORMAT = 1

@@ -19,10 +19,10 @@ import {
   type VaultSocketOptions,
 } from '../ipc/vault-socket.js'
 import { encodeId } from '../storage/bytes.js'
-import { createFileEngine, openFileEngine } from '../storage/file-engine.js'
+import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
+import { createMemoryEngine } from '../storage/engines/memory-engine.js'
 import { type Files, makeDirectories, storageError } from '../storage/files.js'
 import { acquireLock, type Lock } from '../storage/lock.js'
-import { createMemoryEngine } from '../storage/memory-engine.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'

@@ -1,7 +1,7 @@
 /** A backup is one whole, consistent vault, made beside running units of work; anything less is refused when restored. */
 import t from 'tap'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/restore.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/maintenance/restore.js'
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'

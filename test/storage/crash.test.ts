@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Engine, LogDraft } from '../../src/storage/engine.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles, type Fault } from './fake-files.js'

@@ -1,9 +1,9 @@
 /** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
-import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
+import { nameRow, REMOVE } from '../../src/storage/lsm/sstable/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'

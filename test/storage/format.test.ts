@@ -5,7 +5,8 @@
 import sodium from 'libsodium-wrappers'
 import t from 'tap'
 import { decodeId, encodeId, packRows, unpackRows } from '../../src/storage/bytes.js'
-import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { associateBlock, decodeFooter, decodeTail } from '../../src/storage/lsm/sstable/format.js'
 import {
   type Change,
   decodeFrame,
@@ -15,8 +16,7 @@ import {
   nameRow,
   REMOVE,
   REPLACE,
-} from '../../src/storage/lsm/row-change.js'
-import { associateBlock, decodeFooter, decodeTail } from '../../src/storage/lsm/sstable/format.js'
+} from '../../src/storage/lsm/sstable/row-change.js'
 import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
 import { createWal } from '../../src/storage/lsm/wal.js'
 import { draftOf } from './engine-suite.js'

@@ -5,7 +5,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Draft } from '../../src/storage/engine.js'
-import { type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readProcessIdentity } from '../../src/storage/process-identity.js'

@@ -1,10 +1,10 @@
 /** The proof of a log: what it finds when somebody with every key but the chain's rewrites the vault's files. */
 import t from 'tap'
 import type { LogDraft } from '../../src/storage/engine.js'
-import { openFileEngine } from '../../src/storage/file-engine.js'
+import { openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { createLsmTree } from '../../src/storage/lsm/recovery.js'
-import type { Change } from '../../src/storage/lsm/row-change.js'
+import type { Change } from '../../src/storage/lsm/sstable/row-change.js'
 import { Transaction } from '../../src/storage/lsm/transaction.js'
 import type { LogCheck } from '../../src/storage/store.js'
 import { writeHeader } from '../../src/storage/vault-file.js'

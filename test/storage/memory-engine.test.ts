@@ -1,6 +1,6 @@
 /** The engine of ephemeral vaults keeps every engine's promises. */
 import t from 'tap'
-import { createMemoryEngine } from '../../src/storage/memory-engine.js'
+import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import { engineSuite, localSuite } from './engine-suite.js'
 import { createClock, engineKeys } from './powers.js'
 

@@ -1,8 +1,8 @@
 /** Changing every key: the same rows under new seals, at whatever step it is killed, and what was finished stays so. */
 import t from 'tap'
 import type { RandomSource } from '../../src/crypto/ports.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/file-engine.js'
-import { type RekeyOptions, readRekey, rekeyVault } from '../../src/storage/lsm/rekey.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { type RekeyOptions, readRekey, rekeyVault } from '../../src/storage/lsm/maintenance/rekey.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'

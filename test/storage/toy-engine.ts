@@ -11,7 +11,7 @@ import type {
   MaybePromise,
   Row,
 } from '../../src/storage/engine.js'
-import { createMemoryEngine } from '../../src/storage/memory-engine.js'
+import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import type { Durability } from '../../src/storage/store.js'
 
 const RUN_AGAIN_EACH = 5

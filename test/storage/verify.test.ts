@@ -1,9 +1,9 @@
 /** Verification finds what was damaged, says where, and counts what is still readable. */
 import t from 'tap'
 import type { CheckRow, Verification } from '../../src/storage/engine.js'
-import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { verifyVault } from '../../src/storage/lsm/maintenance/verify.js'
 import type { LsmOptions } from '../../src/storage/lsm/options.js'
-import { verifyVault } from '../../src/storage/lsm/verify.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'

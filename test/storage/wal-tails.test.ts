@@ -4,7 +4,7 @@
  * No byte of it is ever deleted.
  */
 import t from 'tap'
-import { createFileEngine, openFileEngine } from '../../src/storage/file-engine.js'
+import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { draftOf } from './engine-suite.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'

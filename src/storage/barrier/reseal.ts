@@ -4,17 +4,16 @@
  */
 
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { KINDS, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
+import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import type { CheckRow } from '../engine.js'
-import type { Resealed } from '../lsm/rekey.js'
-import type { StoredRow } from '../lsm/row-change.js'
+import type { Resealed } from '../lsm/maintenance/rekey.js'
+import type { StoredRow } from '../lsm/sstable/row-change.js'
 import {
   digestId,
   digestLogId,
   idOf,
   keysOfRecord,
-  kindOf,
   openRecord,
   openTenantKeys,
   sealRecord,

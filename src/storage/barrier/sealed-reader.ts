@@ -1,6 +1,7 @@
 /** Reads records in a unit of work: finds their rows by keyed digests, and opens them. */
+
 import type { RecordKeys } from '../../crypto/ports.js'
-import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
+import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
 import {
   type EngineReader,
   isPromise,
@@ -11,7 +12,7 @@ import {
 } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import type { RecordCache } from './record-cache.js'
-import { digestAll, digestId, digestKey, kindOf, openRecord } from './sealing.js'
+import { digestAll, digestId, digestKey, openRecord } from './sealing.js'
 import type { TenantCache } from './tenant-cache.js'
 
 /** Sealed bytes that are held of located records; of the others only the location is known. */

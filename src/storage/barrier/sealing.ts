@@ -52,16 +52,6 @@ export function idOf(record: RecordOf[Kind]): string {
   return 'id' in record ? record.id : ''
 }
 
-/** @throws CofferError `vault_unsupported` for a number that no kind has. */
-export function kindOf(number: number): Kind {
-  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
-  if (kind !== undefined) return kind
-  throw new CofferError(
-    'vault_unsupported',
-    'The vault holds a kind of record that this program does not know.',
-  )
-}
-
 /** The plain bytes of a row; undefined when they do not authenticate. */
 export function unseal(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): Uint8Array | undefined {
   return keys.data.open(row.sealed, associate(row.id, row.rev))

@@ -2,7 +2,7 @@
  * Counts the changes of each kind of row in this process: what was read of a kind is valid while its count is the same.
  * The counts are not stored.
  */
-import { type Change, DROP } from './row-change.js'
+import { type Change, DROP } from './sstable/row-change.js'
 
 const KINDS = 256
 

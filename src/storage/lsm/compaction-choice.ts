@@ -1,8 +1,8 @@
 /** Chooses what to compact: four tables of one size tier, or one with many dead rows. */
 
 import { MAX_BYTES, MAX_ROWS } from './sstable/format.js'
+import type { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableMeta } from './sstable/reader.js'
-import type { LiveSSTable } from './sstable/search.js'
 
 /** Upper bounds of the tiers, in bytes. */
 const TIERS = [1, 4, 16, 64, 256].map((mebibytes) => mebibytes * 1024 * 1024)

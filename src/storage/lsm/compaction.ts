@@ -3,9 +3,9 @@
  * they are, indexes are merged block by block. Runs in small steps, between which other work can run.
  */
 import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
+import { LiveSSTable } from './sstable/live-sstable.js'
 import { type Posting, SSTable, type SSTableContext, type SSTableMeta } from './sstable/reader.js'
 import { Cursor, least, walkRows } from './sstable/scan.js'
-import { LiveSSTable } from './sstable/search.js'
 import { SSTableWriter } from './sstable/writer.js'
 
 /** Entries handled between two yields: well under a millisecond. */

@@ -2,8 +2,8 @@
 import { decodeId, encodeId, fromBase64, packRows, toBase64, unpackRows } from '../bytes.js'
 import type { State, StateCounters, StateSSTable } from '../vault-file.js'
 import { type Counters, createCounters } from './counters.js'
+import { LiveSSTable } from './sstable/live-sstable.js'
 import { SSTable, type SSTableContext } from './sstable/reader.js'
-import { LiveSSTable } from './sstable/search.js'
 import type { WalRef } from './wal.js'
 
 export interface Contents {

@@ -1,6 +1,7 @@
 /** The numbers that the next row gets. */
+
+import type { Times } from '../time.js'
 import type { LogChain } from './log-chain.js'
-import type { Times } from './time.js'
 
 export interface Counters extends Times {
   seq: number

@@ -2,9 +2,9 @@
 import { removeQuietly } from '../files.js'
 import type { Counters } from './counters.js'
 import type { Memtable } from './memtable.js'
+import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { writeSSTables } from './sstable/row-writer.js'
-import { LiveSSTable } from './sstable/search.js'
 
 /** Writes the memtable's live rows in steps; ended early or failing, it removes what it wrote. */
 export function* writeMemtable(

@@ -1,7 +1,7 @@
 /** Frames of a write-ahead log: finds them in its bytes, and opens them by what they are chained to. */
 
 import type { Cipher } from '../../crypto/ports.js'
-import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
+import { decodeFrame, FRAME_HEAD, type Frame } from './sstable/row-change.js'
 
 /** "COFFERJ1" 8 | format u16 | 0 u16 | log id 16 | vault id 16 | 0 … */
 export const WAL_HEADER = 64

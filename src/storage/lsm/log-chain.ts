@@ -7,7 +7,7 @@ import type { Mac } from '../../crypto/ports.js'
 import { isEqual } from '../bytes.js'
 import type { Row } from '../engine.js'
 import type { LogCheck } from '../store.js'
-import type { StoredRow } from './row-change.js'
+import type { StoredRow } from './sstable/row-change.js'
 
 /** The end of a tenant's chain. */
 export interface LogChain {

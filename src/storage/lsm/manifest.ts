@@ -16,8 +16,8 @@ import { type Counters, copyCounters } from './counters.js'
 import { hasNoLiveRows, markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
+import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
-import { LiveSSTable } from './sstable/search.js'
 import { type WalRef, walPath } from './wal.js'
 
 export interface Compaction {

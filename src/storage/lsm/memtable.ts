@@ -2,10 +2,11 @@
  * A memtable: rows in memory, by id and by key. It holds the rows of a write-ahead log, the changes of a transaction, or
  * all of an ephemeral vault. It shadows older memtables and tables: it knows which of their rows are gone.
  */
+
 import { toText } from '../bytes.js'
 import type { RowId, Where } from '../engine.js'
-import type { RangeField } from '../store.js'
-import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './row-change.js'
+import { isWithin } from '../time.js'
+import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './sstable/row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
 export interface Item {
@@ -212,11 +213,6 @@ function matches(where: Where, row: StoredRow): boolean {
   if ('or' in where) return where.or.some((part) => matches(part, row))
   if ('not' in where) return !matches(where.not, row)
   return isWithin(row[where.range], where)
-}
-
-/** Whether a time is in the range; 0 (never) is in none. */
-export function isWithin(time: number, range: { range: RangeField; from?: number; below?: number }): boolean {
-  return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }
 
 function hasKey(keys: Uint8Array, key: Uint8Array): boolean {

@@ -4,7 +4,7 @@ import { CofferError } from '../../errors.js'
 import { decodeId } from '../bytes.js'
 import type { Files } from '../files.js'
 import { type DocumentContext, type Header, type StateDocument, stateDocument } from '../vault-file.js'
-import { BlockCache } from './block-cache.js'
+import { BlockCache } from './sstable/block-cache.js'
 import type { SSTableContext } from './sstable/reader.js'
 import type { WalContext } from './wal.js'
 

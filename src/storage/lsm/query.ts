@@ -6,8 +6,8 @@ import { toText } from '../bytes.js'
 import type { Query, Row, RowId, RowPage } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
-import type { StoredRow } from './row-change.js'
 import { lowerBound } from './sstable/binary-search.js'
+import type { StoredRow } from './sstable/row-change.js'
 import { type LiveSSTable, search, searchExpired } from './sstable/search.js'
 
 /** What a unit of work sees. */

@@ -3,7 +3,7 @@ import type { EngineStatus } from '../engine.js'
 import type { Contents } from './contents.js'
 import { markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
-import type { LiveSSTable } from './sstable/search.js'
+import type { LiveSSTable } from './sstable/live-sstable.js'
 
 /** What a vault consists of at a moment, of what is safe. */
 export interface LsmStatus extends EngineStatus {

@@ -5,6 +5,7 @@ import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Draft, EngineReader, EngineWriter, LogDraft, Query, Row, RowId, RowPage } from '../engine.js'
 import type { ClockState } from '../store.js'
+import { judgeClock, passTime, type Times } from '../time.js'
 import type { Counters } from './counters.js'
 import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
@@ -21,8 +22,7 @@ import {
   REMOVE,
   REPLACE,
   type StoredRow,
-} from './row-change.js'
-import { judgeClock, passTime, type Times } from './time.js'
+} from './sstable/row-change.js'
 
 /** @param view called for each query @param times those of the newest change @param now the clock's */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {

@@ -17,7 +17,7 @@ import {
   WAL_HEADER,
   type WalPosition,
 } from './frames.js'
-import type { Frame } from './row-change.js'
+import type { Frame } from './sstable/row-change.js'
 
 /** Far more than a log grows to before it is flushed; a larger file is not read into memory. */
 export const WAL_LIMIT = 1024 * 1024 * 1024

@@ -8,9 +8,8 @@ import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
 import type { RowId } from '../../engine.js'
 import type { Files } from '../../files.js'
-import type { BlockCache } from '../block-cache.js'
-import type { StoredRow } from '../row-change.js'
 import { firstNotBelow, isKeyAt, lastFence } from './binary-search.js'
+import type { BlockCache } from './block-cache.js'
 import {
   associateBlock,
   BLOCK_SEAL,
@@ -36,6 +35,7 @@ import {
   TAIL_LENGTH,
   wholeBlock,
 } from './format.js'
+import type { StoredRow } from './row-change.js'
 
 /** What tables are read and written with. */
 export interface SSTableContext {

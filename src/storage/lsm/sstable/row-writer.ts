@@ -1,11 +1,11 @@
 /** Writes rows that are in memory as sorted tables, in small steps. */
 
 import { removeQuietly } from '../../files.js'
-import { sortIds, sortKeys } from '../radix-sort.js'
-import type { StoredRow } from '../row-change.js'
 import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
+import { LiveSSTable } from './live-sstable.js'
+import { sortIds, sortKeys } from './radix-sort.js'
 import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
-import { LiveSSTable } from './search.js'
+import type { StoredRow } from './row-change.js'
 import { SSTableWriter, type SSTableWriterContext } from './writer.js'
 
 /** Rows or keys handled between two yields: a fraction of a millisecond. */

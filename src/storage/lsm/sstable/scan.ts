@@ -1,9 +1,9 @@
 /** Scans all entries of sorted tables in order, block by block and without the cache. */
 
-import type { StoredRow } from '../row-change.js'
 import { blockOf, DICT, EXPIRY, IDS, offsetOf, ROWS, type Section } from './format.js'
+import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'
-import type { LiveSSTable } from './search.js'
+import type { StoredRow } from './row-change.js'
 
 const NO_MAP = new Uint32Array(0)
 

@@ -6,6 +6,8 @@
 import { toText } from '../../bytes.js'
 import type { Query, RowId, Where } from '../../engine.js'
 import type { RangeField } from '../../store.js'
+import { isWithin } from '../../time.js'
+import { lowerBound } from './binary-search.js'
 import {
   type Bitset,
   clearBit,
@@ -20,10 +22,9 @@ import {
   setBit,
   subtract,
   unite,
-} from '../bitset.js'
-import { isWithin, type Memtable } from '../memtable.js'
-import { lowerBound } from './binary-search.js'
+} from './bitset.js'
 import { EXPIRY } from './format.js'
+import type { LiveSSTable, Shadows } from './live-sstable.js'
 import type { Posting, SSTable } from './reader.js'
 
 /** Matching rows of a table, ascending. */
@@ -37,80 +38,10 @@ export const NO_MATCHES: Matches = { count: 0, row: () => -1 }
 
 /** A posting this many times longer than the rows that are left is searched for each of them instead of read. */
 const PROBE_FACTOR = 64
-/** Bit sets of long postings cached per table. */
-const KEPT_BITSETS = 8
-
-const NO_ROWS = new Uint32Array(0)
-
-/** A table and which of its rows are dead. Immutable: a new `state` brings a new object. */
-export class LiveSSTable {
-  readonly sstable: SSTable
-  /** Row numbers, ascending. */
-  readonly dead: Uint32Array
-  /** Dead rows whose bytes are still to be overwritten. */
-  readonly due: Uint32Array
-  /** Tenants whose rows are all dead. */
-  readonly dropped: ReadonlySet<number>
-  readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
-  readonly #bitsets = new Map<string, Bitset>()
-
-  constructor(
-    sstable: SSTable,
-    dead: Uint32Array = NO_ROWS,
-    due: Uint32Array = NO_ROWS,
-    dropped: ReadonlySet<number> = new Set(),
-  ) {
-    this.sstable = sstable
-    this.dead = dead
-    this.due = due
-    this.dropped = dropped
-  }
-
-  isDead(row: number): boolean {
-    const at = lowerBound(this.dead.length, (index) => this.dead[index]! >= row)
-    return this.dead[at] === row
-  }
-
-  /** Number of the live row with this id. */
-  find(tenant: number, id: RowId): number | undefined {
-    if (this.dropped.has(tenant)) return undefined
-    const row = this.sstable.find(id)
-    return row === undefined || this.isDead(row) ? undefined : row
-  }
-
-  /** Live rows whose ids the memtable replaced or removed; each id is searched for once. */
-  hiddenBy(memtable: Memtable): readonly number[] {
-    const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
-    this.#hidden.set(memtable, known)
-    if (known.seen === memtable.shadowed.length) return known.rows
-    const ids = memtable.shadowed.slice(known.seen).sort(Buffer.compare)
-    for (const id of ids) {
-      const row = this.sstable.find(id)
-      if (row !== undefined && !this.isDead(row)) known.rows.push(row)
-    }
-    known.seen = memtable.shadowed.length
-    return known.rows
-  }
-
-  /** All rows of a posting. Contract: the caller does not change the set. */
-  bitsetOf(key: Uint8Array, posting: Posting): Bitset {
-    const text = toText(key)
-    const kept = this.#bitsets.get(text)
-    if (kept !== undefined) return kept
-    const { rows } = this.sstable.footer
-    const bits = posting.count === rows ? fullBitset(rows) : emptyBitset(rows)
-    if (posting.count < rows) {
-      for (let index = 0; index < posting.count; index++) setBit(bits, this.sstable.postedRow(posting, index))
-    }
-    if (posting.count * 32 > rows && this.#bitsets.size < KEPT_BITSETS) this.#bitsets.set(text, bits)
-    return bits
-  }
-}
-
 /** Live rows of the query's tenant and kind that match, at time `now`. */
 export function search(
   live: LiveSSTable,
-  memtables: readonly Memtable[],
+  memtables: readonly Shadows[],
   query: Omit<Query, 'page' | 'size'>,
   now: number,
 ): Matches {
@@ -155,7 +86,7 @@ function expiredCount(sstable: SSTable, now: number): number {
 /** Expired rows, without those that are dead or hidden by a memtable: at most `limit`. */
 export function searchExpired(
   live: LiveSSTable,
-  memtables: readonly Memtable[],
+  memtables: readonly Shadows[],
   now: number,
   limit: number,
 ): number[] {

@@ -5,7 +5,6 @@
 
 import { CofferError } from '../../../errors.js'
 import type { Files } from '../../files.js'
-import type { StoredRow } from '../row-change.js'
 import {
   associateBlock,
   BLOCK_BYTES,
@@ -33,6 +32,7 @@ import {
   writeRowEntry,
 } from './format.js'
 import type { SSTableContext, SSTableMeta } from './reader.js'
+import type { StoredRow } from './row-change.js'
 
 export type SSTableWriterContext = Omit<SSTableContext, 'cache'>
 

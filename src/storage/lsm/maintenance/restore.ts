@@ -1,10 +1,11 @@
 /** Restores a vault from a backup: every frame must open and be chained, and the header is written last. */
 
-import type { EngineKeys } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
-import { asBuffer } from '../bytes.js'
-import { type Files, removeQuietly } from '../files.js'
-import { beginVault, checkHeader, type Header, hasHeader, writeHeader } from '../vault-file.js'
+import type { EngineKeys } from '../../../crypto/ports.js'
+import { CofferError } from '../../../errors.js'
+import { asBuffer } from '../../bytes.js'
+import { type Files, removeQuietly } from '../../files.js'
+import { beginVault, checkHeader, type Header, hasHeader, writeHeader } from '../../vault-file.js'
+import { associateFrame } from '../frames.js'
 import {
   type BackupContext,
   chainHeader,
@@ -17,7 +18,6 @@ import {
   MAGIC,
   PIECE,
 } from './backup.js'
-import { associateFrame } from './frames.js'
 
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = PIECE + 4096

@@ -3,11 +3,11 @@
  * frames, each chained to the one before, so that nothing can be left out, swapped or cut off.
  */
 
-import type { EngineKeys, RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
-import { type Files, removeQuietly } from '../files.js'
-import { type Header, headerText } from '../vault-file.js'
-import { sealFrame, type WalPosition } from './frames.js'
+import type { EngineKeys, RandomSource } from '../../../crypto/ports.js'
+import { CofferError } from '../../../errors.js'
+import { type Files, removeQuietly } from '../../files.js'
+import { type Header, headerText } from '../../vault-file.js'
+import { sealFrame, type WalPosition } from '../frames.js'
 
 /** "COFFERB1" 8 | format u16 | 0 u16 | header length u32 | header | backup id 16 | frames: n u32, ~n u32, sealed n */
 export const MAGIC = Buffer.from('COFFERB1')

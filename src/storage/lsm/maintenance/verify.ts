@@ -2,22 +2,22 @@
  * Verification: reads every byte that the vault relies on, and reports what is damaged and what is readable, also of a
  * vault that does not open any more. Changes nothing.
  */
-import { formatDate } from '../../domain/dates.js'
-import { CofferError } from '../../errors.js'
-import { asBuffer, isEqual, toText } from '../bytes.js'
-import type { CheckRow, Verification } from '../engine.js'
-import type { Contents } from './contents.js'
-import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
-import { Memtable } from './memtable.js'
-import type { LsmOptions } from './options.js'
-import { ASIDE } from './recovery.js'
-import type { StoredRow } from './row-change.js'
-import { blockOf, DICT, EXPIRY, type Family, IDS, offsetOf, POST, ROWS } from './sstable/format.js'
-import type { SSTable } from './sstable/reader.js'
-import { readLiveRows } from './sstable/scan.js'
-import type { LiveSSTable } from './sstable/search.js'
+import { formatDate } from '../../../domain/dates.js'
+import { CofferError } from '../../../errors.js'
+import { asBuffer, isEqual, toText } from '../../bytes.js'
+import type { CheckRow, Verification } from '../../engine.js'
+import { isAhead } from '../../time.js'
+import type { Contents } from '../contents.js'
+import { chainNext, EMPTY_CHAIN, type LogChain } from '../log-chain.js'
+import { Memtable } from '../memtable.js'
+import type { LsmOptions } from '../options.js'
+import { ASIDE } from '../recovery.js'
+import { blockOf, DICT, EXPIRY, type Family, IDS, offsetOf, POST, ROWS } from '../sstable/format.js'
+import type { LiveSSTable } from '../sstable/live-sstable.js'
+import type { SSTable } from '../sstable/reader.js'
+import type { StoredRow } from '../sstable/row-change.js'
+import { readLiveRows } from '../sstable/scan.js'
 import { addFinding, survey, WAL_PLACE } from './survey.js'
-import { isAhead } from './time.js'
 
 const STRIDE = 256
 

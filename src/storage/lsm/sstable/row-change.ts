@@ -1,9 +1,9 @@
 /**
  * Changes of rows, and their bytes inside a frame of the write-ahead log, before it is sealed.
  */
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
-import { asBuffer, MAX_U48 } from '../bytes.js'
-import type { Row } from '../engine.js'
+import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
+import { asBuffer, MAX_U48 } from '../../bytes.js'
+import type { Row } from '../../engine.js'
 
 /** What a change does, as it is encoded in a frame. */
 export const INSERT = 1

@@ -1,5 +1,5 @@
 /** A bounded cache of index blocks and small records of sorted tables. They never change, so nothing gets out of date. */
-import type { Section } from './sstable/format.js'
+import type { Section } from './format.js'
 
 /**
  * Bytes by number, up to `limit`, in two generations: the older one is dropped when the younger one has filled its half.

@@ -2,8 +2,9 @@
  * The vault's time. Expiry goes by the wall clock, order by sequence numbers. The times of changes are stored, so that a
  * jump of the clock is noticed and nothing is purged because of it.
  */
-import { formatDate } from '../../domain/dates.js'
-import type { ClockState } from '../store.js'
+
+import { formatDate } from '../domain/dates.js'
+import type { ClockState } from './store.js'
 
 /** Times of the wall clock, ms since the epoch. */
 export interface Times {
@@ -56,4 +57,9 @@ export function describeAhead(time: number, now: number): string | undefined {
     'is wrong. If it is right, it was wrong when that was written: nothing is lost, for expiry goes by the clock; ' +
     '`coffer vault compact` confirms the clock and ends this notice.'
   )
+}
+
+/** Whether a time is in the range; 0 (never) is in none. */
+export function isWithin(time: number, range: { from?: number; below?: number }): boolean {
+  return time !== 0 && time >= (range.from ?? 0) && time < (range.below ?? Number.POSITIVE_INFINITY)
 }

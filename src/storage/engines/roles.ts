@@ -1,7 +1,7 @@
 /** How much an engine caches and when it flushes, by how long its process lives. */
 
+import { WAL_HEADER } from '../lsm/frames.js'
 import type { Size } from './background.js'
-import { WAL_HEADER } from './frames.js'
 
 export type RoleName = 'command' | 'server'
 

@@ -3,11 +3,11 @@
  * what counts only while nothing else runs. Decides when a job runs; the tree does it.
  */
 
+import type { BackupWriter } from '../lsm/maintenance/backup.js'
+import { attempt } from '../lsm/settle.js'
+import { finish } from '../lsm/sstable/row-writer.js'
+import type { LsmTree } from '../lsm/tree.js'
 import type { Header } from '../vault-file.js'
-import type { BackupWriter } from './backup.js'
-import { attempt } from './settle.js'
-import { finish } from './sstable/row-writer.js'
-import type { LsmTree } from './tree.js'
 
 export interface Size {
   bytes: number
@@ -128,7 +128,7 @@ export class BackgroundJobs {
     this.#isCompactionPaused = true
     try {
       await this.#compacting
-      const backup = await import('./backup.js')
+      const backup = await import('../lsm/maintenance/backup.js')
       const writer = new backup.BackupWriter(this.#tree.options, path, header)
       return await this.#backupInto(writer, progress).catch((error: unknown) => {
         writer.abandon()

@@ -2,17 +2,17 @@
  * The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed.
  */
 
-import type { Clock, EngineKeys } from '../crypto/ports.js'
-import { CofferError } from '../errors.js'
-import type { Engine, EngineReader, EngineWriter, LogQuery, MaybePromise, Row } from './engine.js'
-import { ChangeCounters } from './lsm/change-counters.js'
-import { createCounters } from './lsm/counters.js'
-import { checkChain } from './lsm/log-chain.js'
-import { Memtable } from './lsm/memtable.js'
-import { type View, walkMatches } from './lsm/query.js'
-import { TimeSlice } from './lsm/time-slice.js'
-import { createReader, Transaction } from './lsm/transaction.js'
-import type { LogCheck } from './store.js'
+import type { Clock, EngineKeys } from '../../crypto/ports.js'
+import { CofferError } from '../../errors.js'
+import type { Engine, EngineReader, EngineWriter, LogQuery, MaybePromise, Row } from '../engine.js'
+import { ChangeCounters } from '../lsm/change-counters.js'
+import { createCounters } from '../lsm/counters.js'
+import { checkChain } from '../lsm/log-chain.js'
+import { Memtable } from '../lsm/memtable.js'
+import { type View, walkMatches } from '../lsm/query.js'
+import { TimeSlice } from '../lsm/time-slice.js'
+import { createReader, Transaction } from '../lsm/transaction.js'
+import type { LogCheck } from '../store.js'
 
 class MemoryEngine implements Engine {
   readonly #keys: EngineKeys

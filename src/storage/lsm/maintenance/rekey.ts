@@ -3,23 +3,29 @@
  * Tables that were finished before a kill are not written again.
  */
 
-import type { EngineKeys } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
-import { fromBase64, toBase64 } from '../bytes.js'
-import { type Header, rekeyDocument, type StateSSTable, stateDocument, writeHeader } from '../vault-file.js'
-import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from './contents.js'
-import type { LogChain } from './log-chain.js'
-import { chainRow } from './log-chain.js'
-import { digestHeader } from './manifest.js'
-import { createContexts, documentContext, type LsmContexts, type LsmOptions } from './options.js'
-import { NO_TAG, openLsmTree } from './recovery.js'
-import type { StoredRow } from './row-change.js'
-import type { Family } from './sstable/format.js'
-import { finish, inBatches, writeSSTables } from './sstable/row-writer.js'
-import { readLiveRows } from './sstable/scan.js'
-import type { LiveSSTable } from './sstable/search.js'
-import type { LsmTree } from './tree.js'
-import { createWal } from './wal.js'
+import type { EngineKeys } from '../../../crypto/ports.js'
+import { CofferError } from '../../../errors.js'
+import { fromBase64, toBase64 } from '../../bytes.js'
+import {
+  type Header,
+  rekeyDocument,
+  type StateSSTable,
+  stateDocument,
+  writeHeader,
+} from '../../vault-file.js'
+import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from '../contents.js'
+import type { LogChain } from '../log-chain.js'
+import { chainRow } from '../log-chain.js'
+import { digestHeader } from '../manifest.js'
+import { createContexts, documentContext, type LsmContexts, type LsmOptions } from '../options.js'
+import { NO_TAG, openLsmTree } from '../recovery.js'
+import type { Family } from '../sstable/format.js'
+import type { LiveSSTable } from '../sstable/live-sstable.js'
+import type { StoredRow } from '../sstable/row-change.js'
+import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
+import { readLiveRows } from '../sstable/scan.js'
+import type { LsmTree } from '../tree.js'
+import { createWal } from '../wal.js'
 
 /** What of a row changes with the keys. Contract: the new seal names the row's `rev`, which stays. */
 export interface Resealed {

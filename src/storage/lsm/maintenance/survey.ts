@@ -2,18 +2,18 @@
  * Finds the logs and tables of a vault, also of one that does not open any more, and reports what is wrong with them.
  * Does not read the rows of tables. Changes nothing.
  */
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
-import { decodeId, isEqual } from '../bytes.js'
-import type { Finding } from '../engine.js'
-import { type Contents, decodeContents } from './contents.js'
-import { digestHeader } from './manifest.js'
-import { createContexts, type LsmOptions } from './options.js'
-import { NO_TAG } from './recovery.js'
-import type { Change, Frame } from './row-change.js'
-import { sstablePath, TAG_BYTES, TAIL_LENGTH } from './sstable/format.js'
-import { SSTable, type SSTableContext } from './sstable/reader.js'
-import { LiveSSTable } from './sstable/search.js'
-import { openWal, readDamagedWal, type WalContext, type WalRef } from './wal.js'
+import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
+import { decodeId, isEqual } from '../../bytes.js'
+import type { Finding } from '../../engine.js'
+import { type Contents, decodeContents } from '../contents.js'
+import { digestHeader } from '../manifest.js'
+import { createContexts, type LsmOptions } from '../options.js'
+import { NO_TAG } from '../recovery.js'
+import { sstablePath, TAG_BYTES, TAIL_LENGTH } from '../sstable/format.js'
+import { LiveSSTable } from '../sstable/live-sstable.js'
+import { SSTable, type SSTableContext } from '../sstable/reader.js'
+import type { Change, Frame } from '../sstable/row-change.js'
+import { openWal, readDamagedWal, type WalContext, type WalRef } from '../wal.js'
 
 /** The write-ahead log, as the place of a finding. */
 export const WAL_PLACE = 'the write-ahead log'

@@ -3,8 +3,8 @@
  * a whole.
  */
 
-import type { Clock, EngineKeys, RandomSource } from '../crypto/ports.js'
-import { CofferError } from '../errors.js'
+import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
+import { CofferError } from '../../errors.js'
 import type {
   CheckRow,
   Engine,
@@ -16,21 +16,21 @@ import type {
   MaybePromise,
   Row,
   Verification,
-} from './engine.js'
-import type { Files } from './files.js'
-import { BackgroundJobs, type Size } from './lsm/background.js'
-import { GroupCommit } from './lsm/group-commit.js'
-import { checkChain } from './lsm/log-chain.js'
-import { walkMatches } from './lsm/query.js'
-import { createLsmTree, openLsmTree } from './lsm/recovery.js'
-import { ANYTHING, ROLES, type RoleName } from './lsm/roles.js'
-import { attempt, settle } from './lsm/settle.js'
-import { describeAhead } from './lsm/time.js'
-import { TimeSlice } from './lsm/time-slice.js'
-import { createReader, Transaction } from './lsm/transaction.js'
-import type { LsmTree } from './lsm/tree.js'
-import type { Durability, LogCheck } from './store.js'
-import { beginVault, checkExposure, type Header, writeHeader } from './vault-file.js'
+} from '../engine.js'
+import type { Files } from '../files.js'
+import { GroupCommit } from '../lsm/group-commit.js'
+import { checkChain } from '../lsm/log-chain.js'
+import { walkMatches } from '../lsm/query.js'
+import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
+import { attempt, settle } from '../lsm/settle.js'
+import { TimeSlice } from '../lsm/time-slice.js'
+import { createReader, Transaction } from '../lsm/transaction.js'
+import type { LsmTree } from '../lsm/tree.js'
+import type { Durability, LogCheck } from '../store.js'
+import { describeAhead } from '../time.js'
+import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
+import { BackgroundJobs, type Size } from './background.js'
+import { ANYTHING, ROLES, type RoleName } from './roles.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -165,7 +165,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   /** Others wait meanwhile. */
   verify(check: CheckRow, progress: (rows: number) => void = () => undefined): Promise<Verification> {
     return this.#runExclusive(async () => {
-      const { verifyVault } = await import('./lsm/verify.js')
+      const { verifyVault } = await import('../lsm/maintenance/verify.js')
       const steps = verifyVault(this.#tree.options, check)
       let step = await steps.next()
       for (; !step.done; step = await steps.next()) progress(step.value)

@@ -3,11 +3,11 @@
  * tenant's log how many log records are missing.
  */
 
-import { formatDate } from '../../domain/dates.js'
-import type { TenantRecord } from '../../domain/records.js'
-import { containerSet, containerSetId } from '../../domain/token/container.js'
-import { eachRecord, readAll } from '../pages.js'
-import type { Store } from '../store.js'
+import { formatDate } from '../../../domain/dates.js'
+import type { TenantRecord } from '../../../domain/records.js'
+import { containerSet, containerSetId } from '../../../domain/token/container.js'
+import { eachRecord, readAll } from '../../pages.js'
+import type { Store } from '../../store.js'
 
 /** What was repaired, and what is left to do by hand. */
 export interface Repairs {
