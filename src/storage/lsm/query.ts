@@ -7,8 +7,9 @@ import type { Query, Row, RowId, RowPage } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import { lowerBound } from './sstable/binary-search.js'
+import type { LiveSSTable } from './sstable/live-sstable.js'
 import type { StoredRow } from './sstable/row-change.js'
-import { type LiveSSTable, search, searchExpired } from './sstable/search.js'
+import { search, searchExpired } from './sstable/search.js'
 
 /** What a unit of work sees. */
 export interface View {
