@@ -3,8 +3,8 @@
  * containers and permissions, not tokens.
  */
 
+import { isContainerWithin } from './container.js'
 import { type Permission, stricterTransform, type Transform } from './permissions.js'
-import { isContainerWithin } from './token/container.js'
 
 /** `priority` from 1, unique in the application; the lower one wins. */
 export interface Rule {

@@ -1,11 +1,11 @@
 /** What an application may be: its type's permissions, its rules, and the shape of its key. Pure checks. */
 import type { PropertyErrors } from '../errors.js'
 import type { Rule } from './access.js'
+import { base58 } from './base58.js'
+import { isContainerPath } from './container.js'
 import type { Lenient } from './omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
 import { addError } from './property-errors.js'
-import { isContainerPath } from './token/container.js'
-import { base58 } from './token/fingerprint.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100

@@ -8,7 +8,7 @@ export type Lenient<T> = T extends readonly (infer E)[]
     : T
 
 /** The same object without the members that are undefined. Contract: its names are ours, not a caller's. */
-export function present<T extends object>(object: T): Partial<T> {
+export function omitUndefined<T extends object>(object: T): Partial<T> {
   const kept: Partial<T> = {}
   for (const name in object) if (object[name] !== undefined) kept[name] = object[name]
   return kept

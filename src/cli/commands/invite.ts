@@ -1,6 +1,6 @@
 /** `coffer invite outbox|accept`, and what is said after somebody was invited: where the mail went. */
 
-import { present } from '../../domain/omit-undefined.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
@@ -24,7 +24,7 @@ export async function showOutbox(
   const page = readCount(flags.page, '--page', Number.MAX_SAFE_INTEGER)
   const size = readCount(flags.size, '--size', LARGEST_PAGE)
   const tenant = await findTenantChoice(desk)
-  const input = present({ tenant, id, page, size })
+  const input = omitUndefined({ tenant, id, page, size })
   const result = await desk.reachVault((vault) => vault.command('invite outbox', input))
   const format = chooseFormat(terminal, config.output)
   if (id !== undefined && format === 'table' && config.fields === undefined)
@@ -52,7 +52,7 @@ export async function acceptInvitation(
 ): Promise<void> {
   const { terminal, config } = desk
   const link = await readLinkText(desk, given)
-  const names = present({ first_name: flags.firstName, last_name: flags.lastName })
+  const names = omitUndefined({ first_name: flags.firstName, last_name: flags.lastName })
   const member = await desk.reachVault((vault) => vault.command('invite accept', { link, ...names }))
   await printResult(terminal, member, {
     known: ['user'],
@@ -77,7 +77,7 @@ export function writesMail({ name }: AnyOperation): boolean {
 /** What became of the mail of an invitation, once it was tried. */
 export async function findDelivery(desk: Desk, vault: Vault, invitation: unknown): Promise<OutboxMail> {
   const { id } = invitation as { id: string }
-  const input = present({ tenant: await findTenantChoice(desk), id })
+  const input = omitUndefined({ tenant: await findTenantChoice(desk), id })
   return (await vault.command('invite delivery', input)) as OutboxMail
 }
 

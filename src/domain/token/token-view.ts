@@ -1,6 +1,6 @@
 /** What of a token a caller gets to see. Who may see what is decided elsewhere. */
 
-import { present } from '../omit-undefined.js'
+import { omitUndefined } from '../omit-undefined.js'
 import type { Transform } from '../permissions.js'
 import type { TokenRecord } from '../records.js'
 
@@ -12,7 +12,7 @@ export type TokenView = Omit<TokenRecord, 'data' | 'masked' | 'deduplicate_token
  * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Members in the order of the specification.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
-  return present({
+  return omitUndefined({
     id: record.id,
     tenant_id: record.tenant_id,
     type: record.type,

@@ -3,13 +3,13 @@
  * kept to what a caller sees. It does not know who calls, what else is stored, or what time it is.
  */
 import { CofferError, type PropertyErrors } from '../../errors.js'
+import { checkContainers } from '../container.js'
 import { formatDate, parseExpiry } from '../dates.js'
 import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
-import { present } from '../omit-undefined.js'
+import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
 import type { TokenRecord } from '../records.js'
-import { checkContainers } from './container.js'
 import { fingerprintText } from './fingerprint.js'
 import { mergePatch } from './merge-patch.js'
 import { checkMetadata } from './metadata.js'
@@ -208,7 +208,7 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
     expires_at: expires === undefined ? undefined : formatDate(expires),
   }
   return {
-    record: present(record) as TokenDraft['record'],
+    record: omitUndefined(record) as TokenDraft['record'],
     ...(id && { id }),
     fingerprintText: fingerprintText(type.name, fingerprinted),
     searchValues,

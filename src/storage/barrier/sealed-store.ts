@@ -4,9 +4,9 @@
  */
 
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import { base58 } from '../../domain/base58.js'
+import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
-import { containerSet, containerSetId } from '../../domain/token/container.js'
-import { base58 } from '../../domain/token/fingerprint.js'
 import { CofferError } from '../../errors.js'
 import type { ClockState } from '../lsm/time.js'
 import type {

@@ -3,9 +3,9 @@
  * and each tenant's log says what it lacks.
  */
 
+import { containerSet, containerSetId } from '../../domain/container.js'
 import { formatDate } from '../../domain/dates.js'
 import type { Kind, RecordOf, TenantRecord } from '../../domain/records.js'
-import { containerSet, containerSetId } from '../../domain/token/container.js'
 import type { Store } from '../store.js'
 
 const PAGE = 1000

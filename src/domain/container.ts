@@ -2,8 +2,8 @@
  * Container paths: which are well formed, what lies above them, and when two sets of them are the same. It does not
  * know who may do what in a container.
  */
-import type { PropertyErrors } from '../../errors.js'
-import { addError } from '../property-errors.js'
+import type { PropertyErrors } from '../errors.js'
+import { addError } from './property-errors.js'
 
 /** Together these bound the look-ups that a token needs. */
 export const MAX_CONTAINERS = 20
