@@ -15,12 +15,12 @@ const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 const LOW_PRIORITY = 10
 
 /** How a child ended: by itself, or by whom. */
-export type Ending = 'garbled' | 'out of memory' | 'ended'
+export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
   message(message: GuestMessage): void
   /** The last that is heard. */
-  end(ending: Ending): void
+  end(ending: ExitReason): void
 }
 
 export interface Guest {
@@ -35,7 +35,7 @@ export interface Guest {
   /** Resolves once the guest's pipe took all of it, or nobody is there to read it any more; it never rejects. */
   send(message: HostMessage): Promise<void>
   /** Lets processes that are not told so go first, for good. */
-  giveWay(): void
+  lowerPriority(): void
   /** At once, and not to be caught. */
   kill(): void
 }
@@ -68,7 +68,7 @@ class GuestProcess implements Guest {
   readonly #child: ChildProcess
   readonly #confinement: Confinement
   #pid: number | undefined
-  #ending: Ending | undefined
+  #ending: ExitReason | undefined
   #settleReady: (isReady: boolean) => void = () => undefined
 
   constructor(child: ChildProcess, confinement: Confinement, mostBytes: number) {
@@ -101,7 +101,7 @@ class GuestProcess implements Guest {
     })
   }
 
-  giveWay(): void {
+  lowerPriority(): void {
     try {
       if (this.#pid !== undefined) setPriority(this.#pid, LOW_PRIORITY)
     } catch {
@@ -131,14 +131,14 @@ class GuestProcess implements Guest {
   /** Finds the process of the guest, and takes from it what it needed only to start. */
   async #confine(): Promise<boolean> {
     if (this.#pid !== undefined) return true
-    const { wrapper, sealer } = this.#confinement
+    const { wrapper, descriptorLimiter } = this.#confinement
     const { pid } = this.#child
     this.#pid = pid !== undefined && wrapper.includes('--fork') ? findChild(pid) : pid
     if (this.#pid === undefined) return false
-    return sealer === undefined || (await seal(sealer, this.#pid))
+    return descriptorLimiter === undefined || (await seal(descriptorLimiter, this.#pid))
   }
 
-  #end(ending: Ending, resolve: () => void): void {
+  #end(ending: ExitReason, resolve: () => void): void {
     this.#settleReady(false)
     this.listener?.end(this.#ending ?? ending)
     this.listener = undefined

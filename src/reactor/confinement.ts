@@ -74,10 +74,13 @@ export function findConfinement(
   if (prlimit === undefined) return { wrapper }
   // A limit is set by the user whose process it is, unless one has rights that containers take away from root.
   const user = words.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
-  return { wrapper, sealer: [...user, prlimit, '--nofile=0', '--pid'] }
+  return { wrapper, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 
-export function describeSandbox({ version }: NodeProgram, { wrapper, sealer }: Confinement): Sandbox {
+export function describeSandbox(
+  { version }: NodeProgram,
+  { wrapper, descriptorLimiter }: Confinement,
+): Sandbox {
   return {
     node_permissions: true,
     node_network_permission: isAtLeast(version, 25, 0),
@@ -85,7 +88,7 @@ export function describeSandbox({ version }: NodeProgram, { wrapper, sealer }: C
     process_namespace: wrapper.includes('--pid'),
     user_namespace: wrapper.includes('--user'),
     no_new_privileges: wrapper.includes('--no-new-privs'),
-    no_new_descriptors: sealer !== undefined,
+    no_new_descriptors: descriptorLimiter !== undefined,
     ends_with_host: wrapper.includes('--pdeathsig'),
   }
 }

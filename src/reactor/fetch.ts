@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { CofferError } from '../errors.js'
 import { type AllowList, createAllowList } from './allow-list.js'
-import type { FetchRequest, FetchResponse } from './guest/web-facade.js'
+import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MOST_REDIRECTS = 5
 const MOST_BODY_BYTES = 1024 * 1024

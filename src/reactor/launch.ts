@@ -1,4 +1,7 @@
-/** The command line that starts a guest: what differs between Node's versions and between systems, and nothing else. */
+/** The command line that starts a guest, with the differences between versions of Node and between systems. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { CofferError } from '../errors.js'
 import type { ReactorLimits } from './limits.js'
 
 /** The Node that runs guests, which is the one that runs the host. */
@@ -17,7 +20,7 @@ export interface Confinement {
   /** The words that a guest's command line begins with. Words that fork make the guest the child of what we start. */
   wrapper: readonly string[]
   /** The words, a whole path first, that before a process id take from it every descriptor it has not opened yet. */
-  sealer?: readonly string[]
+  descriptorLimiter?: readonly string[]
 }
 
 export interface Launch {
@@ -26,6 +29,24 @@ export interface Launch {
   modulesDirectory?: string | undefined
   limits: ReactorLimits
   confinement: Confinement
+}
+
+export function describeThisNode(): NodeProgram {
+  const { execPath, versions, platform } = process
+  return { path: execPath, version: versions.node, platform, isRoot: process.getuid?.() === 0 }
+}
+
+/**
+ * The bundled guest: beside the bundled command line, or two levels above this module as compiled.
+ * @throws CofferError `internal` when the build did not create it.
+ */
+export function findGuestFile(): string {
+  const found = ['guest.mjs', '../../guest.mjs']
+    .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+    .find((path) => existsSync(path))
+  if (found === undefined)
+    throw new CofferError('internal', 'The guest of reactors was not built; run the build.')
+  return found
 }
 
 /** All that a guest's environment says: without it the code would see the time zone of this machine. */

@@ -18,15 +18,15 @@ export type HostMessage =
   | { kind: 'reply'; call: number; value: unknown }
   | { kind: 'refusal'; call: number; message: string; status?: number; data?: unknown }
 
-/** Places in the code as given, both from 1. */
-export interface Place {
+/** A position in the code as given; both numbers start at 1. */
+export interface Position {
   line: number
   column: number
 }
 
 /** Why code did not come to a result. `invalid`: it never started. */
 export type GuestFailure =
-  | ({ kind: 'invalid'; message: string } & Place)
+  | ({ kind: 'invalid'; message: string } & Position)
   | {
       kind: 'thrown'
       message: string
@@ -44,6 +44,24 @@ export type GuestMessage =
   | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
   /** The invocation is over and the event loop turns: fit for the next. */
   | { kind: 'idle' }
+
+/** A request that the host sends for the guest. Bodies travel as base64. */
+export interface FetchRequest {
+  url: string
+  method: string
+  headers: [string, string][]
+  body?: string
+  redirect: 'follow' | 'manual' | 'error'
+}
+
+export interface FetchResponse {
+  url: string
+  status: number
+  statusText: string
+  redirected: boolean
+  headers: [string, string][]
+  body: string
+}
 
 /** The name under which `fetch` calls the host; no client call is named so. */
 export const FETCH_CALL = 'fetch'

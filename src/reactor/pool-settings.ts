@@ -52,7 +52,7 @@ export interface Load {
  * Whether a caller may have one more child under way. Whoever has none gets one, out of the reserve if need be; nobody
  * who has some gets the last, and only those below their share use the reserve.
  */
-export function mayHaveAnother(
+export function mayUseAnother(
   { total, own, callers }: Load,
   { mostChildren, reservedChildren }: PoolSettings,
 ): boolean {

@@ -6,7 +6,7 @@ import { CofferError } from '../errors.js'
 import type { PoolClock } from './clock.js'
 import type { PoolSettings } from './pool-settings.js'
 
-export interface Waiting {
+export interface QueuedRun {
   /** A name for whoever asked, of one tenant. */
   caller: string
   reject(error: unknown): void
@@ -14,10 +14,10 @@ export interface Waiting {
 
 interface Place<W> {
   work: W
-  stopWaiting(): void
+  cancelTimer(): void
 }
 
-export class FairQueue<W extends Waiting> {
+export class FairQueue<W extends QueuedRun> {
   readonly #clock: PoolClock
   /** In the order in which they are served next; none is empty. */
   readonly #lines = new Map<string, Place<W>[]>()
@@ -47,7 +47,7 @@ export class FairQueue<W extends Waiting> {
     if (this.#size >= mostWaiting) throw busy(waitMs)
     const place: Place<W> = {
       work,
-      stopWaiting: this.#clock.after(waitMs, () => {
+      cancelTimer: this.#clock.after(waitMs, () => {
         this.#remove(caller, place)
         work.reject(isBusyFor(caller) ? tooMany(waitMs) : busy(waitMs))
       }),
@@ -100,7 +100,7 @@ export class FairQueue<W extends Waiting> {
     const line = this.#lines.get(caller) ?? []
     line.splice(line.indexOf(place), 1)
     if (line.length === 0) this.#lines.delete(caller)
-    place.stopWaiting()
+    place.cancelTimer()
     this.#size -= 1
   }
 }

@@ -2,11 +2,10 @@
 import { settingOf } from '../domain/settings.js'
 import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
 import { describeSandbox } from './confinement.js'
-import type { Confinement } from './launch.js'
+import { type Confinement, describeThisNode } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'
 import { confine, createReactorPool } from './pool.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
-import { findThisNode } from './this-node.js'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -34,7 +33,7 @@ export class Reactors {
 
   /** What holds the code on this machine. */
   get sandbox(): Sandbox {
-    return describeSandbox(findThisNode(), this.#confine())
+    return describeSandbox(describeThisNode(), this.#confine())
   }
 
   async close(): Promise<void> {
@@ -42,7 +41,7 @@ export class Reactors {
   }
 
   #confine(): Confinement {
-    this.#confinement ??= confine(findThisNode(), this.#options.modulesDirectory)
+    this.#confinement ??= confine(describeThisNode(), this.#options.modulesDirectory)
     return this.#confinement
   }
 }
@@ -55,7 +54,7 @@ export function startReactors(
 ): ReactorRuntime {
   const { allowNet = [], modulesDirectory } = options
   return createReactorPool({
-    node: findThisNode(),
+    node: describeThisNode(),
     allowNet,
     settings: readPoolSettings(values, options),
     ...(confinement === undefined ? {} : { confinement }),

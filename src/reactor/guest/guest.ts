@@ -6,7 +6,13 @@ import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
 import { encodeFrame, FrameReader } from '../../ipc/frames.js'
-import { FETCH_CALL, type GuestFailure, type GuestMessage, type HostMessage } from '../messages.js'
+import {
+  FETCH_CALL,
+  type FetchResponse,
+  type GuestFailure,
+  type GuestMessage,
+  type HostMessage,
+} from '../messages.js'
 import { Calls, createClient } from './calls.js'
 import { createConsole } from './console-facade.js'
 import type { Epoch } from './gate.js'
@@ -17,7 +23,7 @@ import { prepareSource, type Source, SourceError } from './source.js'
 import { stripProcess } from './strip.js'
 import { createTimers } from './timers.js'
 import { findExports, findUsage, type Usage } from './usage.js'
-import { createFetch, type FetchResponse } from './web-facade.js'
+import { createFetch } from './web-facade.js'
 
 const INPUT = 0
 const OUTPUT = 1

@@ -3,14 +3,14 @@
  * in the guest, because what parses hostile text may be made to take long. It evaluates nothing.
  */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
-import type { Place } from '../messages.js'
+import type { Position } from '../messages.js'
 
 /** Code that never starts. The message says what is wrong, `line` and `column` (from 1) where. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
 
-  constructor(message: string, { line, column }: Place) {
+  constructor(message: string, { line, column }: Position) {
     super(message)
     this.line = line
     this.column = column
@@ -56,7 +56,7 @@ export function prepareSource(code: string): Source {
 }
 
 /** The line and column, both from 1, of an offset into `code`. */
-export function locate(code: string, offset: number): Place {
+export function locate(code: string, offset: number): Position {
   const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }

@@ -4,7 +4,7 @@
  * nothing new is found. Where that ends, the place is reported instead of being missed.
  */
 import type { Node, Program } from 'acorn'
-import type { Place } from '../messages.js'
+import type { Position } from '../messages.js'
 import { locate, visit } from './source.js'
 import { Callable, Findings, getOrAdd, Shape, type Usage, type Value, type Values } from './usage-values.js'
 
@@ -26,7 +26,7 @@ export function findUsage(program: Program, code: string): Usage {
 }
 
 /** Where the code exports something, for the message that it is no function. */
-export function findExports(program: Program, code: string): Place {
+export function findExports(program: Program, code: string): Position {
   let offset = 0
   visit(program, (node) => {
     if (node.type !== 'AssignmentExpression') return

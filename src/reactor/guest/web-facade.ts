@@ -3,28 +3,11 @@
  * may connect. It knows nothing of which hosts are allowed.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
+import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './buffer-facade.js'
 import type { AbortSignal } from './events-facade.js'
 import { viewMemory } from './shield.js'
 import { URL, URLSearchParams } from './url-facade.js'
-
-/** What the host is asked for. Bodies travel as base64. */
-export interface FetchRequest {
-  url: string
-  method: string
-  headers: [string, string][]
-  body?: string
-  redirect: 'follow' | 'manual' | 'error'
-}
-
-export interface FetchResponse {
-  url: string
-  status: number
-  statusText: string
-  redirected: boolean
-  headers: [string, string][]
-  body: string
-}
 
 type Bytes = Uint8Array<ArrayBuffer>
 type HeadersInit = Headers | Record<string, unknown> | Iterable<[string, unknown]>

@@ -2,18 +2,18 @@
 import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
-import type { Breach, Watched } from './invocation.js'
+import type { RunOutcome, StopReason } from './guest-run.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure } from './messages.js'
 
-/** All that is known of a watched invocation, in the words of operations. */
+/** All that is known of a outcome invocation, in the words of operations. */
 export function describeRun(
-  { last, console, durationMs, memoryMiB }: Watched,
+  { last, console, durationMs, memoryMiB }: RunOutcome,
   limits: ReactorLimits,
 ): ReactorRun {
   const run = { console, durationMs, memoryMiB }
   if (typeof last === 'string')
-    return { ...run, outcome: { kind: 'failure', error: toBreachError(last, limits) } }
+    return { ...run, outcome: { kind: 'failure', error: toStopError(last, limits) } }
   if (last.kind === 'done') return { ...run, outcome: toResult(last) }
   if (last.kind === 'report') return { ...run, outcome: toResult({}) }
   const { failure } = last
@@ -52,17 +52,17 @@ export function toError(failure: GuestFailure): CofferError {
   return new CofferError('reactor_failed', message, { status, ...(errors === undefined ? {} : { errors }) })
 }
 
-export function toBreachError(breach: Breach, limits: ReactorLimits): CofferError {
-  if (breach === 'time')
+export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
+  if (reason === 'time')
     return new CofferError(
       'reactor_timeout',
       `The reactor ran longer than ${limits.timeMs} ms and was stopped.`,
     )
-  if (breach === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
-  return failed(BREACHES[breach](limits))
+  if (reason === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
+  return failed(STOP_MESSAGES[reason](limits))
 }
 
-const BREACHES: Record<Exclude<Breach, 'time' | 'closed'>, (limits: ReactorLimits) => string> = {
+const STOP_MESSAGES: Record<Exclude<StopReason, 'time' | 'closed'>, (limits: ReactorLimits) => string> = {
   memory: outOfMemory,
   'out of memory': outOfMemory,
   log: ({ logBytes }) => `The code wrote more than ${logBytes} bytes to the console and was stopped.`,

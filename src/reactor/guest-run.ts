@@ -1,20 +1,25 @@
 /**
- * One piece of work on one guest, watched from outside: the clock, the memory, the lines and the calls are counted
+ * One piece of work on one guest, outcome from outside: the clock, the memory, the lines and the calls are counted
  * here, and whatever goes beyond its limit ends the guest.
  */
 import { parseJson } from '../domain/json/json.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { ClientCall, ConsoleLine } from '../framework/reactor-runtime.js'
-import type { Ending, Guest } from './child.js'
+import type { ExitReason, Guest } from './child.js'
 import type { PoolClock } from './clock.js'
 import type { HostFetch } from './fetch.js'
-import type { FetchRequest } from './guest/web-facade.js'
 import { CALLS_AT_ONCE, type ReactorLimits } from './limits.js'
 import type { MemoryMeter } from './memory.js'
-import { CLIENT_CALLS, FETCH_CALL, type GuestMessage, type HostMessage } from './messages.js'
+import {
+  CLIENT_CALLS,
+  FETCH_CALL,
+  type FetchRequest,
+  type GuestMessage,
+  type HostMessage,
+} from './messages.js'
 
 /** Why the host ended an invocation. */
-export type Breach = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | Ending
+export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
 /** Resident memory that a run may add beyond its heap: young objects, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64
@@ -25,17 +30,17 @@ const LONG_MS = 250
 /** How long a guest may take to come to rest after its answer. */
 const REST_MS = 250
 
-export type LastWord = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
+export type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
 
-export interface Powers {
+export interface RunServices {
   clock: PoolClock
   meter: MemoryMeter
   fetch: HostFetch
 }
 
-export interface Watched {
+export interface RunOutcome {
   /** The guest's last word, or why the host ended it. */
-  last: LastWord | Breach
+  last: FinalMessage | StopReason
   console: ConsoleLine[]
   durationMs: number
   memoryMiB: number
@@ -43,15 +48,15 @@ export interface Watched {
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
-export class Invocation {
+export class GuestRun {
   /** Resolves with the answer, before the guest has come to rest. */
-  readonly answered: Promise<Watched>
+  readonly answered: Promise<RunOutcome>
   /** Whether the guest came to rest and may be given more work. */
   readonly rested: Promise<boolean>
   readonly #guest: Guest
   readonly #limits: ReactorLimits
   readonly #client: ClientCall | null
-  readonly #powers: Powers
+  readonly #services: RunServices
   readonly #startedMs: number
   readonly #idleMiB: number
   readonly #console: ConsoleLine[] = []
@@ -64,7 +69,7 @@ export class Invocation {
   #peakMiB: number
   #isAnswered = false
   #cancel: (() => void)[] = []
-  #answer: (watched: Watched) => void = () => undefined
+  #answer: (outcome: RunOutcome) => void = () => undefined
   #rest: (isFit: boolean) => void = () => undefined
 
   constructor(
@@ -72,13 +77,13 @@ export class Invocation {
     work: HostMessage,
     client: ClientCall | null,
     limits: ReactorLimits,
-    powers: Powers,
+    services: RunServices,
   ) {
     this.#guest = guest
     this.#limits = limits
     this.#client = client
-    this.#powers = powers
-    this.#startedMs = powers.clock.now()
+    this.#services = services
+    this.#startedMs = services.clock.now()
     this.#idleMiB = this.#readMiB() ?? 0
     this.#peakMiB = this.#idleMiB
     this.answered = new Promise((resolve) => {
@@ -91,29 +96,29 @@ export class Invocation {
       message: (message) => this.#take(message),
       end: (ending) => this.#lose(ending),
     }
-    this.#cancel = [powers.clock.after(limits.timeMs, () => this.breach('time'))]
+    this.#cancel = [services.clock.after(limits.timeMs, () => this.stop('time'))]
     this.#watchMemory()
     void guest.send(work)
   }
 
   /** Whether it has run for longer than others should wait for it. */
   get isLong(): boolean {
-    return this.#powers.clock.now() - this.#startedMs >= LONG_MS
+    return this.#services.clock.now() - this.#startedMs >= LONG_MS
   }
 
   /** Ends the guest, and the invocation with it. */
-  breach(breach: Breach): void {
-    this.#settle(breach)
+  stop(reason: StopReason): void {
+    this.#settle(reason)
     this.#guest.kill()
     this.#rest(false)
   }
 
-  #lose(ending: Ending): void {
+  #lose(ending: ExitReason): void {
     this.#settle(ending)
     this.#rest(false)
   }
 
-  #settle(last: Watched['last']): void {
+  #settle(last: RunOutcome['last']): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
     for (const cancel of this.#cancel) cancel()
@@ -124,7 +129,7 @@ export class Invocation {
     this.#answer({
       last,
       console: this.#console,
-      durationMs: this.#powers.clock.now() - this.#startedMs,
+      durationMs: this.#services.clock.now() - this.#startedMs,
       memoryMiB: Math.max(0, this.#peakMiB - this.#idleMiB),
     })
   }
@@ -137,23 +142,23 @@ export class Invocation {
     else if (message.kind !== 'ready') this.#takeAnswer(message)
   }
 
-  #takeAnswer(last: LastWord): void {
+  #takeAnswer(last: FinalMessage): void {
     this.#settle(last)
-    const cancel = this.#powers.clock.after(REST_MS, () => this.breach('ended'))
+    const cancel = this.#services.clock.after(REST_MS, () => this.stop('ended'))
     void this.rested.finally(cancel)
   }
 
   #takeLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
     this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
-    if (this.#logBytes > this.#limits.logBytes) this.breach('log')
+    if (this.#logBytes > this.#limits.logBytes) this.stop('log')
     else this.#console.push({ level: level as ConsoleLine['level'], text })
   }
 
   #takeCall(call: Call): void {
     this.#calls += 1
     this.#callBytes += Buffer.byteLength(call.args)
-    if (this.#calls > this.#limits.calls) this.breach('calls')
-    else if (this.#callBytes > this.#limits.callBytes) this.breach('call size')
+    if (this.#calls > this.#limits.calls) this.stop('calls')
+    else if (this.#callBytes > this.#limits.callBytes) this.stop('call size')
     else {
       this.#waiting.push(call)
       this.#startCalls()
@@ -189,23 +194,23 @@ export class Invocation {
   }
 
   #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
-    if (name === FETCH_CALL) return this.#powers.fetch(args[0] as FetchRequest, this.#abort.signal)
+    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, this.#abort.signal)
     if (this.#client !== null && (CLIENT_CALLS as readonly string[]).includes(name))
       return this.#client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
 
   #watchMemory(): void {
-    const { clock, meter } = this.#powers
+    const { clock, meter } = this.#services
     const look = () => {
       this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
-      if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.breach('memory')
+      if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.stop('memory')
       else this.#cancel[1] = clock.after(meter.intervalMs, look)
     }
     this.#cancel[1] = clock.after(meter.intervalMs, look)
   }
 
   #readMiB(): number | undefined {
-    return this.#guest.pid === undefined ? undefined : this.#powers.meter.read(this.#guest.pid)
+    return this.#guest.pid === undefined ? undefined : this.#services.meter.read(this.#guest.pid)
   }
 }
