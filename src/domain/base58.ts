@@ -2,14 +2,14 @@
 
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
-/** Digits that are divided off at once: as many as a number holds exactly beside two bytes more. */
+/** Digits per division: as many as a double holds exactly together with two more bytes. */
 const GROUP_DIGITS = 5
 const GROUP = 58 ** GROUP_DIGITS
 const WORD = 2 ** 16
 
 /**
- * Base58 in Bitcoin's alphabet; each leading zero byte is a leading `1`. `least` pads with further `1`s, so that
- * 32 bytes are always 43 or 44 characters (43) and 16 bytes always 22 (22): without it, one in 60,000 is shorter.
+ * Base58 in Bitcoin's alphabet; each leading zero byte is a leading `1`. Shorter results are padded with `1` to `least`
+ * characters: with 43, 32 bytes always give 43 or 44 characters, and with 22, 16 bytes always give 22.
  */
 export function base58(bytes: Uint8Array, least = 0): string {
   const words = toWords(bytes)
@@ -23,14 +23,14 @@ export function base58(bytes: Uint8Array, least = 0): string {
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
 }
 
-/** The bytes as a number of 16-bit words, highest first. */
+/** The bytes as 16-bit words, most significant first. */
 function toWords(bytes: Uint8Array): number[] {
   const words: number[] = bytes.length % 2 === 0 ? [] : [bytes[0]!]
   for (let at = bytes.length % 2; at < bytes.length; at += 2) words.push(bytes[at]! * 256 + bytes[at + 1]!)
   return words
 }
 
-/** Divides the number that begins at `first` by a group, in place; gives the remainder. */
+/** Divides the number that begins at `first` by {@link GROUP} in place, and returns the remainder. */
 function divide(words: number[], first: number): number {
   let rest = 0
   for (let index = first; index < words.length; index++) {

@@ -1,15 +1,15 @@
-/** What of a token a caller gets to see. Who may see what is decided elsewhere. */
+/** The token object of the API, as a transform shows it. */
 
 import { omitUndefined } from '../omit-undefined.js'
 import type { Transform } from '../permissions.js'
 import type { TokenRecord } from '../records.js'
 
-/** The API's token object. Attributes without a value are absent. */
+/** Attributes without a value are absent. */
 export type TokenView = Omit<TokenRecord, 'data' | 'masked' | 'deduplicate_token'> & { data?: unknown }
 
 /**
- * The token object under a transform: `reveal` shows the data, `mask` the mask over it (no `data` when there is no
- * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Members in the order of the specification.
+ * `reveal` shows the data, `mask` the rendered mask (no `data` if there is no mask, `data: null` if it yields null), and
+ * `redact` omits `data`. Members are in the order of the API's specification.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
   return omitUndefined({
@@ -31,7 +31,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
   }) as TokenView
 }
 
-/** The token object without exactly what a caller who may not read the token must not see of it. */
+/** The token object without the attributes that require permission to read the token. */
 export function redactDuplicate(view: TokenView): TokenView {
   const { data, metadata, fingerprint_expression, search_indexes, mask, ...rest } = view
   return rest as TokenView

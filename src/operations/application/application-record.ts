@@ -1,5 +1,10 @@
 /** The record of an application: how it is found and shown, what it may be given, and how its key is drawn and kept. */
-import { API_KEY_BYTES, checkApplication, formatApiKey, type Wishes } from '../../domain/application.js'
+import {
+  API_KEY_BYTES,
+  checkApplication,
+  formatApiKey,
+  type RequestedGrants,
+} from '../../domain/application.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import type { ApplicationType, Permission } from '../../domain/permissions.js'
@@ -12,7 +17,7 @@ import type { CheckTools, Context } from '../../framework/operation.js'
 export type ApplicationView = Omit<ApplicationRecord, 'key_hash'> & { key?: string }
 
 /** What callers say that an application is called and may do. */
-export interface ApplicationInput extends Wishes {
+export interface ApplicationInput extends RequestedGrants {
   name: string
   expires_at?: string
 }
