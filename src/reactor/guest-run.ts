@@ -1,7 +1,4 @@
-/**
- * One piece of work on one guest, outcome from outside: the clock, the memory, the lines and the calls are counted
- * here, and whatever goes beyond its limit ends the guest.
- */
+/** A run of a guest under limits: the host measures time, memory, console lines and calls, and kills the guest. */
 import { parseJson } from '../domain/json/json.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { ClientCall, ConsoleLine } from '../framework/reactor-runtime.js'
@@ -18,17 +15,17 @@ import {
   type HostMessage,
 } from './messages.js'
 
-/** Why the host ended an invocation. */
+/** Why a run was stopped: an exceeded limit, the end of the pool, or the end of the child. */
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
-/** Resident memory that a run may add beyond its heap: young objects, compiled code, buffers of the channel. */
+/** Resident memory that a run may add beyond its heap limit: new space, compiled code, buffers of the channel. */
 const RESIDENT_SLACK_MIB = 64
-/** What keeping a line costs besides its text. */
+/** The cost of storing a console line in addition to its text. */
 const LINE_BYTES = 64
-/** After so many ms a run is one that others should not wait for. */
+/** A run of at least this many ms yields to the runs of other callers. */
 const LONG_MS = 250
-/** How long a guest may take to come to rest after its answer. */
-const REST_MS = 250
+/** ms that a guest may take from its answer until it is idle. */
+const IDLE_MS = 250
 
 export type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
 
@@ -39,7 +36,7 @@ export interface RunServices {
 }
 
 export interface RunOutcome {
-  /** The guest's last word, or why the host ended it. */
+  /** The guest's final message, or why the run was stopped. */
   last: FinalMessage | StopReason
   console: ConsoleLine[]
   durationMs: number
@@ -49,10 +46,10 @@ export interface RunOutcome {
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
 export class GuestRun {
-  /** Resolves with the answer, before the guest has come to rest. */
+  /** Resolves with the outcome, before the guest is idle. */
   readonly answered: Promise<RunOutcome>
-  /** Whether the guest came to rest and may be given more work. */
-  readonly rested: Promise<boolean>
+  /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
+  readonly idle: Promise<boolean>
   readonly #guest: Guest
   readonly #limits: ReactorLimits
   readonly #client: ClientCall | null
@@ -61,8 +58,8 @@ export class GuestRun {
   readonly #idleMiB: number
   readonly #console: ConsoleLine[] = []
   readonly #abort = new AbortController()
-  readonly #waiting: Call[] = []
-  #running = 0
+  readonly #queuedCalls: Call[] = []
+  #activeCalls = 0
   #calls = 0
   #callBytes = 0
   #logBytes = 0
@@ -70,7 +67,7 @@ export class GuestRun {
   #isAnswered = false
   #cancel: (() => void)[] = []
   #answer: (outcome: RunOutcome) => void = () => undefined
-  #rest: (isFit: boolean) => void = () => undefined
+  #settleIdle: (isFit: boolean) => void = () => undefined
 
   constructor(
     guest: Guest,
@@ -89,42 +86,42 @@ export class GuestRun {
     this.answered = new Promise((resolve) => {
       this.#answer = resolve
     })
-    this.rested = new Promise((resolve) => {
-      this.#rest = resolve
+    this.idle = new Promise((resolve) => {
+      this.#settleIdle = resolve
     })
     guest.listener = {
-      message: (message) => this.#take(message),
-      end: (ending) => this.#lose(ending),
+      message: (message) => this.#receive(message),
+      end: (ending) => this.#handleEnd(ending),
     }
     this.#cancel = [services.clock.after(limits.timeMs, () => this.stop('time'))]
     this.#watchMemory()
     void guest.send(work)
   }
 
-  /** Whether it has run for longer than others should wait for it. */
+  /** Whether it has run for {@link LONG_MS}. */
   get isLong(): boolean {
     return this.#services.clock.now() - this.#startedMs >= LONG_MS
   }
 
-  /** Ends the guest, and the invocation with it. */
+  /** Kills the guest and ends the run. */
   stop(reason: StopReason): void {
     this.#settle(reason)
     this.#guest.kill()
-    this.#rest(false)
+    this.#settleIdle(false)
   }
 
-  #lose(ending: ExitReason): void {
+  #handleEnd(ending: ExitReason): void {
     this.#settle(ending)
-    this.#rest(false)
+    this.#settleIdle(false)
   }
 
   #settle(last: RunOutcome['last']): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
     for (const cancel of this.#cancel) cancel()
-    // Aborting makes an error object, which few need.
+    // Aborting creates an error object, which is rarely needed.
     if (this.#calls > 0) this.#abort.abort()
-    this.#waiting.length = 0
+    this.#queuedCalls.length = 0
     this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
     this.#answer({
       last,
@@ -134,54 +131,54 @@ export class GuestRun {
     })
   }
 
-  #take(message: GuestMessage): void {
-    if (message.kind === 'idle') this.#rest(this.#isAnswered)
+  #receive(message: GuestMessage): void {
+    if (message.kind === 'idle') this.#settleIdle(this.#isAnswered)
     else if (this.#isAnswered) return
-    else if (message.kind === 'log') this.#takeLine(message)
-    else if (message.kind === 'call') this.#takeCall(message)
-    else if (message.kind !== 'ready') this.#takeAnswer(message)
+    else if (message.kind === 'log') this.#receiveLine(message)
+    else if (message.kind === 'call') this.#receiveCall(message)
+    else if (message.kind !== 'ready') this.#receiveAnswer(message)
   }
 
-  #takeAnswer(last: FinalMessage): void {
+  #receiveAnswer(last: FinalMessage): void {
     this.#settle(last)
-    const cancel = this.#services.clock.after(REST_MS, () => this.stop('ended'))
-    void this.rested.finally(cancel)
+    const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
+    void this.idle.finally(cancel)
   }
 
-  #takeLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
+  #receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
     this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
     if (this.#logBytes > this.#limits.logBytes) this.stop('log')
     else this.#console.push({ level: level as ConsoleLine['level'], text })
   }
 
-  #takeCall(call: Call): void {
+  #receiveCall(call: Call): void {
     this.#calls += 1
     this.#callBytes += Buffer.byteLength(call.args)
     if (this.#calls > this.#limits.calls) this.stop('calls')
     else if (this.#callBytes > this.#limits.callBytes) this.stop('call size')
     else {
-      this.#waiting.push(call)
+      this.#queuedCalls.push(call)
       this.#startCalls()
     }
   }
 
   #startCalls(): void {
-    while (this.#running < CALLS_AT_ONCE && this.#waiting.length > 0) {
-      this.#running += 1
-      void this.#answerCall(this.#waiting.shift()!)
+    while (this.#activeCalls < CALLS_AT_ONCE && this.#queuedCalls.length > 0) {
+      this.#activeCalls += 1
+      void this.#answerCall(this.#queuedCalls.shift()!)
     }
   }
 
   async #answerCall(call: Call): Promise<void> {
     const answer = await this.#perform(call)
     if (this.#isAnswered) return
-    // Code that does not read its answers would gather them in the host, beyond every limit of its own.
+    // Wait until it is written: answers that the code does not read would accumulate in the host.
     await this.#guest.send(answer)
-    this.#running -= 1
+    this.#activeCalls -= 1
     this.#startCalls()
   }
 
-  /** Never rejects: what fails is for the code to catch. */
+  /** Never rejects; the code receives the error. */
   async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]

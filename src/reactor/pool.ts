@@ -1,4 +1,4 @@
-/** Work for children: who waits, who is given which child, and what became of it. What an invocation does it does not know. */
+/** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
 import { createHash, randomUUID } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type {
@@ -23,7 +23,7 @@ import { describeRun, toError, toStopError } from './run-outcome.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
-/** Who asks for checks of code: no tenant is called so. */
+/** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
 const NOTHING_READ = { args: [], configuration: [], unknown: [] }
 
@@ -33,16 +33,16 @@ export interface PoolServices extends WorkerServices {
 
 export interface PoolOptions {
   node: NodeProgram
-  /** Bundles that code may require, one file each; owner only. */
+  /** Bundles that code may require, one file each; set by the vault's owner. */
   modulesDirectory?: string
-  /** Hosts that code may fetch from. */
+  /** The hosts that code may fetch from. */
   allowNet?: readonly string[]
   settings?: Partial<PoolSettings>
-  /** As found before, for finding it takes time. */
+  /** The result of {@link confine}, if it is known already. */
   confinement?: Confinement
 }
 
-/** Runs reactor code in children of this process. @throws CofferError `usage` for a bad entry of `allowNet`. */
+/** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export function createReactorPool({
   node,
   modulesDirectory,
@@ -61,14 +61,14 @@ export function createReactorPool({
   })
 }
 
-/** How guests are held on this machine. */
+/** Finds out how guests can be confined on this machine. */
 export function confine(node: NodeProgram, modulesDirectory?: string): Confinement {
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
 }
 
 interface Job extends QueuedRun, Assignment {
   client: ClientCall | null
-  /** The message that starts it, with the code or without. */
+  /** The message that starts the run; `hasCode`: the guest has the code already. */
   describe(hasCode: boolean): HostMessage
   resolve(outcome: RunOutcome): void
 }
@@ -149,7 +149,7 @@ export class ReactorPool implements ReactorRuntime {
     })
   }
 
-  /** Gives work to whoever may take it. */
+  /** Assigns queued jobs to workers until no job can be assigned. */
   #dispatch(): void {
     if (this.#isClosed) return
     const workers = this.#workers
@@ -180,9 +180,9 @@ export class ReactorPool implements ReactorRuntime {
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)
-    worker.isResting = true
-    const isFit = await run.rested
-    worker.isResting = false
+    worker.isFinishing = true
+    const isFit = await run.idle
+    worker.isFinishing = false
     worker.run = undefined
     worker.runs += 1
     worker.busyMs += outcome.durationMs
@@ -205,12 +205,12 @@ export class ReactorPool implements ReactorRuntime {
   #mayServeAgain({ assignment, runs, busyMs, isOutdated }: Worker, { memoryMiB }: RunOutcome): boolean {
     const { isolation, mostRuns, limits } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Garbage that was not collected yet would count against the next run; processor time against its life.
+    // Uncollected garbage would count as memory of the next run, and the child's processor time is limited in total.
     return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs
   }
 }
 
-/** Tells versions apart without keeping what they hold. */
+/** A digest, so that the pool compares versions without storing code and configuration. */
 function digest(given: string, code: string): string {
   return createHash('sha256').update(`${given}\n${code}`).digest('base64')
 }

@@ -1,6 +1,6 @@
 /**
- * The children that run reactor code: who may have one, which one, how long they stay warm, and that none is left. A
- * child serves one version of one reactor with one application's rights, one invocation at a time.
+ * The child processes of a pool: choosing one for a run, keeping idle ones, and ending them. A child runs one version of
+ * one reactor with one application's rights, one run at a time.
  */
 import type { Guest, StartGuest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
@@ -10,28 +10,28 @@ export interface WorkerServices extends RunServices {
   startGuest: StartGuest
 }
 
-/** What a child is wanted for. */
+/** What a child runs. */
 export interface Assignment {
   caller: string
-  /** Tenant and reactor. */
+  /** Identifies tenant and reactor. */
   key: string
-  /** The code, its configuration and its application: none of them is run where another of them was. */
+  /** Identifies code, configuration and application. A child never runs two versions. */
   version: string
 }
 
 export interface Worker {
   readonly guest: Guest
-  /** What it runs or ran last; undefined while blank. */
+  /** What it runs or ran last; undefined for a spare. */
   assignment: Assignment | undefined
   runs: number
   busyMs: number
   run: GuestRun | undefined
   isStarting: boolean
-  /** Another version came after what it runs. */
+  /** A newer version of its reactor was requested. */
   isOutdated: boolean
   isBusy: boolean
-  /** It answered and will soon be idle or gone: worth waiting for. */
-  isResting: boolean
+  /** It has answered and will soon be idle or ended. */
+  isFinishing: boolean
   cancelTimer: () => void
 }
 
@@ -39,7 +39,7 @@ export class Workers {
   #settings: PoolSettings
   readonly #services: WorkerServices
   readonly #all = new Set<Worker>()
-  /** Told of a child that started, or ended by itself. */
+  /** Called when a child has started or has ended by itself. */
   readonly #changed: () => void
   #isClosed = false
 
@@ -53,14 +53,14 @@ export class Workers {
     return this.#busy().filter(({ assignment }) => assignment?.caller === caller).length
   }
 
-  /** `waiting`: everybody who waits for a child. */
+  /** `waiting`: the callers in the queue. */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const busy = this.#busy()
     const callers = new Set([...waiting, ...busy.map(({ assignment }) => assignment?.caller)]).size
     return mayUseAnother({ total: busy.length, own: this.busyFor(caller), callers }, this.#settings)
   }
 
-  /** A child that may run this now; undefined for none. Contract: the caller may have another. */
+  /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
   choose({ key, version, caller }: Assignment): Worker | undefined {
     for (const worker of [...this.#all]) {
       if (worker.assignment?.key !== key || worker.assignment.version === version) continue
@@ -72,11 +72,11 @@ export class Workers {
     if (own !== undefined) return own
     const same = [...this.#all].filter(({ assignment }) => assignment?.key === key)
     if (same.length >= this.#settings.mostPerReactor) return undefined
-    if (same.some(({ assignment, isResting }) => isResting && assignment?.version === version))
+    if (same.some(({ assignment, isFinishing }) => isFinishing && assignment?.version === version))
       return undefined
     const blank = idle.find(({ assignment }) => assignment === undefined)
     if (blank !== undefined) return blank
-    // Starting takes more of the processors than most runs do: a crowd of one caller's would be in everybody's way.
+    // Starting a child takes more processor time than most runs, so each caller starts one at a time.
     if (this.#busy().some((worker) => worker.isStarting && worker.assignment?.caller === caller))
       return undefined
     const { mostChildren, reservedChildren } = this.#settings
@@ -85,7 +85,7 @@ export class Workers {
     return this.#start()
   }
 
-  /** Long runs of callers who have several under way let those of `caller` go first, from now on. */
+  /** Lowers the priority of long runs of other callers who have several runs in progress. */
   lowerPriorityOfOthers(caller: string): void {
     for (const { guest, assignment, run } of this.#busy())
       if (run?.isLong && assignment!.caller !== caller && this.busyFor(assignment!.caller) > 1)
@@ -112,7 +112,7 @@ export class Workers {
     this.#all.delete(worker)
   }
 
-  /** Ends whoever has nothing to do; nobody is started ahead of need any more. */
+  /** Ends idle children and starts no more spares. */
   retire(): void {
     this.#settings = { ...this.#settings, spares: 0 }
     for (const worker of this.#idle()) this.discard(worker)
@@ -146,7 +146,7 @@ export class Workers {
       isStarting: true,
       isOutdated: false,
       isBusy: false,
-      isResting: false,
+      isFinishing: false,
       cancelTimer: () => undefined,
     }
     this.#all.add(worker)

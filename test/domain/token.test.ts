@@ -270,7 +270,9 @@ t.test('what an alias yields must be an id', async (t) => {
   t.strictSame(await errorOf('{{ data.missing }}', {}), {
     id: ['the expression must yield text that can be an id'],
   })
-  t.strictSame(await errorOf('{{ data }}', [1, 2, 3]), { id: ['the expression must yield text that can be an id'] })
+  t.strictSame(await errorOf('{{ data }}', [1, 2, 3]), {
+    id: ['the expression must yield text that can be an id'],
+  })
   const { id } = await prepare({ type: 'token', data: 12345, id: '{{ data }}' })
   t.equal(id?.kind === 'alias' && id.draw(), '12345')
 })
