@@ -20,7 +20,7 @@ const ARROWS: Record<string, string[]> = {
   vault: ['ipc', 'crypto', 'storage', 'reactor', 'mail', 'operations', 'framework', 'domain'],
   cli: ['vault', 'http', 'operations', 'framework', 'domain', 'config.ts', 'version.ts'],
   'index.ts': ['vault', 'http', 'operations', 'framework', 'domain', 'version.ts'],
-  'config.ts': [],
+  'config.ts': ['domain/omit-undefined.ts'],
   'version.ts': [],
   'errors.ts': [],
 }

@@ -8,8 +8,8 @@ export type Lenient<T> = T extends readonly (infer E)[]
     : T
 
 /** A copy without undefined members. Contract: the names come from our code, so none is `__proto__`. */
-export function omitUndefined<T extends object>(object: T): Partial<T> {
-  const kept: Partial<T> = {}
-  for (const name in object) if (object[name] !== undefined) kept[name] = object[name]
+export function omitUndefined<T extends object>(object: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const kept: { [K in keyof T]?: Exclude<T[K], undefined> } = {}
+  for (const name in object) if (object[name] !== undefined) kept[name] = object[name] as never
   return kept
 }
