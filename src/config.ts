@@ -1,34 +1,32 @@
-/**
- * Settings of one run: flags over environment over defaults, checked and frozen. It reads no file and knows no
- * command; every global flag is one row of {@link SETTINGS}.
- */
+/** The configuration of a command: flags take precedence over environment variables, and those over defaults. */
+import { omitUndefined } from './domain/omit-undefined.js'
 import { CofferError } from './errors.js'
 
 export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
 export type Format = (typeof FORMATS)[number]
 
 export interface Setting {
-  /** As commander wants it: `--vault <directory>`. */
+  /** In commander's syntax: `--vault <directory>`. */
   flag: string
   variable: string
   description: string
-  /** What the setting may be, where that is a list. */
+  /** The allowed values, if they are a list. */
   choices?: readonly string[]
-  /** Given several times, the values count as one list, separated by commas. */
+  /** May be given several times; the values are joined with commas. */
   isRepeatable?: boolean
 }
 
-/** Every global flag and its variable. */
+/** All global flags and their variables. */
 export const SETTINGS = {
   profile: {
     flag: '--profile <name>',
     variable: 'COFFER_PROFILE',
-    description: 'the profile whose settings count where neither a flag nor a variable says something',
+    description: 'a profile, for settings that neither a flag nor a variable sets',
   },
   vault: {
     flag: '--vault <directory>',
     variable: 'COFFER_VAULT',
-    description: 'the vault; else .coffer here or above',
+    description: 'the vault; by default .coffer here or in a directory above',
   },
   keyFile: {
     flag: '--key-file <file>',
@@ -54,13 +52,12 @@ export const SETTINGS = {
     flag: '--api-key-stdin',
     variable: 'COFFER_API_KEY',
     description:
-      'acts as the application whose key is the first line of standard input; the variable holds the key itself',
+      'acts as the application whose key is on the first line of standard input; the variable contains the key',
   },
   tenant: {
     flag: '--tenant <name>',
     variable: 'COFFER_TENANT',
-    description:
-      'acts in this tenant, by name or id; else in the one chosen by tenant use, else in the first',
+    description: 'acts in this tenant (name or id); by default in the one set by tenant use, or in the first',
   },
   allowNet: {
     flag: '--allow-net <hosts>',
@@ -71,7 +68,7 @@ export const SETTINGS = {
     flag: '--allow-host <name>',
     variable: 'COFFER_ALLOW_HOST',
     description:
-      'a name that serve answers to besides localhost, addresses and public_url; repeat it, or separate by commas',
+      'an additional host name that serve accepts, besides localhost, addresses and public_url; repeatable, or separated by commas',
     isRepeatable: true,
   },
   modules: {
@@ -82,7 +79,7 @@ export const SETTINGS = {
   output: {
     flag: '--output <format>',
     variable: 'COFFER_OUTPUT',
-    description: 'table on a terminal, else json',
+    description: 'by default table on a terminal, else json',
     choices: FORMATS,
   },
   fields: {
@@ -93,20 +90,20 @@ export const SETTINGS = {
   color: {
     flag: '--color <when>',
     variable: 'COFFER_COLOR',
-    description: 'colours when the terminal has them',
+    description: 'use colours; auto depends on the terminal',
     choices: ['auto', 'always', 'never'],
   },
   input: {
     flag: '--no-input',
     variable: 'COFFER_NO_INPUT',
-    description: 'never ask; what is missing is an error',
+    description: 'never ask; missing input is an error',
   },
   quiet: {
     flag: '--quiet',
     variable: 'COFFER_QUIET',
     description: 'no notices on standard error; errors stay',
   },
-  yes: { flag: '--yes', variable: 'COFFER_YES', description: 'do not ask before destroying' },
+  yes: { flag: '--yes', variable: 'COFFER_YES', description: 'do not ask before a destructive command' },
 } as const satisfies Record<string, Setting>
 
 export interface Config {
@@ -116,32 +113,32 @@ export interface Config {
   readonly passphraseFile?: string
   readonly passphraseFd?: number
   readonly passphraseCommand?: string
-  /** The API key to act with, from the environment or a profile. */
+  /** The API key from the environment or a profile. */
   readonly apiKey?: string
   /** Whether the first line of standard input is the API key. */
   readonly apiKeyStdin: boolean
-  /** Hosts that reactor code may fetch from. */
+  /** The hosts that reactor code may fetch from. */
   readonly allowNet?: readonly string[]
-  /** Names that a server answers to besides its own. */
+  /** Additional host names that a server accepts. */
   readonly allowHost?: readonly string[]
-  /** Where bundles for reactor code are. */
+  /** The directory of the bundles for reactor code. */
   readonly modules?: string
   readonly output?: Format
   readonly fields?: readonly string[]
   readonly color: 'auto' | 'always' | 'never'
-  /** May people be asked? */
+  /** Whether to ask for missing input. */
   readonly input: boolean
   readonly quiet: boolean
   readonly yes: boolean
-  /** Where key files and profiles are kept. */
+  /** The directory of key files and profiles. */
   readonly directory: string
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The settings that `flags` (commander's names) and `env` spell.
- * @throws CofferError `usage` naming the flag or the variable that says something impossible.
+ * Reads the configuration from `flags` (with commander's names) and `env`.
+ * @throws CofferError `usage` that names the flag or variable with an invalid value.
  */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment): Config {
   const text = (name: keyof typeof SETTINGS): string | undefined => {
@@ -171,7 +168,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     modules: text('modules'),
   }
   return Object.freeze({
-    ...withoutUndefined(given),
+    ...omitUndefined(given),
     color: (text('color') ?? 'auto') as Config['color'],
     apiKeyStdin: flags.apiKeyStdin === true,
     input: flags.input !== false && !isTrue(env[SETTINGS.input.variable]),
@@ -196,12 +193,6 @@ function readHostName(text: string): string {
   )
 }
 
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-function withoutUndefined<T extends object>(record: T): Defined<T> {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Defined<T>
-}
-
 function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false'
 }
@@ -214,7 +205,7 @@ function readDescriptorNumber(text: string): number {
   )
 }
 
-/** The XDG base directory specification's place for a user's configuration. */
+/** The user's configuration directory by the XDG base directory specification. */
 export function findConfigDirectory(env: Environment): string {
   const base = env.XDG_CONFIG_HOME
   if (base?.startsWith('/')) return `${base}/coffer`

@@ -1,9 +1,9 @@
 /**
- * The one table of failures: code, HTTP status, exit code and title. It knows nothing of who raises them;
- * only a {@link CofferError} crosses a module border, and its text never holds a value, key or passphrase.
+ * Errors: the table of codes with HTTP status, exit code and title. The message of a {@link CofferError} never contains a
+ * token's data, a key or a passphrase.
  */
 
-/** What each code means to an HTTP caller (`status`, `title`) and to a shell (`exit`). */
+/** `status` and `title` for HTTP, `exit` for the command line. */
 export const ERRORS = {
   usage: { status: 400, exit: 2, title: 'Bad Request' },
   validation: { status: 400, exit: 2, title: 'Bad Request' },
@@ -35,24 +35,24 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Ends every message about a vault that is damaged. */
+/** The end of every message about a damaged vault. */
 export const AFTER_DAMAGE =
   'Run `coffer vault verify`. Then restore a backup, or bring what can be read into a new vault: ' +
   '`coffer vault restore --salvage DIRECTORY --vault NEW`.'
 
-/** Messages per property, keyed by the path as the caller wrote it (`data.number`, `rules[0].container`). */
+/** Messages by the path of the property as the caller wrote it (`data.number`, `rules[0].container`). */
 export type PropertyErrors = Record<string, string[]>
 
 export interface ErrorDetails {
   errors?: PropertyErrors
   cause?: unknown
-  /** Overrides the table's status, for what a reactor's own code asked for (400 to 599). */
+  /** Overrides the table's status: 400 to 599, set by the code of a reactor. */
   status?: number
-  /** Whole seconds after which the same may be asked again. */
+  /** Whole seconds after which the caller can try again. */
   retryAfterSeconds?: number
 }
 
-/** The only error that crosses a module border. `message` says what happened and what to do. */
+/** An expected error. `message` says what happened and what to do. */
 export class CofferError extends Error {
   override readonly name = 'CofferError'
   readonly code: ErrorCode
@@ -71,12 +71,12 @@ export class CofferError extends Error {
   }
 }
 
-/** A refusal of one property, in the shape every validation failure has. */
+/** A validation error of one property. */
 export function invalid(path: string, message: string): CofferError {
   return new CofferError('validation', `${path}: ${message}`, { errors: { [path]: [message] } })
 }
 
-/** RFC 7807. `instance` is the trace id, by which the owner finds the log record. */
+/** A problem document (RFC 7807). `instance` is the trace id, by which the owner finds the log record. */
 export interface Problem {
   type: string
   title: string
@@ -86,7 +86,7 @@ export interface Problem {
   errors?: PropertyErrors
 }
 
-/** The body every door answers a failure with; an unknown error shows nothing but its reference. */
+/** The problem document of an error. Of an unexpected error it contains only the trace id. */
 export function toProblem(error: unknown, traceId: string): Problem {
   const known = error instanceof CofferError ? error : undefined
   const code = known?.code ?? 'internal'

@@ -1,12 +1,9 @@
-/**
- * Access rules: which rule of an application decides for a container, and how much it lets somebody see. It knows
- * containers and permissions, not tokens.
- */
+/** Access rules: which rule of an application applies to a container, and how much of the data it shows. */
 
+import { isContainerWithin } from './container.js'
 import { type Permission, stricterTransform, type Transform } from './permissions.js'
-import { isContainerWithin } from './token/container.js'
 
-/** `priority` from 1, unique in the application; the lower one wins. */
+/** `priority` starts at 1 and is unique in the application; the lowest number is evaluated first. */
 export interface Rule {
   description?: string
   priority: number
@@ -15,16 +12,16 @@ export interface Rule {
   permissions: Permission[]
 }
 
-/** What an application was given: rules, and permissions that act as a last rule on everything. */
+/** The rights of an application: rules, and permissions that act as a last rule for all containers. */
 export interface Grants {
   rules: readonly Rule[]
   permissions: readonly Permission[]
 }
 
-/** Why a rule was passed over for a container. */
+/** Why a rule did not apply to a container. */
 export type PassedOver = { priority: number; reason: 'other container' | 'other permissions' }
 
-/** What decided for one container: a rule by its priority, or the plain permissions; or nothing, which is a refusal. */
+/** The result for one container: `decidedBy` is the priority of the rule that applied; absent if access is refused. */
 export interface Decision {
   container: string
   decidedBy?: number | 'permissions'
@@ -32,7 +29,7 @@ export interface Decision {
   passedOver: PassedOver[]
 }
 
-/** The first rule by priority that covers `container` and grants `permission`; the plain permissions come last. */
+/** Applies the first rule by priority that covers `container` and grants `permission`, else the plain permissions. */
 export function decideContainer(grants: Grants, permission: Permission, container: string): Decision {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
@@ -51,7 +48,7 @@ function refusalOf(rule: Rule, permission: Permission, container: string): Passe
   return rule.permissions.includes(permission) ? undefined : 'other permissions'
 }
 
-/** Every container must be decided, else undefined; with several, the strictest transform wins. */
+/** The strictest transform over all `containers`; undefined if access to any of them is refused. */
 export function decideTransform(
   grants: Grants,
   permission: Permission,
@@ -66,7 +63,7 @@ export function decideTransform(
   return strictest
 }
 
-/** Whether the permission is granted anywhere at all. */
+/** Whether any rule or the plain permissions grant the permission. */
 export function holdsPermission({ rules, permissions }: Grants, permission: Permission): boolean {
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }

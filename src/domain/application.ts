@@ -1,11 +1,11 @@
-/** What an application may be: its type's permissions, its rules, and the shape of its key. Pure checks. */
+/** Validation of applications: the permissions of each type, rules, and the format of API keys. */
 import type { PropertyErrors } from '../errors.js'
 import type { Rule } from './access.js'
+import { base58 } from './base58.js'
+import { isContainerPath } from './container.js'
 import type { Lenient } from './omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
 import { addError } from './property-errors.js'
-import { isContainerPath } from './token/container.js'
-import { base58 } from './token/fingerprint.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
@@ -20,7 +20,7 @@ export function formatApiKey(bytes: Uint8Array): string {
   return `key_${base58(bytes, API_KEY_LENGTH)}`
 }
 
-/** Whether the text could be a key at all, so that nothing else is ever hashed. */
+/** Whether the text has the format of a key; callers hash nothing else. */
 export function isApiKey(text: string): boolean {
   return API_KEY.test(text)
 }
@@ -29,16 +29,16 @@ export function mayHold(type: ApplicationType, permission: Permission): boolean 
   return (PERMISSIONS[permission].application_types as readonly string[]).includes(type)
 }
 
-/** What callers say that an application may do. */
-export interface Wishes {
+/** The rights that a caller requests for an application. */
+export interface RequestedGrants {
   permissions?: string[]
   rules?: (Omit<Rule, 'permissions'> & { permissions: string[] })[]
 }
 
-/** Every complaint about what an application of `type` asks for, by property path; of any type where it is undefined. */
+/** All errors in the requested rights by property path. Without `type`, permissions of any type are accepted. */
 export function checkApplication(
   type: ApplicationType | undefined,
-  { permissions = [], rules = [] }: Lenient<Wishes>,
+  { permissions = [], rules = [] }: Lenient<RequestedGrants>,
 ): PropertyErrors {
   const errors: PropertyErrors = {}
   if (permissions.length === 0 && rules.length === 0) {

@@ -1,6 +1,6 @@
 /**
- * The contract of a formula: which configuration and arguments its code is promised, and the casts that make values
- * fit. It knows nothing of formulas, reactors or tokens.
+ * The contract of a formula: the configuration and arguments that its code declares, and the casts that convert given
+ * values to the declared types.
  */
 import type { PropertyErrors } from '../errors.js'
 import { isObject } from './json/json.js'
@@ -17,7 +17,7 @@ export interface ConfigurationElement {
   type: ValueType
 }
 
-/** Dots in the name lead into objects. */
+/** A dot in the name separates the levels of nested objects. */
 export interface ParameterElement extends ConfigurationElement {
   optional?: boolean
 }
@@ -27,7 +27,7 @@ type Json = Record<string, unknown>
 const NAME = /^[A-Za-z0-9_-]+$/
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** Adds what is wrong with the names of `configuration` and `parameters`, under their paths in a formula. */
+/** Adds an error for each invalid or repeated name of `configuration` and `parameters`, by its path in the formula. */
 export function checkContract(
   errors: PropertyErrors,
   configuration: Lenient<ConfigurationElement[]>,
@@ -44,7 +44,7 @@ export function checkContract(
       addError(
         errors,
         `request_parameters[${index}].name`,
-        'is inside another parameter, which is no object then',
+        'is inside another parameter, which then cannot be an object',
       )
   })
 }
@@ -63,7 +63,7 @@ function checkNames(
     const dots = property === 'configuration' ? '' : ', with dots between levels'
     if (!isSpelled(name)) addError(errors, path, `must be letters, digits, _ and -${dots}`)
     else if (name.split('.').includes('__proto__')) addError(errors, path, 'cannot be __proto__')
-    if (seen.has(name)) addError(errors, path, 'is there twice')
+    if (seen.has(name)) addError(errors, path, 'occurs twice')
     seen.add(name)
   })
 }
@@ -75,8 +75,8 @@ function parentsOf(name: string): string[] {
 }
 
 /**
- * The value as `type`, or undefined where there is no cast: numbers from JSON number text, booleans from `true` and
- * `false` in any case, strings from numbers and booleans; objects and arrays never.
+ * The value cast to `type`, or undefined if it cannot be cast. Numbers are read from JSON number text, booleans from
+ * `true` and `false` in any case, strings from numbers and booleans. Objects and arrays are never cast.
  */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
@@ -94,8 +94,8 @@ const BOOLEANS = new Map([
 ])
 
 /**
- * Configuration values, given or kept, cast to what the contract declares.
- * @throws CofferError `validation` for what is missing, not declared, or of another type.
+ * Configuration values, given or stored, cast to the types that the contract declares.
+ * @throws CofferError `validation` for values that are missing, not declared, or of another type.
  */
 export function castConfiguration(
   contract: readonly ConfigurationElement[],
@@ -118,13 +118,13 @@ export function castConfiguration(
   return cast
 }
 
-/** Configuration as the API shows it: each value as text. */
+/** Configuration as the API shows it, with each value as text. */
 export function toTexts(values: Readonly<Record<string, Value>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }
 
 /**
- * Arguments with every declared parameter cast; what is not declared is forwarded or stripped. null counts as missing.
+ * Arguments with each declared parameter cast; undeclared ones are forwarded or stripped. null counts as missing.
  * @throws CofferError `validation` for a required parameter that is missing and for a value that cannot be cast.
  */
 export function castArguments(

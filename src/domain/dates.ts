@@ -1,9 +1,7 @@
-/**
- * Dates as the API writes and reads them. Instants are ms since the epoch; "now" always arrives as an argument.
- */
+/** Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument. */
 import { CofferError } from '../errors.js'
 
-/** `2030-08-27T02:23:57.000+00:00`: UTC, milliseconds, the offset spelled. */
+/** For example `2030-08-27T02:23:57.000+00:00`: always UTC, with milliseconds and offset. */
 export function formatDate(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}+00:00`
 }
@@ -16,7 +14,7 @@ export function formatDate(ms: number): string {
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)
   if (ms === undefined) throw new CofferError('validation', `must be an existing date, ${EXPIRY_FORMATS}`)
-  if (ms <= nowMs) throw new CofferError('validation', `must lie in the future; written as ${EXPIRY_FORMATS}`)
+  if (ms <= nowMs) throw new CofferError('validation', `must be in the future, written as ${EXPIRY_FORMATS}`)
   return ms
 }
 
@@ -74,7 +72,7 @@ function readIso(text: string): number | undefined {
   )
 }
 
-/** Minutes east of UTC; undefined beyond the offsets in use on Earth (-12:00 to +14:00). */
+/** Minutes east of UTC; undefined outside of -12:00 to +14:00. */
 function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefined {
   const east = (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east

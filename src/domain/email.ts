@@ -1,20 +1,17 @@
-/**
- * E-mail addresses as RFC 5322 (3.4.1) spells them: one plain addr-spec, without a display name, comments or folding.
- * It does not know whether anybody reads mail there.
- */
+/** E-mail addresses: an addr-spec of RFC 5322 (3.4.1) without display name, comments or folding white space. */
 import { CofferError } from '../errors.js'
 
-/** 64 before the at sign, 255 behind it (RFC 5321, 4.5.3.1). */
+/** 64 characters before the at sign and 255 after it (RFC 5321, 4.5.3.1). */
 export const EMAIL_LIMIT = 320
 
 const ATEXT = "[A-Za-z0-9!#$%&'*+\\-/=?^_`{|}~]+"
 const DOT_ATOM = `${ATEXT}(?:\\.${ATEXT})*`
-/** Visible ASCII but `"` and `\`, or one of anything visible behind a `\`; blanks too, but neither tabs nor folds. */
+/** Quoted string: spaces and visible ASCII, with a `\` before `"` and `\`; no tabs, no folding. */
 const QUOTED = '"(?:[ !#-\\[\\]-~]|\\\\[ -~])*"'
 const LITERAL = '\\[[!-Z^-~]*\\]'
 const ADDRESS = new RegExp(`^(?:${DOT_ATOM}|${QUOTED})@(?:${DOT_ATOM}|${LITERAL})$`)
 
-/** @throws CofferError `validation` for anything but an address of at most {@link EMAIL_LIMIT} characters */
+/** @throws CofferError `validation` if the text is not an address of at most {@link EMAIL_LIMIT} characters */
 export function checkEmail(text: string): void {
   if (text.length > EMAIL_LIMIT)
     throw new CofferError('validation', `must have at most ${EMAIL_LIMIT} characters`)
@@ -27,7 +24,7 @@ export function checkEmail(text: string): void {
     throw new CofferError('validation', 'must be an e-mail address such as ada@example.com (RFC 5322)')
 }
 
-/** What two spellings of one mailbox share. Servers may tell capitals apart before the at sign; none in use does. */
+/** The form in which addresses are compared. RFC 5321 allows a case-sensitive local part; no server in use has one. */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase()
 }

@@ -1,4 +1,4 @@
-/** What a formula may be, and how it is shown. It runs nothing and knows nothing of where formulas are kept. */
+/** Validation of formulas, and the search for formulas by name. */
 import type { PropertyErrors } from '../errors.js'
 import { type ConfigurationElement, checkContract, type ParameterElement } from './contract.js'
 import type { Lenient } from './omit-undefined.js'
@@ -9,10 +9,10 @@ export const MAX_NAME_LENGTH = 200
 export const MAX_DESCRIPTION_LENGTH = 1_000
 export const MAX_ICON_LENGTH = 50_000
 export const MAX_CODE_BYTES = 256 * 1024
-/** Elements of a contract; a form with more could not be read. */
+/** Elements of a contract, so that a form for them stays usable. */
 export const MAX_ELEMENTS = 100
 
-/** What is kept of a formula besides who made it. */
+/** The attributes of a formula that its author sets. */
 export interface FormulaBody {
   name: string
   description?: string
@@ -24,10 +24,10 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/** How files of each type begin: PNG (RFC 2083, section 3.1), JPEG (ISO 10918-1: start of image, then a marker). */
+/** The first bytes of a PNG (RFC 2083, section 3.1) and of a JPEG (ISO 10918-1: start of image, then a marker). */
 const SIGNATURES = { png: '\x89PNG\r\n\x1a\n', jpeg: '\xff\xd8\xff' }
 
-/** @throws CofferError `validation` naming every property that is not as it must be. */
+/** @throws CofferError `validation` with an error for every invalid property. */
 export function checkFormula(given: Lenient<FormulaBody>): void {
   const { icon, code, configuration = [], request_parameters = [] } = given
   const errors: PropertyErrors = {}
@@ -48,8 +48,8 @@ function isIcon(text: string): boolean {
 }
 
 /**
- * Whether `name` matches a search: letter case aside, `*` stands for any run of characters, and a term without one may
- * stand anywhere. Takes time in the product of the lengths at most, whatever the term is.
+ * Whether `name` matches a search term. Case-insensitive; `*` matches any characters, and a term without `*` matches
+ * any part of the name. Without a regular expression, no term makes this slower than the product of the lengths.
  */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()

@@ -1,4 +1,4 @@
-/** Text inside HTML. It knows nothing of what is written. */
+/** Escaping of text in HTML. */
 
 const ENTITIES: Record<string, string> = {
   '&': '&amp;',
@@ -8,7 +8,7 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** `text` as it stands in an element or a quoted attribute. */
+/** `text` escaped for the content of an element or a quoted attribute. */
 export function encodeHtml(text: unknown): string {
   return String(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

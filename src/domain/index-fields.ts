@@ -1,30 +1,35 @@
 /**
- * What each kind of record may be looked up by. The store turns every pair into a keyed digest, so nothing here is
- * ever on disk in the clear.
+ * The index fields of each kind of record: the field and value pairs that queries can match. The store keeps a keyed
+ * digest of each pair, never the pair itself.
  */
+import { containerAncestors, containerSetId } from './container.js'
 import { normalizeEmail } from './email.js'
-import type {
-  ActivityRecord,
-  ApplicationRecord,
-  AssociationRecord,
-  ContainersRecord,
-  Kind,
-  LogRecord,
-  RecordOf,
-  TenantRecord,
-} from './records.js'
-import { type Lookup, tokenLookups } from './token-index-fields.js'
+import type { ActivityRecord, Kind, LogRecord, RecordOf, TokenRecord } from './records.js'
 
-const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
-  tenant: tenantLookups,
+export interface IndexField {
+  field: string
+  value: string
+}
+
+const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
+  tenant: ({ id, name }) => [
+    { field: 'id', value: id },
+    { field: 'name', value: name.toLowerCase() },
+  ],
   user: ({ email }) => (email === undefined ? [] : [{ field: 'email', value: normalizeEmail(email) }]),
-  token: tokenLookups,
-  containers: containersLookups,
+  token: tokenFields,
+  containers: ({ containers }) => containers.map((value) => ({ field: 'container', value })),
   settings: () => [],
-  application: applicationLookups,
+  application: ({ type, name }) => [
+    { field: 'type', value: type },
+    { field: 'name', value: name.toLowerCase() },
+  ],
   api_key: ({ application_id }) => [{ field: 'application', value: application_id }],
-  association: associationLookups,
-  activity: activityLookups,
+  association: ({ parent_id, child_id }) => [
+    { field: 'parent', value: parent_id },
+    { field: 'child', value: child_id },
+  ],
+  activity: activityFields,
   member: ({ user_id, role }) => [
     { field: 'user', value: user_id },
     { field: 'role', value: role },
@@ -41,54 +46,57 @@ const LOOKUPS: { [K in Kind]: (record: RecordOf[K]) => Lookup[] } = {
     ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
   ],
   reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
-  log: logLookups,
+  log: logFields,
 }
 
-/** Every pair that a record of this kind is found by, besides its id. */
-export function lookupsOf<K extends Kind>(kind: K, record: RecordOf[K]): Lookup[] {
-  return LOOKUPS[kind](record)
+/** The index fields of a record. Its id is not one: records are always found by id. */
+export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): IndexField[] {
+  return INDEX_FIELDS[kind](record)
 }
 
-function tenantLookups({ id, name }: TenantRecord): Lookup[] {
+/** The field of one metadata entry; the name is case-sensitive, the value is not. */
+export function metadataField(name: string, value: string): IndexField {
+  return { field: `metadata.${name}`, value: value.toLowerCase() }
+}
+
+/** The field of a search index value; case-insensitive. These values are not part of the record. */
+export function searchField(value: string): IndexField {
+  return { field: 'search', value: value.toLowerCase() }
+}
+
+/**
+ * `container` matches exactly this container, `ancestor` this one or any below it, `containers` exactly this set. The
+ * limits on metadata, containers and search indexes keep a token below 255 fields.
+ */
+export function tokenFields(record: TokenRecord): IndexField[] {
+  const ancestors = new Set(record.containers.flatMap(containerAncestors))
   return [
-    { field: 'id', value: id },
-    { field: 'name', value: name.toLowerCase() },
+    { field: 'type', value: record.type },
+    ...Object.entries(record.metadata ?? {}).map(([name, value]) => metadataField(name, value)),
+    ...[...new Set(record.containers)].map((value) => ({ field: 'container', value })),
+    ...[...ancestors].map((value) => ({ field: 'ancestor', value })),
+    { field: 'containers', value: containerSetId(record.containers) },
+    { field: 'fingerprint', value: record.fingerprint },
+    { field: 'created_by', value: record.created_by },
+    ...(record.modified_by === undefined ? [] : [{ field: 'modified_by', value: record.modified_by }]),
   ]
 }
 
-function containersLookups({ containers }: ContainersRecord): Lookup[] {
-  return containers.map((value) => ({ field: 'container', value }))
+/** `created` finds the newest token ever created of a type, including deleted tokens. */
+function activityFields({ month, created }: ActivityRecord): IndexField[] {
+  const fields = [{ field: 'month', value: month }]
+  return created === undefined ? fields : [...fields, { field: 'created', value: created }]
 }
 
-function applicationLookups({ type, name }: ApplicationRecord): Lookup[] {
-  return [
-    { field: 'type', value: type },
-    { field: 'name', value: name.toLowerCase() },
-  ]
-}
-
-function associationLookups({ parent_id, child_id }: AssociationRecord): Lookup[] {
-  return [
-    { field: 'parent', value: parent_id },
-    { field: 'child', value: child_id },
-  ]
-}
-
-/** `created` finds the newest token ever created of a type, deleted ones included. */
-function activityLookups({ month, created }: ActivityRecord): Lookup[] {
-  const lookups = [{ field: 'month', value: month }]
-  return created === undefined ? lookups : [...lookups, { field: 'created', value: created }]
-}
-
-/** `class` is what the filter `entity_type=token` matches: cards and banks are tokens too. */
-function logLookups(record: LogRecord): Lookup[] {
+/** `class` is matched by the filter `entity_type=token`, which includes cards and banks. */
+function logFields(record: LogRecord): IndexField[] {
   const { entity_type: type, entity_id: entity, actor_id: actor } = record
   const isToken = type === 'token' || type === 'card' || type === 'bank'
-  const lookups = [
+  const fields = [
     { field: 'type', value: type },
     { field: 'class', value: isToken ? 'token' : type },
     { field: 'entity', value: entity },
     { field: 'type_entity', value: `${isToken ? 'token' : type}:${entity}` },
   ]
-  return actor === undefined ? lookups : [...lookups, { field: 'actor', value: actor }]
+  return actor === undefined ? fields : [...fields, { field: 'actor', value: actor }]
 }

@@ -1,7 +1,4 @@
-/**
- * The rules of invitations: how long they live, what their links look like, and what people may be called. Time and
- * randomness arrive as arguments.
- */
+/** The rules of invitations: how long they are valid, the format of their links, and the names of invited people. */
 import { CofferError, type PropertyErrors } from '../errors.js'
 import { addError } from './property-errors.js'
 import type { InvitationRecord } from './records.js'
@@ -9,24 +6,24 @@ import type { InvitationRecord } from './records.js'
 const VALIDITY_MS = 72 * 60 * 60 * 1000
 /** 256 random bits. */
 export const LINK_SECRET_BYTES = 32
-/** Base64url of that many bytes; the last character holds four bits. */
+/** Base64url of that many bytes; the last character encodes four bits. */
 const LINK_SECRET = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 export const ACCEPT_PATH = '/invitations/accept'
 const NAME_LIMIT = 200
 
 export type InvitationView = Omit<InvitationRecord, 'link'> & { status: 'PENDING' | 'EXPIRED' }
 
-/** When an invitation made at `now` expires, ms since the epoch. */
+/** When an invitation that is created at `now` expires, in ms since the epoch. */
 export function firstExpiry(now: number): number {
   return now + VALIDITY_MS
 }
 
-/** When it expires once it is sent again at `now`: 72 hours more than it had left. */
+/** The new expiry when an invitation is sent again at `now`: 72 hours more than it had left. */
 export function extendExpiry({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): number {
   return Math.max(now, Date.parse(expires_at)) + VALIDITY_MS
 }
 
-/** From its expiry on an invitation opens nothing. */
+/** An expired invitation cannot be accepted. */
 export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): boolean {
   return Date.parse(expires_at) <= now
 }
@@ -37,42 +34,42 @@ export function viewInvitation(record: InvitationRecord, now: number): Invitatio
   return { id, tenant_id, email, status: isExpired(record, now) ? 'EXPIRED' : 'PENDING', expires_at, ...made }
 }
 
-/** Whether the text could be the secret of a link at all, so that nothing else is ever hashed. */
+/** Whether the text has the format of a link's secret; callers hash nothing else. */
 export function isLinkSecret(text: string): boolean {
   return LINK_SECRET.test(text)
 }
 
-/** The address that is mailed. `publicUrl` has no slash at its end. */
+/** The link that is mailed. `publicUrl` must not end with a slash. */
 export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }
 
 /**
- * The secret in a link, or the text itself where it is no link.
- * @throws CofferError `usage` for what can be neither
+ * The secret in a link, or the text itself if it is a secret.
+ * @throws CofferError `usage` if it is neither
  */
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
   if (isLinkSecret(secret)) return secret
   throw new CofferError(
     'usage',
-    'This is no invitation link. Give the whole link from the mail, or its token.',
+    'This is not an invitation link. Give the whole link from the mail, or its token.',
   )
 }
 
-/** What an invited person may say about themselves. */
+/** The names that an invited person can enter. */
 export interface PersonNames {
   first_name?: string
   last_name?: string
 }
 
-/** Controls, separators that break lines, what turns the direction of text, and what is not seen at all. */
+/** Control characters, line separators, bidirectional overrides, and invisible characters. */
 const UNFIT =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
 
 /**
- * The names without blanks around them; empty ones are left out.
- * @returns complaints by property, where there are any
+ * The names, trimmed and normalized; empty ones are left out.
+ * @returns errors by property, if there are any
  */
 export function readNames(given: PersonNames): { names: PersonNames; errors: PropertyErrors } {
   const names: PersonNames = {}

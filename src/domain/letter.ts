@@ -1,27 +1,27 @@
 /**
- * The mail that an invitation is, as text and as HTML, and when a mail that failed is tried again. It knows no mail
- * server; whatever a person chose is escaped, and none of it stands in a header but the address.
+ * The text and HTML of an invitation mail, and the delay before a failed mail is retried. Text that users chose is
+ * escaped; the only such text in a header is the address.
  */
 import { formatDate } from './dates.js'
 import { encodeHtml } from './html.js'
 
-/** All that is told of an invitation. Dates as the API writes them. */
+/** The facts that an invitation mail contains. Dates as the API writes them. */
 export interface LetterFacts {
   tenantName: string
   email: string
-  /** Absent where it is not known any more. */
+  /** Absent once its secret is no longer stored. */
   link?: string
   linkExpiresAt: string
 }
 
-/** `html` is what stands in the body of {@link wrapLetter}, and on any page with its style. */
+/** `html` is the content of the body; {@link wrapLetter} makes a whole document of it. */
 export interface Letter {
   subject: string
   text: string
   html: string
 }
 
-/** No picture, no script, nothing from elsewhere: the mail tells nobody that it was read. */
+/** No images and no external resources, so that opening the mail cannot be tracked. */
 export const LETTER_STYLE = `
 .letter { color: #1a1d21; background: #fff; font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; overflow-wrap: anywhere; padding: 1rem }
 .letter a { color: #0b5cad } .letter p { margin: 0 0 1rem }
@@ -31,7 +31,7 @@ export const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/** The invitation in words. The subject names no tenant, so that nobody's text stands in a header. */
+/** The subject is fixed: a tenant's name in it would be user text in a header. */
 export function composeLetter({ tenantName, email, link, linkExpiresAt }: LetterFacts): Letter {
   const until = describeDate(linkExpiresAt)
   const tenant = onOneLine(tenantName)
@@ -63,7 +63,7 @@ ${open}
   return { subject: 'You are invited to a Coffer tenant', text, html }
 }
 
-/** A whole document, as it is mailed. */
+/** The HTML document that is mailed. */
 export function wrapLetter({ subject, html }: Letter): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -71,12 +71,12 @@ export function wrapLetter({ subject, html }: Letter): string {
 <body>${html}</body></html>`
 }
 
-/** In a plain text a line break could start words that look like ours. */
+/** A line break in user text could start a line that looks like part of our letter. */
 function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }
 
-/** How long to wait after the `attempts`th failure of a mail, ms: 30 s, doubling, at most an hour. */
+/** ms to wait after the given number of failed attempts: 30 s, doubled each time, at most an hour. */
 export function delayMail(attempts: number): number {
   return Math.min(FIRST_DELAY_MS * 2 ** (attempts - 1), LONGEST_DELAY_MS)
 }
@@ -84,7 +84,7 @@ export function delayMail(attempts: number): number {
 const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
 
-/** For people: `27 August 2030, 02:23 UTC`. */
+/** A date for people: `27 August 2030, 02:23 UTC`. */
 export function describeDate(date: string): string {
   const [, year, month, day, time] = /^(\d+)-(\d\d)-(\d\d)T(\d\d:\d\d)/.exec(formatDate(Date.parse(date)))!
   return `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}, ${time} UTC`

@@ -1,24 +1,24 @@
-/** What the settings say about the mail server, and about whom mail comes from. It connects to nothing. */
+/** Parsing of the mail settings: the mail server and the sender. */
 import { CofferError } from '../errors.js'
 import { checkEmail } from './email.js'
 
-/** Where mail is handed over, and how. */
+/** The address of a mail server, and how to connect to it. */
 export interface MailServer {
   host: string
   port: number
-  /** `implicit`: TLS from the first byte. `required`: STARTTLS or nothing. `offered`: STARTTLS where there is one. */
+  /** `implicit`: TLS from the first byte. `required`: STARTTLS must succeed. `offered`: STARTTLS if the server has it. */
   tls: 'implicit' | 'required' | 'offered'
   user?: string
   password?: string
 }
 
 const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
-/** Both may stand in a URL in the clear; a password on its way through a network may not. */
+/** Only a server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /**
- * `smtps://` speaks TLS at once; `smtp://` begins it with STARTTLS, which only a server on this machine may lack.
- * @throws CofferError `validation`, which never holds the password
+ * Reads `smtps://…` (implicit TLS) or `smtp://…` (STARTTLS, optional only for a server on this machine).
+ * @throws CofferError `validation`; its message never contains the password
  */
 export function readMailServer(text: string): MailServer {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -43,11 +43,11 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new CofferError('validation', 'must spell user and password with % only before two hex digits')
+    throw new CofferError('validation', 'must percent-encode user and password: % only before two hex digits')
   }
 }
 
-/** A sender: `address` and, where there is one, the name before it. */
+/** A sender; `name` may be empty. */
 export interface Sender {
   name: string
   address: string
@@ -66,7 +66,7 @@ export function readSender(text: string): Sender {
   return { name, address }
 }
 
-/** Whom mail comes from while nobody has said: an address nobody reads, at the name that people reach us by. */
+/** The sender if none is configured: a no-reply address at the host of `publicUrl`. */
 export function defaultSender(publicUrl: string): Sender {
   const { hostname } = new URL(publicUrl)
   const domain = /^[a-z0-9.-]+$/.test(hostname) ? hostname : 'localhost'

@@ -1,15 +1,15 @@
-/** Leaving out what has no value. Knows nothing of what the values are. */
+/** Objects without their undefined members, and the type of input whose parts may be missing. */
 
-/** A value of which any part may be missing, at any depth; in an array undefined stands for it. */
+/** `T` with every part optional at any depth; a missing array element is undefined. */
 export type Lenient<T> = T extends readonly (infer E)[]
   ? readonly (Lenient<E> | undefined)[]
   : T extends object
     ? { readonly [K in keyof T]?: Lenient<T[K]> | undefined }
     : T
 
-/** The same object without the members that are undefined. Contract: its names are ours, not a caller's. */
-export function present<T extends object>(object: T): Partial<T> {
-  const kept: Partial<T> = {}
-  for (const name in object) if (object[name] !== undefined) kept[name] = object[name]
+/** A copy without undefined members. Contract: the names come from our code, so none is `__proto__`. */
+export function omitUndefined<T extends object>(object: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const kept: { [K in keyof T]?: Exclude<T[K], undefined> } = {}
+  for (const name in object) if (object[name] !== undefined) kept[name] = object[name] as never
   return kept
 }

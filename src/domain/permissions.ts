@@ -1,4 +1,4 @@
-/** Every permission there is, what it lets its holder do, and which application types may hold it. */
+/** All permissions, and the application types that may hold each of them. */
 
 export type ApplicationType = 'public' | 'private' | 'management'
 
@@ -10,7 +10,7 @@ interface PermissionEntry {
 const tokenHolders = ['private'] as const
 const managementHolders = ['management'] as const
 
-/** The table of the permissions; its order is the one they are listed in. */
+/** In the order in which the API lists them. */
 export const PERMISSIONS = {
   'token:create': { description: 'Create tokens', application_types: ['public', 'private'] },
   'token:read': { description: 'Read tokens', application_types: tokenHolders },
@@ -41,7 +41,7 @@ export const PERMISSIONS = {
 
 export type Permission = keyof typeof PERMISSIONS
 
-/** How much of a token's data somebody is shown, strictest first. */
+/** How much of a token's data a caller sees, strictest first. */
 export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
 
 export type Transform = (typeof TRANSFORMS)[number]

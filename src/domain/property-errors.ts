@@ -1,23 +1,21 @@
-/**
- * Collecting every complaint about a request under the path of the property it is about. Knows no property.
- */
+/** Collects all errors of a request, each under the path of its property. */
 import { CofferError, type PropertyErrors } from '../errors.js'
 
-/** From so many complaints on, what could complain without end looks no further. */
+/** Checks whose number of errors is unbounded stop at this many. */
 const MANY = 100
 
-/** Adds one complaint about the property at `path`, unless it is there. */
+/** Adds an error for the property at `path`, unless the same one is there already. */
 export function addError(errors: PropertyErrors, path: string, message: string): void {
   const messages = Object.hasOwn(errors, path) ? errors[path]! : []
   if (!messages.includes(message)) errors[path] = [...messages, message]
 }
 
-/** Whether there are so many complaints that looking for more is no help. */
+/** Whether there are so many errors that a check can stop. */
 export function isFull(errors: PropertyErrors): boolean {
   return Object.keys(errors).length >= MANY
 }
 
-/** @throws CofferError `validation` holding all of `errors`, when there are any. */
+/** @throws CofferError `validation` with all of `errors`, if there are any. */
 export function refuseErrors(errors: PropertyErrors): void {
   const paths = Object.keys(errors)
   if (paths.length === 0) return
@@ -26,7 +24,7 @@ export function refuseErrors(errors: PropertyErrors): void {
   throw new CofferError('validation', `${first}: ${errors[first]![0]}${more}`, { errors })
 }
 
-/** Runs `work`; a refusal becomes complaints (its own, or one at `path`) and the result undefined. */
+/** Runs `work`. If it throws `validation`, adds its errors, or its message at `path`, and returns undefined. */
 export function collect<T>(errors: PropertyErrors, path: string, work: () => T): T | undefined {
   try {
     return work()
@@ -35,7 +33,7 @@ export function collect<T>(errors: PropertyErrors, path: string, work: () => T):
   }
 }
 
-/** The same for work that may have to wait. */
+/** {@link collect} for asynchronous work. */
 export async function collectLater<T>(
   errors: PropertyErrors,
   path: string,
@@ -48,7 +46,7 @@ export async function collectLater<T>(
   }
 }
 
-/** The same for work that knows nothing of `path`, which goes before its own; an empty one is the whole. */
+/** {@link collectLater}, with `path` put before the paths of the errors that `work` throws. */
 export async function collectBelow<T>(
   errors: PropertyErrors,
   path: string,
@@ -71,7 +69,7 @@ function takeComplaints(errors: PropertyErrors, path: string, error: unknown): u
   }
 }
 
-/** Runs `work`; a refusal that names no property is about the one at `path`. */
+/** Runs `work`. If it throws `validation` without a property, throws it again as an error of the property at `path`. */
 export function about<T>(path: string, work: () => T): T {
   try {
     return work()

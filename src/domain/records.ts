@@ -1,7 +1,4 @@
-/**
- * The shapes that are kept in the vault, one interface per kind, and what each may be looked up by.
- * Fields are spelled as the API spells them. Nothing here knows how or where a record is stored.
- */
+/** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../errors.js'
 import type { Rule } from './access.js'
 import type { EntityType } from './entity-types.js'
@@ -11,7 +8,7 @@ import type { TokenRecord } from './token/token-record.js'
 
 export type { TokenRecord } from './token/token-record.js'
 
-/** Numbers of the kinds as they stand on disk. A number is never given twice, nor to another kind. */
+/** The number of each kind on disk. Never change or reuse a number. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -34,14 +31,14 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS
 
-/** A tenant's secret keys, base64; they live in its record alone, so that removing it destroys them. */
+/** A tenant's secret keys, base64. Only its record holds them, so removing the record destroys them. */
 export interface TenantKeyBytes {
   data: string
   index: string
   fingerprint: string
 }
 
-/** Kept under the vault's own tenant number 0; `number` is what rows of this tenant carry. */
+/** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
 export interface TenantRecord {
   number: number
   id: string
@@ -55,7 +52,7 @@ export interface TenantRecord {
   modified_at?: string
 }
 
-/** A person, under tenant number 0. `tenants` are those they were invited to and joined; without one left they go. */
+/** A person, under tenant number 0. `tenants` are those that the person joined; removed when none is left. */
 export interface UserRecord {
   id: string
   tenants?: number[]
@@ -66,25 +63,25 @@ export interface UserRecord {
   created_at: string
 }
 
-/** One distinct set of containers in use, so that "every container readable" is an `or` over sets. */
+/** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
 export interface ContainersRecord {
   id: string
   containers: string[]
 }
 
-/** The vault's own settings, under tenant number 0, always with id `vault`. */
+/** The vault's settings, under tenant number 0, always with the id `vault`. */
 export interface SettingsRecord {
   id: 'vault'
-  /** base64 of 32 random bytes: keys the hashes of API keys and links; it outlives a change of the vault's keys. */
+  /** base64 of 32 random bytes: the key of the hashes of API keys and links. A rekey of the vault keeps it. */
   secrets_key: string
-  /** The user who created the vault, and owns every tenant made on its command line. */
+  /** The user who created the vault, and who owns the tenants created on the command line. */
   owner_id: string
-  /** The number that the next tenant gets; none is ever given twice. */
+  /** The number of the next tenant; numbers are never reused. */
   next_tenant: number
   values: Record<string, unknown>
 }
 
-/** `user_id` leads to a {@link UserRecord} under tenant number 0. */
+/** `user_id` refers to a {@link UserRecord} under tenant number 0. */
 export interface MemberRecord {
   id: string
   tenant_id: string
@@ -96,7 +93,7 @@ export interface MemberRecord {
   modified_at?: string
 }
 
-/** Lives until it is accepted or deleted; its status is decided by the clock. `link` is the id of its one live link. */
+/** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
 export interface InvitationRecord {
   id: string
   tenant_id: string
@@ -110,8 +107,8 @@ export interface InvitationRecord {
 }
 
 /**
- * A link that was mailed, under tenant number 0 because nothing else about it says whose it is. The id is the hash of
- * its secret. `ended` says why it works no more.
+ * A mailed link. Stored under tenant number 0, because its secret does not reveal the tenant. The id is the hash of the
+ * secret. `ended` says why the link no longer works.
  */
 export interface LinkRecord {
   id: string
@@ -121,8 +118,8 @@ export interface LinkRecord {
 }
 
 /**
- * One mail that was written, with what became of it. `secret` opens the link in it, and is dropped as soon as nobody
- * needs it here: when the mail was sent, or the link ended.
+ * A mail and the state of its delivery. `secret` is that of its link; it is removed when the mail is sent or the link
+ * ends.
  */
 export interface MailRecord {
   id: string
@@ -131,14 +128,14 @@ export interface MailRecord {
   tenant_name: string
   link_expires_at: string
   secret?: string
-  /** `outbox`: nobody sends it, it is read here. `dropped`: it was waiting when its link ended. */
+  /** `outbox`: there is no mail server to send it. `dropped`: it was waiting when its link ended. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
-  /** When a waiting mail is tried again. */
+  /** When a waiting mail is retried. */
   due_at?: string
-  /** Why the last attempt failed, in our words. */
+  /** Why the last attempt failed; our text, not the server's. */
   failure?: string
-  /** The mail server that took it, or was tried last. */
+  /** The mail server that accepted it, or that was tried last. */
   server?: string
   created_at: string
   sent_at?: string
@@ -151,7 +148,7 @@ export interface ApplicationRecord {
   type: ApplicationType
   permissions: Permission[]
   rules: Rule[]
-  /** Hash of its API key; the key itself is nowhere. */
+  /** Hash of its API key; the key itself is not stored. */
   key_hash: string
   expires_at?: string
   created_by: string
@@ -160,7 +157,7 @@ export interface ApplicationRecord {
   modified_at?: string
 }
 
-/** Whose key it is, under tenant number 0; the id is the key's hash. */
+/** The application that an API key belongs to, under tenant number 0; the id is the key's hash. */
 export interface ApiKeyRecord {
   id: string
   tenant: number
@@ -176,7 +173,7 @@ export interface AssociationRecord {
   created_at: string
 }
 
-/** That a token was created, read or used in a month; `created` names its type where it was created. */
+/** A token was created, read or used in this month. `created` is its type if it was created. */
 export interface ActivityRecord {
   /** `2030-01/<token id>` */
   id: string
@@ -185,7 +182,7 @@ export interface ActivityRecord {
   at: string
 }
 
-/** A private one is its tenant's; an official one is under tenant number 0 and seen by all. */
+/** A private formula belongs to a tenant; an official one is under tenant number 0 and visible to all. */
 export interface FormulaRecord extends FormulaBody {
   id: string
   status: 'verified' | 'coming_soon'
@@ -195,7 +192,7 @@ export interface FormulaRecord extends FormulaBody {
   modified_at?: string
 }
 
-/** `application_id` of an application that is gone leads nowhere: the reactor is unbound. */
+/** If the application of `application_id` no longer exists, the reactor is unbound. */
 export interface ReactorRecord {
   id: string
   tenant_id: string
@@ -210,11 +207,11 @@ export interface ReactorRecord {
   modified_at?: string
 }
 
-/** One run of a reactor, for the owner of the vault: console and stack may hold what the code was given. */
+/** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
 export interface ReactorLogRecord {
   id: string
   reactor_id: string
-  /** `done`, or the code of the error that it ended with. */
+  /** `done`, or the code of the error. */
   outcome: string
   status: number
   detail?: string
@@ -227,7 +224,7 @@ export interface ReactorLogRecord {
   trace_id: string
 }
 
-/** `trace_id` stays inside the vault; the API's log object has the other fields. */
+/** The API's log object has all fields except `trace_id`. */
 export interface LogRecord {
   tenant_id: string
   actor_id?: string
@@ -260,7 +257,7 @@ export interface RecordOf {
   log: LogRecord
 }
 
-/** The id of the association of two tokens; unambiguous, whatever the ids hold. */
+/** The id of the association of two tokens; JSON keeps it unambiguous. */
 export function associationId(parentId: string, childId: string): string {
   return JSON.stringify([parentId, childId])
 }

@@ -1,34 +1,32 @@
-/**
- * The settings of a vault: which there are, what each may be, and what it is when nobody said. It knows neither where
- * they are kept nor who asks.
- */
+/** The settings of a vault: names, descriptions, allowed values and defaults. */
 import { CofferError } from '../errors.js'
 import { readMailServer, readSender } from './mail-server.js'
 
 interface SettingEntry<T> {
   description: string
-  /** What the setting is while nobody has set it; absent where that is nothing. */
+  /** The value of an unset setting; absent if it then has none. */
   default?: T
-  /** The value as it may be shown, where it holds a secret; such a setting is never wanted as an argument. */
+  /** For settings that contain a secret: the value with the secret hidden. Such a setting is not read from arguments. */
   conceal?(value: T): string
-  /** The value that `text` spells. @throws CofferError `validation` */
+  /** Parses the value. @throws CofferError `validation` */
   read(text: string): T
 }
 
 const MIB = 1024 * 1024
 
-/** Where the server listens unless somebody says otherwise. */
+/** Where the server listens by default. */
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 
 /** Every setting, by its name. */
 export const VAULT_SETTINGS = {
   public_url: {
-    description: 'Where people reach this server, for invitation links; unset, where it listens',
+    description:
+      'The public address of this server, for invitation links; by default the address that it listens on',
     read: readPublicUrl,
   },
   'mail.url': {
     description:
-      'The mail server: smtp://user:password@host:587 or smtps://…:465; unset, mail stays in the outbox',
+      'The mail server: smtp://user:password@host:587 or smtps://…:465; without one, mail stays in the outbox',
     conceal: (value: string) => value.replace(/:[^:@/]*@/, ':********@'),
     read: (text: string) => {
       readMailServer(text)
@@ -36,50 +34,49 @@ export const VAULT_SETTINGS = {
     },
   },
   'mail.from': {
-    description: 'Whom invitations come from: Name <address>, or an address',
+    description: 'The sender of invitations: Name <address>, or an address',
     read: (text: string) => {
       readSender(text)
       return text
     },
   },
   'mail.ca': {
-    description: 'PEM certificates that the mail server is trusted by, besides those of the system: @ca.pem',
+    description: 'Additional PEM certificates to trust for the mail server: @ca.pem',
     read: readCertificates,
   },
   'tokens.included_monthly_active': {
-    description: 'Monthly active tokens that the usage report calls included',
+    description: 'The number of monthly active tokens that the usage report shows as included',
     default: 0,
     read: integer(0, Number.MAX_SAFE_INTEGER),
   },
   'search.masked_data': {
     description:
-      'Whether data: and fingerprint: terms of a search match tokens whose data the caller is not shown in the clear: true or false',
+      'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',
     default: true,
     read: (text: string) => choice('true', 'false')(text) === 'true',
   },
   'reactors.undeclared_args': {
-    description: 'What becomes of arguments that a formula does not declare: forward or strip',
+    description: 'What to do with arguments that a formula does not declare: forward or strip',
     default: 'forward',
     read: choice('forward', 'strip'),
   },
   'reactors.isolation': {
-    description:
-      'pooled keeps children warm for one reactor each; process gives every run a child of its own',
+    description: 'pooled reuses a process for runs of the same reactor; process starts one for every run',
     default: 'pooled',
     read: choice('pooled', 'process'),
   },
   'reactors.time_limit_ms': {
-    description: 'Longest run of a reactor, in milliseconds',
+    description: 'Time limit of a run, in milliseconds',
     default: 10_000,
     read: integer(100, 300_000),
   },
   'reactors.memory_limit_mib': {
-    description: 'Most memory of a run, in MiB',
+    description: 'Memory limit of a run, in MiB',
     default: 128,
     read: integer(16, 4_096),
   },
   'reactors.result_limit_bytes': {
-    description: 'Largest result of a run, in bytes of JSON',
+    description: 'Size limit of the result of a run, in bytes of JSON',
     default: MIB,
     read: integer(1_024, 16 * MIB),
   },
@@ -91,16 +88,16 @@ type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { def
   ? never
   : undefined
 
-/** @throws CofferError `usage` naming those there are */
+/** @throws CofferError `usage` that lists the settings */
 export function requireSettingName(name: string): SettingName {
   if (Object.hasOwn(VAULT_SETTINGS, name)) return name as SettingName
   throw new CofferError(
     'usage',
-    `There is no setting "${name}". There are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`,
+    `Unknown setting "${name}". The settings are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`,
   )
 }
 
-/** What the setting is among the kept `values`, its default included. */
+/** The value of the setting in the stored `values`, or its default. */
 export function settingOf<N extends SettingName>(
   values: Readonly<Record<string, unknown>>,
   name: N,
@@ -109,7 +106,7 @@ export function settingOf<N extends SettingName>(
   return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
 }
 
-/** A setting as it may be shown; `value` is absent while it is nothing. */
+/** A setting as it is shown; `value` is absent if there is none. */
 export interface SettingView {
   name: SettingName
   value?: unknown
@@ -117,7 +114,7 @@ export interface SettingView {
   description: string
 }
 
-/** The setting among the kept `values`, any secret in it concealed. */
+/** The setting in the stored `values`, with any secret hidden. */
 export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>): SettingView {
   const { description, conceal }: SettingEntry<unknown> = VAULT_SETTINGS[name]
   const value: unknown = settingOf(values, name)
@@ -125,7 +122,7 @@ export function showSetting(name: SettingName, values: Readonly<Record<string, u
   return { name, ...shown, is_set: values[name] !== undefined, description }
 }
 
-/** Whether the setting is not to be typed where others can read it. */
+/** Whether the setting contains a secret, so that it must not be given as an argument. */
 export function isSecretSetting(name: SettingName): boolean {
   return 'conceal' in VAULT_SETTINGS[name]
 }
@@ -143,7 +140,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIF
 
 function readCertificates(text: string): string {
   if (CERTIFICATE.test(text) && text.length <= 256 * 1024) return text
-  throw new CofferError('validation', 'must be certificates as PEM; give the file as @ca.pem')
+  throw new CofferError('validation', 'must be PEM certificates; give the file as @ca.pem')
 }
 
 function integer(least: number, most: number): (text: string) => number {

@@ -1,9 +1,9 @@
-/** What a tenant may be called. It does not know which tenants there are. */
+/** Validation of tenant names. */
 import { CofferError } from '../errors.js'
 
 export const MAX_TENANT_NAME_LENGTH = 200
 
-/** Controls, halves of characters, and what breaks a line: a name stands in mails, prompts and tables. */
+/** Control characters, lone surrogates and line separators; names appear in mails, prompts and tables. */
 const UNFIT = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /** @throws CofferError `validation`, without a path */

@@ -1,23 +1,23 @@
 /**
- * One line for each request: enough to see what happened, and nothing that could be secret. Bodies, keys and queries
- * never come here; the route is the registry's pattern, not the path with its ids.
+ * The access log: one line for each request, without secrets. It contains no bodies, keys or queries, and the pattern of
+ * the route instead of the path with its ids.
  */
 
 export interface AccessEntry {
   method: string
-  /** `/tokens/{id}`, or `-` where no route was found. */
+  /** For example `/tokens/{id}`; `-` if no route was found. */
   route: string
   status: number
   ms: number
   traceId: string
-  /** The id of the application that asked; absent before its key was known. */
+  /** The id of the calling application; absent if it was not authenticated. */
   applicationId?: string
 }
 
 export const LOG_FORMATS = ['text', 'json', 'none'] as const
 export type LogFormat = (typeof LOG_FORMATS)[number]
 
-/** `entry` as one line, its end included. `time` is ms since the epoch. */
+/** One line with its line break. `time` is ms since the epoch. */
 export function formatEntry(entry: AccessEntry, time: number, format: 'text' | 'json'): string {
   const { method, route, status, traceId, applicationId } = entry
   const ms = Math.round(entry.ms * 100) / 100
@@ -29,22 +29,22 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
   return `${at} ${method} ${route} ${status} ${ms} ms ${traceId} ${applicationId ?? '-'}\n`
 }
 
-/** Text waiting for a reader; beyond it lines are dropped, and how many were is said. */
+/** Buffered text; beyond this, lines are dropped and counted. */
 const MOST_WAITING_BYTES = 65_536
 
 export interface AccessLog {
   record(entry: AccessEntry): void
 }
 
-/** The part of a stream that lines are written to. */
+/** The part of a writable stream that the log uses. */
 export interface LineSink {
   write(text: string): unknown
   readonly writableLength: number
 }
 
 /**
- * Gathers the lines of one turn of the event loop into one write. A reader that does not read costs lines, never memory
- * nor time. `clock` is ms since the epoch.
+ * Combines the lines of one iteration of the event loop into one write. If the reader is too slow, lines are dropped.
+ * `clock` is ms since the epoch.
  */
 export function createAccessLog(sink: LineSink, format: 'text' | 'json', clock: () => number): AccessLog {
   let waiting = ''

@@ -1,6 +1,6 @@
 /**
- * From a request to its answer: route, key, permission, body, `perform`, in the order that callers rely on. No sockets
- * here; and nothing of what operations do.
+ * Handles a request: route, API key, permission, body, `perform`. Callers rely on this order, which decides the error that
+ * they get.
  */
 import { CofferError } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
@@ -21,29 +21,29 @@ import { createRouter, type Match, type Router } from './router.js'
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /** Who holds `key`. @throws CofferError `unauthenticated` */
+  /** The caller to whom `key` belongs. @throws CofferError `unauthenticated` */
   authenticate(host: Host, key: string): Promise<Caller>
-  /** `svc` makes the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
+  /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
-  /** Refuses what is meant for another server, before all else; absent where whoever brings the requests did. */
+  /** Checks the host name of the request first; absent if the caller has checked it. */
   checkHost?: HostCheck
-  /** What needs no key, by path. */
+  /** Pages that need no API key, by path. */
   pages: ReadonlyMap<string, Page>
-  /** What the forms on pages are sent to, by path; each is that of a page too. */
+  /** Handlers of the forms on pages, by path; each path is also that of a page. */
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   record?(entry: AccessEntry): void
-  /** Told of every fault of ours, which the caller is shown by its reference alone. */
+  /** Receives internal errors; the caller sees only the trace id. */
   reportFault?(error: unknown, traceId: string): void
-  /** ms from any point in time, never going back. */
+  /** ms of a monotonic clock. */
   clock(): number
 }
 
-/** What is too much now, or away, may be well again after this. */
+/** The default of `Retry-After` for 503. */
 const RETRY_SECONDS = '1'
 
-/** Answers a request; never throws. */
+/** Never rejects. */
 export type Answerer = (ask: Ask) => Promise<Answer>
 
 export function createAnswerer(options: AnswererOptions): Answerer {
@@ -72,7 +72,7 @@ export function createAnswerer(options: AnswererOptions): Answerer {
 
 type Parts = AnswererOptions & { router: Router; names: HeaderNames }
 
-/** One request on its way, with what is known of it so far. */
+/** The state of a request; filled while it is handled. */
 interface Visit {
   readonly ask: Ask
   readonly traceId: string
@@ -107,7 +107,7 @@ async function runOperation(
   search: string,
 ): Promise<Answer> {
   const { endpoint } = operation
-  // `perform` checks it too, but a body is not read for somebody who may not send one.
+  // `perform` checks the permission too; here it avoids reading a body that is not allowed.
   authorize(caller, operation)
   const body = endpoint.takesBody
     ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
@@ -123,7 +123,7 @@ async function runOperation(
   }
 }
 
-/** What is answered is sent as text, as soon as there is room for it. */
+/** The answer is wanted as text, and its bytes must be reserved. */
 function recipientOf({ share }: Ask): Recipient {
   const reserve = share === undefined ? ANYBODY.reserve : (bytes: number) => share.reserve(bytes)
   return { ...ANYBODY, wantsText: true, reserve }
@@ -171,7 +171,7 @@ function refuseHaste({ ask, traceId }: Visit, waitSeconds: number): Answer {
   return answer
 }
 
-/** An operation knows `size`; who wrote it into the query reads `query.size`. */
+/** Renames properties in errors to what the caller wrote: `size` to `query.size`. */
 function nameAsWritten(error: unknown, { query }: Endpoint): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const entries = Object.entries(error.errors).map(([path, messages]) => {
@@ -182,7 +182,7 @@ function nameAsWritten(error: unknown, { query }: Endpoint): unknown {
   return new CofferError(code, message, { errors: Object.fromEntries(entries), status, cause: error })
 }
 
-/** Path and query; of a whole URL (RFC 9112, 3.2.2) what follows the authority. */
+/** Path and query of the request target, which can be an absolute URL (RFC 9112, 3.2.2). */
 function splitTarget(target: string): { path: string; search: string } {
   const rest = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const at = rest.indexOf('?')

@@ -1,7 +1,4 @@
-/**
- * The body of a request: what it may be sent as, how large it may be, and the JSON object in it. It knows the
- * operation's content type, not its schema.
- */
+/** The body of a request: content type, size and JSON. */
 import { decodeUtf8, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import type { AnyOperation } from '../framework/operation.js'
@@ -11,23 +8,20 @@ import { readHeader } from './headers.js'
 const JSON_MEDIA_TYPE = 'application/json'
 
 /**
- * Reads the body that `definition` takes. The first failure of content type, size and text is the one that is answered.
+ * Reads the body of a request. Checks content type, size and JSON in this order.
  * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
  */
 export async function readJsonBody(ask: Ask, definition: AnyOperation, limitBytes: number): Promise<unknown> {
   checkContentType(ask, definition.contentType)
   const bytes = await ask.readBody(limitBytes)
   if (bytes === undefined)
-    throw new CofferError(
-      'too_large',
-      `The body is larger than ${limitBytes} bytes, the most that is taken here.`,
-    )
+    throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
   await ask.share?.arrive()
   if (bytes.length === 0) throw new CofferError('validation', 'The request needs a JSON body.')
   return parseJson(decodeUtf8(bytes, 'the request body'), { source: 'the request body' })
 }
 
-/** The body as properties to merge with path and query. @throws CofferError `validation` */
+/** The properties of the body, to be merged with path and query. @throws CofferError `validation` */
 export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<string, unknown> {
   if (wholeBody !== undefined) return { [wholeBody]: value }
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
@@ -35,12 +29,12 @@ export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<s
   throw new CofferError('validation', 'The request body must be a JSON object.')
 }
 
-/** A missing content type counts as JSON, but only where JSON is what is taken. */
+/** A missing content type counts as JSON, if the operation accepts JSON. */
 function checkContentType({ headers }: Ask, only: string | undefined): void {
   const wanted = only ?? JSON_MEDIA_TYPE
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
-    throw unsupported('A compressed body is not taken. Send it without Content-Encoding.')
+    throw unsupported('Compressed bodies are not supported. Send the body without Content-Encoding.')
   const header = readHeader(headers, 'content-type')
   if (header === JSON_MEDIA_TYPE && only === undefined) return
   if (header === undefined && only === undefined) return

@@ -1,19 +1,16 @@
-/**
- * One client's connection: how many of its requests are unanswered, and how a request that never became one is
- * refused in our own shape. It knows bytes and order, not what is asked.
- */
+/** A client's connection: the order of its pipelined requests, and answers to bytes that are not a valid request. */
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError } from '../errors.js'
 import { type Answer, answerProblem } from './exchange.js'
 
-/** How long a refused client may take to read the refusal before the connection is cut. */
+/** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
 
 export class Connection {
   readonly #socket: Socket
   #open = 0
-  /** What is said when everything before it is answered. */
+  /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
   #fault: CofferError | undefined
   #last: IncomingMessage | undefined
@@ -26,22 +23,22 @@ export class Connection {
     this.#socket = socket
   }
 
-  /** No request is under way. */
+  /** Whether no request is in progress. */
   get isIdle(): boolean {
     return this.#open === 0
   }
 
-  /** Nothing that comes from this client can be understood any more. */
+  /** Whether an invalid request has been received, after which nothing more is parsed. */
   get isBroken(): boolean {
     return this.#fault !== undefined
   }
 
-  /** The request under way is the last one that came. */
+  /** Whether only one request is in progress. */
   get isLast(): boolean {
     return this.#open === 1
   }
 
-  /** `answer` is called once every request before this one is answered: who sends many at once has one under way. */
+  /** Calls `answer` once all requests before this one are answered, so that one is handled at a time. */
   begin(request: IncomingMessage, answer: () => void): void {
     this.#open++
     this.#last = request
@@ -49,14 +46,14 @@ export class Connection {
     else this.#waiting.push(answer)
   }
 
-  /** One more answer is out, or its client is gone. */
+  /** Call when a request is answered, or the client has disconnected. */
   end(): void {
     this.#open--
     if (this.#socket.writable) this.#waiting.shift()?.()
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
-  /** Looked at from time to time: how often in a row something waited to be sent and none of it was taken. */
+  /** Call periodically. Returns for how many calls in a row data was waiting and the client read none of it. */
   countStalls(): number {
     const { bytesWritten, writableLength } = this.#socket
     const taken = bytesWritten - writableLength
@@ -65,15 +62,15 @@ export class Connection {
     return this.#stalled
   }
 
-  /** Who waits for a body is told when the rest of it can never come; undefined: nobody waits any more. */
+  /** `fail` is called if the rest of the body cannot arrive any more; undefined ends the wait. */
   awaitBody(fail: ((error: CofferError) => void) | undefined): void {
     this.#failBody = fail
     if (this.#fault !== undefined) fail?.(this.#fault)
   }
 
   /**
-   * Refuses what came instead of a request, after the answers to those before it. When it is the body of one that is
-   * broken, whoever reads that is told instead. True when the refusal is an answer of its own.
+   * Answers invalid bytes with `error`, after the answers to the requests before them. If they are part of a body, fails
+   * the read of that body instead. Returns whether an answer of its own is sent.
    */
   refuse(error: CofferError, traceId: string, traceHeader: string): boolean {
     if (this.#fault !== undefined) return false
@@ -96,7 +93,7 @@ export class Connection {
   }
 }
 
-/** `answer` as it goes over the wire, the last of its connection. */
+/** The bytes of an answer that is the last one of its connection. */
 function spellAnswer({ status, headers, body }: Answer): string {
   const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -105,7 +102,7 @@ function spellAnswer({ status, headers, body }: Answer): string {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }
 
-/** What Node's parser complains of, in our words. */
+/** The error for an error of Node's HTTP parser. */
 export function describeParserError(error: ParserError): CofferError {
   const { code } = error
   if (code === 'HPE_HEADER_OVERFLOW')
@@ -115,11 +112,11 @@ export function describeParserError(error: ParserError): CofferError {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
     return new CofferError('too_large', 'The extensions of the chunks are too large.')
   if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(faultyLine(error)))
-    return new CofferError('method_not_allowed', 'This method is not known here.')
-  return new CofferError('validation', 'This is not an HTTP/1.1 request that can be understood.')
+    return new CofferError('method_not_allowed', 'This HTTP method is not supported.')
+  return new CofferError('validation', 'This is not a valid HTTP/1.1 request.')
 }
 
-/** The line that the parser stopped in, and what follows it. */
+/** The packet from the line on in which the parser stopped. */
 function faultyLine({ rawPacket, bytesParsed = 0 }: ParserError): string {
   const text = rawPacket?.toString('latin1') ?? ''
   return text.slice(text.lastIndexOf('\n', bytesParsed) + 1)

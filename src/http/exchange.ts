@@ -1,52 +1,49 @@
-/**
- * A request and its answer without a socket, as plain objects: what the handler speaks and adapters translate. Nothing
- * here knows an operation.
- */
+/** Requests and answers as plain objects, independent of sockets. */
 import { toProblem } from '../errors.js'
 import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
 
-/** A request as it came. */
+/** A request. */
 export interface Ask {
   method: string
-  /** What stood in the request line: path and query, or a whole URL. */
+  /** The request target: path and query, or an absolute URL. */
   target: string
   /** Names in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** The address of the machine that asks; absent without a socket. */
+  /** The address of the client; absent without a socket. */
   client?: string
-  /** Where the bytes of body and answer are counted; absent without a socket. */
+  /** Counts the bytes of body and answer; absent without a socket. */
   share?: Share
-  /** The body, or undefined as soon as it is known to be longer than `limitBytes`. Called at most once. */
+  /** Reads the body; undefined if it is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
 }
 
-/** `headers` have names in lower case; an empty `body` is none. */
+/** The names of `headers` are in lower case. */
 export interface Answer {
   status: number
   headers: Record<string, string>
   body: string
-  /** What follows `body`, where the whole would be a large text; emptied by who sends it. */
+  /** More pieces that follow `body`, if the whole is large. Sending removes them. */
   more?: string[]
 }
 
-/** Characters of a piece, where it is not one value that has more. */
+/** The size of a piece in characters; a single larger value makes a larger piece. */
 const PIECE = 64 * 1024
 
-/** What every answer says about itself: never to be kept, never to be taken for anything else. */
-const MANNERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+/** In every answer: no caching, and no guessing of the content type. */
+const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
-/** An answer of `contentType`. */
+/** An answer with this content type. */
 export function answerText(status: number, contentType: string, body: string): Answer {
-  return { status, headers: { 'content-type': contentType, ...MANNERS }, body }
+  return { status, headers: { 'content-type': contentType, ...COMMON_HEADERS }, body }
 }
 
-/** `result` as JSON; an empty body where there is none. */
+/** `result` as JSON; an empty body if it is undefined. */
 export function answerResult(status: number, result: unknown): Answer {
-  if (status === 204 || result === undefined) return { status, headers: { ...MANNERS }, body: '' }
+  if (status === 204 || result === undefined) return { status, headers: { ...COMMON_HEADERS }, body: '' }
   if (result instanceof JsonText) return answerText(status, JSON_TYPE, result.text)
   if (isListOfTexts(result)) {
     const [body = '', ...more] = spellList(result)
@@ -65,7 +62,7 @@ function isListOfTexts(result: unknown): result is ListOfTexts {
   return Array.isArray(data) && data[0] instanceof JsonText
 }
 
-/** The JSON of a list, in pieces. */
+/** The JSON of a list in pieces. */
 function spellList({ pagination, data }: ListOfTexts): string[] {
   const pieces: string[] = []
   let piece = `{"pagination":${JSON.stringify(pagination)},"data":[`
@@ -78,14 +75,14 @@ function spellList({ pagination, data }: ListOfTexts): string[] {
   return [...pieces, `${piece}]}`]
 }
 
-/** The problem that `error` is, in the type that `accept` asks for. */
+/** The problem document of `error`, in the content type that `accept` requests. */
 export function answerProblem(error: unknown, traceId: string, accept?: string): Answer {
   const problem = toProblem(error, traceId)
   const type = wantsPlainJson(accept) ? JSON_TYPE : PROBLEM_TYPE
   return answerText(problem.status, type, JSON.stringify(problem))
 }
 
-/** Whether somebody names `application/json` and nothing that a problem would be. */
+/** Whether `accept` allows `application/json` but not `application/problem+json`. */
 function wantsPlainJson(accept: string | undefined): boolean {
   if (accept === undefined || !accept.toLowerCase().includes('application/json')) return false
   const ranges = accept.split(',').map((range) => range.split(';')[0]!.trim().toLowerCase())

@@ -1,6 +1,6 @@
 /**
- * Which server a request is meant for. A page in a browser can have a name of its own lead to this machine; such a
- * request names that name, and is refused. An address cannot be made to lead elsewhere, so every address is ours.
+ * Protection against DNS rebinding: a web page can make a name of its own resolve to this machine. The requests of such a
+ * page contain that name as host and are refused. IP addresses cannot be rebound, so all of them are accepted.
  */
 import { isIPv4, isIPv6 } from 'node:net'
 import { CofferError } from '../errors.js'
@@ -11,10 +11,10 @@ import type { Ask } from './exchange.js'
 const AUTHORITY = /^(\[[^\]]*\]|[^:]*)(?::\d{0,5})?$/
 const OWN_NAME = 'localhost'
 
-/** @throws CofferError `misdirected` for a request that is meant for somebody else; a promise where it has to look. */
+/** @throws CofferError `misdirected` for a host name that is not ours. Returns a promise if it reads the settings. */
 export type HostCheck = (ask: Ask) => Promise<void> | undefined
 
-/** Takes `localhost`, addresses, `names` (in any case) and the name in the vault's setting `public_url`. */
+/** Accepts `localhost`, addresses, `names` (in any case) and the name in the vault's setting `public_url`. */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]): HostCheck {
   const own = new Set([OWN_NAME, ...names].map((name) => name.toLowerCase()))
   let known: { counter: number | undefined; name: string | undefined } | undefined
@@ -33,13 +33,13 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
       if (strange.every((each) => each === name)) return
       throw new CofferError(
         'misdirected',
-        'This server does not answer to that name. Whoever runs it can allow it: --allow-host NAME, or the setting public_url.',
+        'This server does not serve that host name. Its operator can allow the name with --allow-host NAME or the setting public_url.',
       )
     })
   }
 }
 
-/** The names that a request gives its server, in lower case: one before HTTP/1.1 may give none, a whole URL gives another. */
+/** The host names in a request, in lower case: of the header Host, which HTTP/1.0 can omit, and of an absolute URL. */
 function readNames({ headers, target }: Ask): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
   const given = url === null ? [headers.host] : [headers.host, url[1]]

@@ -1,15 +1,15 @@
-/** Listening on several addresses with one port. It knows nothing of requests. */
+/** Listening on several addresses with the same port. */
 import type { Server } from 'node:net'
 import { CofferError } from '../errors.js'
 
-/** How often another free port is tried when one address has it and another has not. */
+/** Attempts to find a port that is free on all addresses. */
 const FREE_PORT_TRIES = 20
-/** What a machine without the address's protocol says. */
+/** Error codes of a machine that does not have the address or its protocol. */
 const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 
 /**
- * Listens on `port` of every address, with a server that `create` makes for each. Port 0 is any port that is free on
- * all of them. Addresses after the first may be missing from the machine.
+ * Listens on `port` of every address with a server from `create`. Port 0 selects a port that is free on all of them. The
+ * machine need not have the addresses after the first.
  * @throws CofferError `unavailable`
  */
 export async function listen<S extends Server>(
@@ -35,7 +35,7 @@ export async function listen<S extends Server>(
   }
 }
 
-/** False when the machine has no such address and need not. */
+/** False if the machine does not have the address and `isNeeded` is false. */
 function bind(server: Server, host: string, port: number, isNeeded: boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {

@@ -1,29 +1,29 @@
 /**
- * Bytes that requests and answers under way hold, over all connections, and who holds them: more than a server can keep
- * in memory is refused before it is there. It knows neither sockets nor what is asked.
+ * Limits the bytes of bodies and answers in memory, over all connections and for each application. Requests that would
+ * exceed the limits are refused before their data is in memory.
  */
 import { CofferError } from '../errors.js'
 
-/** Bodies and answers of all requests under way, in bytes. */
+/** The bodies and answers of all requests in progress, in bytes. */
 const MOST_BYTES = 96 * 1024 * 1024
-/** The part of it that one application may hold. */
+/** The part of it that one application may use. */
 const MOST_OF_ONE = 2 / 3
-/** A request that holds no more than this has as much room again, which the larger ones cannot take from it. */
+/** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
 const SMALL_BYTES = 64 * 1024
 
-/** All that is under way. */
+/** The bytes of all requests in progress. */
 export class Load {
   readonly #mostBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   #lastTurn: Promise<unknown> = Promise.resolve()
 
-  /** `largestBody`: in bytes; there is room for two of them. */
+  /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {
     this.#mostBytes = Math.max(MOST_BYTES, 2 * largestBody)
   }
 
-  /** Whether somebody who holds `held` bytes may hold `wanted`. Who is alone always may. */
+  /** Whether a request of `holder` with `held` bytes may grow to `wanted`. The only request in progress always may. */
   admits(holder: string, held: number, wanted: number): boolean {
     const others = this.#bytes - held
     if (wanted <= SMALL_BYTES) return others + wanted <= 2 * this.#mostBytes
@@ -34,13 +34,13 @@ export class Load {
     )
   }
 
-  /** Resolves when everybody else had a turn since the one before: what takes long is begun one by one. */
+  /** Resolves in a later iteration of the event loop than the call before, so that large bodies are parsed one by one. */
   async turn(): Promise<void> {
     this.#lastTurn = this.#lastTurn.then(() => new Promise(setImmediate))
     await this.#lastTurn
   }
 
-  /** Notes that `holder` holds so many bytes more, or fewer. */
+  /** Adds `change`, which can be negative, to the bytes of `holder`. */
   note(holder: string, change: number): void {
     this.#bytes += change
     const own = (this.#byHolder.get(holder) ?? 0) + change
@@ -49,7 +49,7 @@ export class Load {
   }
 }
 
-/** What one request holds: of its body as it comes, and of its answer from the moment that its size is known. */
+/** The bytes of one request: its body as it arrives, and its answer once the size is known. */
 export class Share {
   readonly #load: Load
   #holder = ''
@@ -61,34 +61,34 @@ export class Share {
     this.#load = load
   }
 
-  /** Says whose request it is. Contract: before anything is held. */
+  /** Sets the application. Contract: called before any bytes are counted. */
   belongsTo(holder: string): void {
     this.#holder = holder
   }
 
-  /** The body is there; resolves when it may be worked on. */
+  /** Call when the body is complete; resolves when it may be parsed. */
   async arrive(): Promise<void> {
     if (this.#body > SMALL_BYTES) await this.#load.turn()
   }
 
-  /** So many bytes of the body have come. @throws CofferError `unavailable` where there is no room for them */
+  /** Counts received bytes of the body. @throws CofferError `unavailable` if they exceed the limits */
   take(bytes: number): void {
     this.#require(bytes)
     this.#hold(this.#body + bytes, this.#answer)
   }
 
-  /** Makes room for an answer, in the place of what was said of it before. @throws CofferError `unavailable` */
+  /** Reserves bytes for the answer, instead of an earlier reservation. @throws CofferError `unavailable` */
   reserve(bytes: number): void {
     this.#require(bytes - this.#answer)
     this.#hold(this.#body, bytes)
   }
 
-  /** The answer has so many bytes, whether there is room or not. */
+  /** Sets the actual size of the answer, even if it exceeds the limits. */
   settle(bytes: number): void {
     this.#hold(this.#body, bytes)
   }
 
-  /** Nothing is held any more, nor will be. */
+  /** Releases all bytes; later calls have no effect. */
   end(): void {
     this.#hold(0, 0)
     this.#isOver = true
@@ -97,7 +97,7 @@ export class Share {
   #require(more: number): void {
     const held = this.#body + this.#answer
     if (more <= 0 || this.#load.admits(this.#holder, held, held + more)) return
-    throw new CofferError('unavailable', 'Too much is under way on this server. Try again in a moment.')
+    throw new CofferError('unavailable', 'This server is processing too much data. Try again in a moment.')
   }
 
   #hold(body: number, answer: number): void {

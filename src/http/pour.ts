@@ -1,12 +1,12 @@
-/** Sends an answer no faster than it is taken, so that what waits in memory is one chunk of it. It knows no answer. */
+/** Sends a large answer as fast as the client reads it, so that only one chunk is buffered. */
 import type { ServerResponse } from 'node:http'
 
-/** An answer that is no larger is written at once, and not waited for. */
+/** Answers up to this size are written in one call. */
 export const CHUNK_BYTES = 64 * 1024
 
 /**
- * Writes `first` and `more`, which it empties, and lets others have a turn after each chunk; resolves when all of it was
- * taken, or the client is gone.
+ * Writes `first` and then `more`, which it empties, and yields to the event loop after each chunk. Resolves when all data
+ * is written or the client has disconnected.
  */
 export async function pour(response: ServerResponse, first: string, more: string[]): Promise<void> {
   let giveUp = () => {}

@@ -1,4 +1,4 @@
-/** Query strings: percent-decoding, and the values that an operation's schema asks for. It judges spelling alone. */
+/** Parsing of query strings by the schema of an operation. */
 import { isObject, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
@@ -6,11 +6,11 @@ import type { Endpoint } from '../framework/registry.js'
 import { readText, type Schema } from '../framework/schema.js'
 
 /**
- * The values of `endpoint`'s query parameters in `search` (without its question mark), and what cannot be read of them.
- * Repeated keys are an array where the schema is one; `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` are
- * entries of a map, of which the first of a key counts. Unknown parameters are ignored, but not other spellings of
- * known ones. Text that spells no number stays text, for validation to refuse.
- * @throws CofferError `validation` for bad percent-encoding
+ * The query parameters of `endpoint` in `search` (without the question mark), and their syntax errors. Repeated names
+ * give an array if the schema is one. `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map; the
+ * first one of a key counts. Unknown parameters are ignored. Text that is not a number stays text, which validation then
+ * refuses.
+ * @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query }: Endpoint, search: string): Query {
   const read: Query = { input: {}, misspelled: {} }
@@ -30,34 +30,34 @@ export function readQuery({ query }: Endpoint, search: string): Query {
 
 export interface Query {
   input: Record<string, unknown>
-  /** Complaints by property. */
+  /** Errors by property. */
   misspelled: PropertyErrors
 }
 
-/** Where a parameter goes: a property, and what follows its name. */
-interface Place {
+/** The property of a parameter, and the rest of the parameter's name, such as `.key` or `[key]`. */
+interface Target {
   property: string
   schema: Schema
   rest: string
 }
 
-/** @throws CofferError `validation` for what is spelled in another way than its schema lets it be. */
-function addValue(input: Record<string, unknown>, { property, schema, rest }: Place, text: string): void {
+/** @throws CofferError `validation` if the form of the parameter does not fit its schema */
+function addValue(input: Record<string, unknown>, { property, schema, rest }: Target, text: string): void {
   if (schema.type === 'object') {
-    // Without a prototype, so that no key means more than itself.
+    // Without a prototype, so that keys such as `__proto__` are ordinary.
     input[property] ??= Object.create(null)
     const map = input[property] as Record<string, unknown>
     for (const [key, value] of readEntries(rest, text, property)) if (!(key in map)) map[key] = value
     return
   }
-  if (rest !== '') throw new CofferError('validation', `is written ${property}=value`)
+  if (rest !== '') throw new CofferError('validation', `must be written as ${property}=value`)
   if (schema.type === 'array')
     input[property] = [...((input[property] as unknown[]) ?? []), readText(schema.items, text)]
-  else if (property in input) throw new CofferError('validation', 'may be given once')
+  else if (property in input) throw new CofferError('validation', 'may be given only once')
   else input[property] = readText(schema, text)
 }
 
-/** What a parameter says of a map: all of it as JSON, or one entry whose key follows the map's name. */
+/** The entries of a map in one parameter: the whole map as JSON, or one entry with its key in the name. */
 function readEntries(rest: string, text: string, property: string): [string, unknown][] {
   if (rest === '') {
     const map = parseJson(text)
@@ -67,7 +67,7 @@ function readEntries(rest: string, text: string, property: string): [string, unk
   const key = dotted ?? bracketed
   if (key !== undefined) return [[key, text]]
   const forms = [`${property}.key=value`, `${property}[key]=value`, `${property}={"key":"value"}`]
-  throw new CofferError('validation', `is written ${forms.join(', ')}`)
+  throw new CofferError('validation', `must be written as ${forms.join(' or ')}`)
 }
 
 function decode(text: string): string {
@@ -76,7 +76,7 @@ function decode(text: string): string {
   try {
     if (/^[\x20-\x7e]*$/.test(plain)) return decodeURIComponent(plain)
   } catch {
-    // What follows says it better than the decoder does.
+    // The error below is clearer than the decoder's.
   }
   throw new CofferError(
     'validation',

@@ -1,23 +1,23 @@
-/** The emulation of a rate limit: one bucket for each application. It knows no request, only who asks and when. */
+/** A rate limit: one token bucket for each application or client. */
 import { BoundedMap } from '../bounded-map.js'
 import { CofferError } from '../errors.js'
 
-/** So many requests in so many milliseconds. */
+/** `count` requests in `periodMs`. */
 export interface Rate {
   count: number
   periodMs: number
 }
 
 export interface RateLimit {
-  /** 0 when one more request of `who` may pass, else the whole seconds after which one will. */
+  /** Counts a request of `who`. Returns 0 if it is allowed, else the whole seconds until the next one is. */
   take(who: string): number
 }
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
-/** Applications remembered; beyond them the one that asked longest ago starts with a full bucket again. */
+/** The maximum number of buckets; beyond it, the least recently used one is dropped and starts full again. */
 const MOST_BUCKETS = 10_000
 
-/** Reads `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
+/** Parses `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
 export function parseRate(text: string): Rate {
   const [, digits = '', unit = ''] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
   if (digits === '')
@@ -25,7 +25,7 @@ export function parseRate(text: string): Rate {
   return { count: Number(digits), periodMs: UNITS_MS[unit]! }
 }
 
-/** A token bucket (as large as `rate.count`, filled evenly) for each caller. `clock` is in ms. */
+/** Buckets of size `count` that are filled evenly. `clock` is in ms. */
 export function createRateLimit({ count, periodMs }: Rate, clock: () => number): RateLimit {
   const buckets = new BoundedMap<string, { left: number; at: number }>(MOST_BUCKETS)
   return {

@@ -1,21 +1,18 @@
-/**
- * The body of a request as it comes through a socket: read up to a limit, or dropped up to another so that its sender
- * gets to read the answer. It knows bytes, not what they say.
- */
+/** Reads the body of a request from a socket up to a limit, or discards an unwanted body. */
 import type { IncomingMessage } from 'node:http'
 import { CofferError } from '../errors.js'
 import type { Connection } from './connection.js'
 import type { Share } from './load.js'
 
-/** How much of a body that nobody wants is read, so that its sender gets to read the answer. */
+/** Bytes of an unwanted body that are discarded, so that the client can send it and then read the answer. */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 
-/** The body of one request, read at most once. */
+/** The body of one request; it can be read once. */
 export class RequestBody {
   readonly #request: IncomingMessage
   readonly #connection: Connection
   readonly #share: Share
-  /** Tells a client that waits with its body to send it. */
+  /** Sends `100 Continue` to a client that waits for it. */
   #invite: (() => void) | undefined
 
   constructor(
@@ -30,7 +27,7 @@ export class RequestBody {
     this.#invite = invite
   }
 
-  /** The rest of it will never come. */
+  /** Whether the rest of the body will not arrive. */
   get isHopeless(): boolean {
     return this.#invite !== undefined || this.#connection.isBroken
   }
@@ -45,7 +42,7 @@ export class RequestBody {
       let length = 0
       let isDone = false
       const finish = (outcome: () => void) => {
-        // By its late events this body must not touch what the connection does next.
+        // Later events of this body must not affect the next request of the connection.
         if (isDone) return
         isDone = true
         request.removeAllListeners('data')
@@ -74,7 +71,7 @@ export class RequestBody {
     }
   }
 
-  /** Reads and drops what is left, up to a limit, and calls `done` when there is no more to come. */
+  /** Discards the rest up to a limit, and calls `done` at its end. */
   drain(done: () => void): void {
     const request = this.#request
     let left = DRAIN_LIMIT_BYTES

@@ -1,6 +1,6 @@
 /**
- * Sockets around an answerer: listening, reading bodies, limits of time and size, and a stop that drops nothing which
- * was accepted. It knows nothing of what is asked.
+ * The HTTP server: listening, connections, limits of time and size, and a graceful stop that still answers all accepted
+ * requests.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -17,15 +17,15 @@ import { CHUNK_BYTES, pour } from './pour.js'
 import { RequestBody } from './request-body.js'
 
 export interface ServerLimits {
-  /** From a connection's first moment to the end of its headers. */
+  /** From the start of a connection to the end of its headers. */
   headersMs: number
-  /** From the first byte of a request to its last. */
+  /** From the first byte of a request to the last one. */
   requestMs: number
-  /** An idle connection is closed after this. */
+  /** An idle connection is closed after this time. */
   keepAliveMs: number
-  /** A client that takes nothing of what waits for it is dropped after this. */
+  /** A client that reads nothing of a waiting answer is disconnected after this time. */
   stallMs: number
-  /** How long a stop waits for requests under way. */
+  /** The maximum time that a stop waits for requests in progress. */
   stopMs: number
 }
 
@@ -37,49 +37,49 @@ export const SERVER_LIMITS: ServerLimits = {
   stopMs: 8_000,
 }
 
-/** Request line and headers together. */
+/** Of the request line and headers together. */
 const HEADER_LIMIT_BYTES = 16_384
 const MOST_CONNECTIONS = 10_000
-/** A client that neither reads nor writes for this long is gone. */
+/** A client that neither reads nor writes for this time is disconnected. */
 const SILENCE_MS = 120_000
-/** Connections that are idle when a stop begins may have a request on its way to us. */
+/** At a stop, idle connections stay open for this time, because a request may be about to arrive. */
 const STOP_GRACE_MS = 100
-/** How often time limits are looked at. */
+/** The interval at which Node checks the time limits. */
 const CHECK_MS = 500
-/** How many looks it takes to know that a client takes nothing. */
+/** The number of checks for stalled clients in `stallMs`. */
 const STALL_LOOKS = 10
 
 export interface ServerOptions {
   answerer: Answerer
-  /** In the order they are tried; the first must be there, of the others those that the machine has. */
+  /** The machine must have the first address; others that it does not have are skipped. */
   addresses: readonly string[]
-  /** 0 for any that is free, the same on every address. */
+  /** 0 for any free port; the same on every address. */
   port: number
   /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: ServerLimits
-  /** Where the bytes under way are counted. */
+  /** Counts the bytes of requests in progress. */
   load?: Load
-  /** The name of the trace id's header, and an id for what never became a request. */
+  /** The name of the trace id's header. */
   traceHeader: string
   createTraceId(): string
   record?(entry: AccessEntry): void
-  /** Told of an answer that could not be sent, which is a fault of ours. */
+  /** Receives the error of an answer that could not be sent. */
   reportFault?(error: unknown, traceId: string): void
 }
 
 export interface RunningServer {
   readonly port: number
-  /** Accepts nothing more, and resolves when everything accepted is answered, or `stopMs` are over. */
+  /** Stops accepting connections; resolves when all accepted requests are answered or after `stopMs`. */
   stop(): Promise<void>
 }
 
-/** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for unusable TLS files */
+/** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for invalid TLS files */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const port = new Port(options)
-  const { servers, port: number } = await listen(() => port.createServer(), options)
-  port.watch()
-  return { port: number, stop: () => port.stop(servers) }
+  const connections = new Connections(options)
+  const { servers, port } = await listen(() => connections.createServer(), options)
+  connections.watch()
+  return { port, stop: () => connections.stop(servers) }
 }
 
 /** One request and its answer. */
@@ -89,8 +89,8 @@ interface Exchange {
   connection: Connection
 }
 
-/** All connections of one server, over however many addresses they come. */
-class Port {
+/** The connections of a server on all of its addresses. */
+class Connections {
   readonly #options: ServerOptions
   readonly #limits: ServerLimits
   readonly #load: Load
@@ -109,7 +109,7 @@ class Port {
     const { tls } = this.#options
     const shape = {
       maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Ours has a body that says so.
+      // Our own check answers with a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
       headersTimeout: this.#limits.headersMs,
@@ -119,7 +119,7 @@ class Port {
     const server = tls === undefined ? createServer(shape) : createTls(shape, tls)
     server.maxConnections = MOST_CONNECTIONS
     server.timeout = SILENCE_MS
-    // A client that has said all it has to say still gets its answer.
+    // A client that has closed its side of the connection still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true })
     const answer = (request: IncomingMessage, response: ServerResponse) =>
       this.#answer(request, response, false)
@@ -128,20 +128,20 @@ class Port {
     server.on('checkContinue', (request, response) => this.#answer(request, response, true))
     server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
     server.on('connect', (_, socket) =>
-      this.#refuse(socket, new CofferError('method_not_allowed', 'This is no proxy.')),
+      this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.')),
     )
     server.on('clientError', (error, socket) => this.#refuse(socket, describeParserError(error)))
     return server
   }
 
-  /** From here on clients that take nothing are dropped. */
+  /** Starts to disconnect stalled clients. */
   watch(): void {
     this.#looking = setInterval(() => this.#dropStalled(), this.#limits.stallMs / STALL_LOOKS).unref()
   }
 
   async stop(servers: readonly Server[]): Promise<void> {
     this.#isStopping = true
-    // The close of http would also cut idle connections, on which a request may be under way.
+    // `close` of the HTTP server would also close idle connections, on which a request may be about to arrive.
     for (const server of servers) NetServer.prototype.close.call(server)
     const timers = [
       setTimeout(() => this.#closeIdle(), STOP_GRACE_MS),
@@ -195,7 +195,7 @@ class Port {
     if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
       this.#refuse(
         request.socket,
-        new CofferError('validation', 'A request names its host once, in the header Host.'),
+        new CofferError('validation', 'A request must have exactly one Host header.'),
       )
       return
     }
@@ -223,11 +223,11 @@ class Port {
     try {
       await this.#send(await this.#options.answerer(ask), exchange, share, body)
     } catch (error) {
-      // An answer that cannot be sent must not take the others with it.
+      // An answer that cannot be sent must not affect other connections.
       request.socket.destroy()
       this.#options.reportFault?.(error, this.#options.createTraceId())
     }
-    // What a client that is gone had asked for is held as long as it is worked on.
+    // The bytes are counted until the work is finished, even if the client has disconnected.
     isDone = true
     if (response.closed) share.end()
   }
@@ -248,7 +248,7 @@ class Port {
     if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, first, more)
     else if (isWhole) return void response.end(first)
     else response.write(first)
-    // Closing over unread bytes would reset the connection, and with it lose the answer.
+    // Closing with unread bytes would reset the connection, and the client could lose the answer.
     if (isWhole) response.end()
     else body.drain(() => response.end())
   }
@@ -268,7 +268,7 @@ function createTls(shape: object, { cert, key }: { cert: string; key: string }):
   }
 }
 
-/** Node keeps the first of several; RFC 9112 (3.2) has them refused. */
+/** The number of Host headers. Node uses the first of several; RFC 9112 (3.2) requires an error. */
 function countHosts({ rawHeaders }: IncomingMessage): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -1,4 +1,4 @@
-/** A whole server from its parts: what an open vault and a registry answer, over sockets. */
+/** Assembles the HTTP service of an open vault. */
 import { ACCEPT_PATH } from '../domain/invitation.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
@@ -19,33 +19,33 @@ export const DEFAULT_PREFIX = 'svc'
 export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
 export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 
-/** What is answered, whichever way it comes. */
+/** The options of the service, with or without sockets. */
 export interface ServiceOptions {
   host: Host
   registry: Registry
   authenticate(host: Host, key: string): Promise<Caller>
-  /** Of the product, for the document. */
+  /** The version of Coffer, for the OpenAPI document. */
   version: string
   prefix?: string
   bodyLimitBytes?: number
   rate?: Rate
-  /** By path, besides the reference and the page that invitations lead to. */
+  /** Additional pages by path. */
   pages?: ReadonlyMap<string, Page>
   record?(entry: AccessEntry): void
   reportFault?(error: unknown, traceId: string): void
 }
 
-/** Where it listens. */
+/** The options of the sockets. */
 export interface SocketOptions {
   port?: number
   addresses?: readonly string[]
-  /** Names that it answers to besides `localhost`, every address, and that of the setting `public_url`. */
+  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
   allowHosts?: readonly string[]
   tls?: { cert: string; key: string }
   limits?: ServerLimits
 }
 
-/** The options of a complete answerer: pages, rate limit and clock included. */
+/** The options of an answerer, completed with pages, rate limit and clock. */
 export function completeService(options: ServiceOptions): AnswererOptions {
   const { host, registry, version, rate, pages = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = options

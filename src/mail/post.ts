@@ -1,7 +1,4 @@
-/**
- * The post: it carries committed mail to the mail server, one mail of a tenant after another, and tries again what
- * failed. It knows when, not how: the way to a server and the timer are handed in. The real ones are here too.
- */
+/** The delivery of committed mail to the mail server: one mail of a tenant after another, with retries. */
 import type { MailRecord } from '../domain/records.js'
 import type { Mailer, Post } from '../framework/mail-port.js'
 import {
@@ -15,34 +12,34 @@ import {
 } from '../operations/invite/mail.js'
 import type { Store } from '../storage/store.js'
 
-/** How long a server that stops waits for the mail under way. */
+/** ms that a stopping server waits for mails in delivery. */
 const STOP_MS = 2_000
-/** After a fault of ours, which may be gone then. */
+/** ms until delivery is retried after an internal error. */
 const FAULT_PAUSE_MS = 30_000
 
 export interface PostPowers {
-  /** The way to the server that `settings.url` names. */
+  /** Connects to the server in `settings.url`. */
   openMailer(settings: MailSettings & { url: string }): Promise<Mailer>
-  /** Calls `work` once after `ms`; what it returns calls that off. */
+  /** Calls `work` once after `ms`; the result cancels it. */
   later(ms: number, work: () => void): () => void
 }
 
-/** Who stays, and is told what nobody waits for: `notice` in words, `fault` what should not have happened. */
+/** Receives the results of background delivery: notices for people, and internal errors. */
 export interface PostListener {
-  /** Where links lead while the settings do not say. */
+  /** The address for links, if the settings have none. */
   publicUrl: string
   notice(text: string): void
   fault(error: unknown): void
 }
 
 export interface LastingPost extends Post {
-  /** From now on carries what waits in any tenant, and tries again by itself. */
+  /** Starts background delivery: sends the waiting mail of all tenants, and retries. */
   resume(listener: PostListener): Promise<void>
-  /** Finishes the mail under way, or where nobody stays all that was collected, and carries nothing more. */
+  /** Stops. In the background the mails in delivery are finished first; in a command, all collected mails. */
   close(): Promise<void>
 }
 
-/** A post that sends by SMTP; composing and sending loads with the first mail. */
+/** Delivery by SMTP. The SMTP library is loaded with the first mail. */
 export function createPost(store: Store, powers: PostPowers = { openMailer, later }): LastingPost {
   return new PostOffice(store, powers)
 }
@@ -51,16 +48,16 @@ async function openMailer(settings: { url: string; ca: string | undefined }): Pr
   return (await import('./smtp.js')).openSmtp(settings)
 }
 
-/** What waits to be done later keeps nobody from leaving. */
+/** The timer does not keep the process running. */
 function later(ms: number, work: () => void): () => void {
   const timer = setTimeout(work, ms).unref()
   return () => clearTimeout(timer)
 }
 
-/** One tenant's mail: at most one round at a time. */
+/** The delivery of a tenant's mail; at most one round at a time. */
 interface Route {
   round: Promise<void>
-  /** More came while the round was under way. */
+  /** More mail was committed during the round. */
   isWanted: boolean
 }
 
@@ -108,7 +105,7 @@ class PostOffice implements LastingPost {
   }
 
   async close(): Promise<void> {
-    // A command stays until what it wrote was tried; a server has a next start.
+    // A command waits until its mail was tried; a server continues at its next start.
     if (this.#listener === undefined) await Promise.all(this.#rounds())
     this.#isClosed = true
     for (const cancel of this.#timers.values()) cancel()
@@ -167,8 +164,7 @@ class PostOffice implements LastingPost {
       for (const [at, mail] of due.entries()) {
         if (this.#isClosed) return
         const delivery = await mailer.send(messageOf(mail, settings))
-        // Between the server's yes and this note lies the one moment in which a death leads to a second copy; both
-        // have the same Message-ID.
+        // A crash between the server's acceptance and this write leads to a second copy with the same Message-ID.
         const isOver = delivery.outcome === 'unreachable'
         const tried = isOver ? due.slice(at) : [mail]
         await noteDelivery(this.#store, tenant, tried, { delivery, server })
@@ -186,11 +182,11 @@ class PostOffice implements LastingPost {
     this.#listener?.notice(`${what} could not be handed to ${server}: ${reason} See: coffer invite outbox`)
   }
 
-  /** Without somebody who listens there is nobody who stays. */
+  /** Plans the next round; only in the background, because a command does not wait for retries. */
   async #planNext(tenant: number, { due, nextAt }: Waiting): Promise<void> {
     if (this.#listener === undefined) return
     this.#cancelTimer(tenant)
-    // More came meanwhile, and the round goes on with it.
+    // More mail was committed in the meantime.
     if (due.length > 0) return this.collect(tenant)
     if (nextAt === undefined) return
     const now = await this.#store.read(async (reader) => reader.now)

@@ -1,7 +1,4 @@
-/**
- * The way to a mail server: nodemailer composes the message and speaks SMTP. It knows nothing of invitations, and says
- * what went wrong in words that hold neither address nor password.
- */
+/** Sending by SMTP with nodemailer. Error messages contain neither addresses nor passwords. */
 import { rootCertificates } from 'node:tls'
 import { createTransport } from 'nodemailer'
 import { type MailServer, readMailServer } from '../domain/mail-server.js'
@@ -9,10 +6,10 @@ import type { Delivery, Mailer, Message } from '../framework/mail-port.js'
 
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
-/** Mails over one connection, before another is opened. */
+/** Mails over one connection, before a new one is opened. */
 const MOST_PER_CONNECTION = 100
 
-/** A mailer over one connection. `ca`: PEM certificates to trust besides Node's own. */
+/** A mailer over one connection. `ca`: additional PEM certificates to trust. */
 export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): Mailer {
   const server = readMailServer(url)
   const transport = createTransport({
@@ -24,14 +21,14 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
-    // Nothing in a message of ours comes from a file or a URL.
+    // Our messages never refer to files or URLs.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   return {
     server: `${server.host}:${server.port}`,
     send: async (message) => {
-      // nodemailer takes brackets out of an address, which then is another one.
+      // nodemailer removes brackets from an address, which would change the address.
       if (/[<>]/.test(message.to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
       try {
         await transport.sendMail(describeMessage(message))
@@ -44,7 +41,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
   }
 }
 
-/** A server on this machine that may be spoken to in the clear needs no certificate that anybody vouches for. */
+/** For a server on this machine, which may also lack TLS, the certificate is checked only if `ca` is set. */
 function describeTrust({ tls }: MailServer, ca: string | undefined) {
   const rejectUnauthorized = tls !== 'offered' || ca !== undefined
   const roots = ca === undefined ? {} : { ca: [...rootCertificates, ca] }
@@ -61,7 +58,7 @@ function describeConnection({ host, port, tls, user, password }: MailServer) {
   }
 }
 
-/** The envelope is spelled out, so that no address is ever parsed again: a quoted one could mean two things. */
+/** With an explicit envelope nodemailer does not parse the address again, which is ambiguous for quoted ones. */
 function describeMessage({ id, from, to, subject, text, html, date }: Message) {
   return {
     messageId: id,
@@ -72,12 +69,12 @@ function describeMessage({ id, from, to, subject, text, html, date }: Message) {
     subject,
     text,
     html,
-    // RFC 3834: no machine shall answer, so that no holiday notice comes back.
+    // RFC 3834: suppresses automatic replies.
     headers: { 'Auto-Submitted': 'auto-generated' },
   }
 }
 
-/** What nodemailer's codes mean for the mail, and for those after it. */
+/** Reasons by nodemailer's code, for errors that affect all mails. */
 const UNREACHABLE: Record<string, string> = {
   EDNS: 'its name is not known.',
   ECONNECTION: 'it does not answer.',
@@ -93,20 +90,20 @@ function explain(error: unknown): Delivery {
   const { code = '', responseCode = 0 } = error as { code?: string; responseCode?: number }
   const cause = UNREACHABLE[code]
   if (cause !== undefined) return { outcome: 'unreachable', reason: describeCause(error) ?? cause }
-  // RFC 5321, 4.2.1: 5yz is for good, 4yz is for now.
+  // RFC 5321, 4.2.1: 5yz is permanent, 4yz is temporary.
   if (responseCode >= 500) return { outcome: 'refused', reason: `it refuses this mail (${responseCode}).` }
   if (responseCode >= 400)
-    return { outcome: 'postponed', reason: `it does not take this mail now (${responseCode}).` }
+    return { outcome: 'postponed', reason: `it does not accept this mail now (${responseCode}).` }
   if (code === 'EENVELOPE' || code === 'EMESSAGE')
-    return { outcome: 'refused', reason: 'it does not take such a mail.' }
+    return { outcome: 'refused', reason: 'it does not accept this mail.' }
   return { outcome: 'postponed', reason: `something went wrong (${code || 'unknown reason'}).` }
 }
 
-/** What somebody can do something about. */
+/** A more precise reason for errors that the operator can fix. */
 function describeCause(error: unknown): string | undefined {
   const { message, cause } = error as { message?: string; cause?: { code?: string } }
   const text = `${cause?.code ?? ''} ${message ?? ''}`
-  if (/ECONNREFUSED/.test(text)) return 'nobody listens there.'
+  if (/ECONNREFUSED/.test(text)) return 'the connection was refused.'
   return /certificate|CERT|altnames/i.test(text)
     ? 'its certificate is not trusted. Give the authority with: coffer config set mail.ca @ca.pem'
     : undefined

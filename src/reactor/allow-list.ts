@@ -1,14 +1,11 @@
-/** Which hosts and addresses reactor code may reach. Pure: it resolves and connects nothing. */
+/** The hosts and addresses that reactor code may connect to. */
 import { BlockList, isIP } from 'node:net'
 import { CofferError } from '../errors.js'
 
 export interface AllowList {
-  /** Whether the owner named this host, with this port or with none. */
+  /** Whether the list contains this host, with this port or without a port. */
   mayReach(host: string, port: number): boolean
-  /**
-   * Whether a host that was named may be at `address`: public ones always, others only when named themselves, with this
-   * port or with none.
-   */
+  /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
   mayConnect(host: string, address: string, port: number): boolean
 }
 
@@ -18,8 +15,8 @@ interface Entry {
 }
 
 /**
- * Reads entries of `--allow-net`: `host`, `host:port`, `[v6 address]:port`.
- * @throws CofferError `usage` for one that is none of these.
+ * Parses entries of `--allow-net`: `host`, `host:port`, `[v6 address]:port`.
+ * @throws CofferError `usage` for an invalid entry.
  */
 export function createAllowList(entries: readonly string[]): AllowList {
   const allowed = entries.map(parseEntry)
@@ -30,7 +27,7 @@ export function createAllowList(entries: readonly string[]): AllowList {
     mayConnect: (host, address, port) => {
       if (!isPrivateAddress(address)) return true
       if (mayReach(address, port)) return true
-      // The name says where it leads.
+      // For this name, a loopback address is expected.
       return normalizeHost(host) === 'localhost' && isLoopback(address)
     },
   }
@@ -57,14 +54,14 @@ function isLoopback(address: string): boolean {
   return address === '::1' || /^127\./.test(address)
 }
 
-/** Whether `address` is anything but a public unicast address (IANA special-purpose registries, RFC 6890). */
+/** Whether `address` is not a public unicast address (IANA special-purpose registries, RFC 6890). */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 4) return SPECIAL.v4.check(address, 'ipv4')
   return family === 0 || SPECIAL.v6.check(address, 'ipv6')
 }
 
-/** Two lists: in one, what is mapped into IPv6 would stand for all of IPv4. */
+/** Two lists, because in a common one the subnet of IPv4-mapped addresses would match all of IPv4. */
 const SPECIAL = {
   v4: createBlockList('ipv4', [
     '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',

@@ -1,4 +1,4 @@
-/** One child process that runs guest code: started, spoken to in frames, killed. It knows nothing of invocations. */
+/** A child process that runs the guest program: starting it, exchanging messages with it, killing it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
@@ -8,44 +8,44 @@ import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './laun
 import { mostFrameBytes } from './limits.js'
 import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
 
-/** Aborting ends a process by these; the first process of a namespace is spared SIGABRT, and meets the others. */
+/** Signals that end an aborting process. The first process of a PID namespace is not subject to SIGABRT. */
 const ABORTS: readonly unknown[] = ['SIGABRT', 'SIGSEGV', 'SIGTRAP', 'SIGILL']
 
-/** A tenth of the processor time of others, where there is not enough for all. */
+/** Niceness with about a tenth of the processor time of normal processes under load. */
 const LOW_PRIORITY = 10
 
-/** How a child ended: by itself, or by whom. */
-export type Ending = 'garbled' | 'out of memory' | 'ended'
+/** Why a child ended. `garbled`: it sent an invalid message and was killed. */
+export type ExitReason = 'garbled' | 'out of memory' | 'ended'
 
 export interface GuestListener {
   message(message: GuestMessage): void
-  /** The last that is heard. */
-  end(ending: Ending): void
+  /** Called once; no message follows. */
+  end(ending: ExitReason): void
 }
 
 export interface Guest {
-  /** The process that runs the code, once the guest is ready; never one that only waits for it. */
+  /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   readonly pid: number | undefined
-  /** The one who is told from now on; undefined: nobody, and whatever is said is dropped. */
+  /** Receives the messages; without one they are dropped. */
   listener: GuestListener | undefined
-  /** Resolves once the guest takes work and is held as far as it is to be; false when that failed or it ended before. */
+  /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
   readonly ready: Promise<boolean>
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>
-  /** Resolves once the guest's pipe took all of it, or nobody is there to read it any more; it never rejects. */
+  /** Resolves once the pipe accepted the whole message, or the guest has ended; never rejects. */
   send(message: HostMessage): Promise<void>
-  /** Lets processes that are not told so go first, for good. */
-  giveWay(): void
-  /** At once, and not to be caught. */
+  /** Lowers the scheduling priority permanently. */
+  lowerPriority(): void
+  /** Sends SIGKILL. */
   kill(): void
 }
 
-/** Starts guests; the pool is given one, so that tests can give another. */
+/** A parameter of the pool, so that tests can replace it. */
 export type StartGuest = () => Guest
 
 /**
- * Starts a guest in an empty directory, which is gone as soon as the guest stands in it, with no environment but the
- * time zone: without one the code would see that of this machine.
+ * Starts a guest in an empty directory, which is removed once the guest is ready. The environment contains only the time
+ * zone; without it the code would see the time zone of this machine.
  */
 export function startGuest(launch: Launch): Guest {
   const { command, args } = describeLaunch(launch)
@@ -68,7 +68,7 @@ class GuestProcess implements Guest {
   readonly #child: ChildProcess
   readonly #confinement: Confinement
   #pid: number | undefined
-  #ending: Ending | undefined
+  #ending: ExitReason | undefined
   #settleReady: (isReady: boolean) => void = () => undefined
 
   constructor(child: ChildProcess, confinement: Confinement, mostBytes: number) {
@@ -83,7 +83,7 @@ class GuestProcess implements Guest {
         this.#end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended', resolve),
       )
     })
-    // A child that died is told of by its end.
+    // The event `close` reports a child that died.
     child.stdin?.on('error', () => undefined)
     const reader = new FrameReader()
     child.stdout?.on('data', (chunk: Buffer) => {
@@ -104,11 +104,11 @@ class GuestProcess implements Guest {
     })
   }
 
-  giveWay(): void {
+  lowerPriority(): void {
     try {
       if (this.#pid !== undefined) setPriority(this.#pid, LOW_PRIORITY)
     } catch {
-      // It ended, or containers took the right to say so of another user's process.
+      // The process ended, or a container forbids changing the priority of another user's process.
     }
   }
 
@@ -121,7 +121,7 @@ class GuestProcess implements Guest {
       if (this.#ending !== undefined) return
       const message = readGuestMessage(text)
       if (message === undefined) {
-        // Only something that broke out of the realm says what is no message.
+        // Only code that escaped from the realm can send an invalid message.
         this.#ending = 'garbled'
         this.kill()
         return
@@ -131,17 +131,17 @@ class GuestProcess implements Guest {
     }
   }
 
-  /** Finds the process of the guest, and takes from it what it needed only to start. */
+  /** Finds the process of the guest, and removes the rights that it needed only to start. */
   async #confine(): Promise<boolean> {
     if (this.#pid !== undefined) return true
-    const { wrapper, sealer } = this.#confinement
+    const { wrapper, descriptorLimiter } = this.#confinement
     const { pid } = this.#child
     this.#pid = pid !== undefined && wrapper.includes('--fork') ? findChild(pid) : pid
     if (this.#pid === undefined) return false
-    return sealer === undefined || (await seal(sealer, this.#pid))
+    return descriptorLimiter === undefined || (await seal(descriptorLimiter, this.#pid))
   }
 
-  #end(ending: Ending, resolve: () => void): void {
+  #end(ending: ExitReason, resolve: () => void): void {
     this.#settleReady(false)
     this.listener?.end(this.#ending ?? ending)
     this.listener = undefined
@@ -149,7 +149,7 @@ class GuestProcess implements Guest {
   }
 }
 
-/** The only child of the process `pid`, by the numbers of this host; undefined when it is gone. */
+/** The only child of the process `pid`, as a pid of this host's namespace; undefined if it has ended. */
 function findChild(pid: number): number | undefined {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()) || undefined

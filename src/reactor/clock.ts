@@ -1,10 +1,10 @@
-/** Time as the pool uses it: a reading, and work put off. Tests pass one that they turn by hand. */
+/** The clock and timers of the pool. Tests pass their own. */
 import { performance } from 'node:perf_hooks'
 
 export interface PoolClock {
-  /** ms of a clock that never goes back. */
+  /** ms of a monotonic clock. */
   now(): number
-  /** Does `work` after `delayMs`; the result calls it off. */
+  /** Calls `work` after `delayMs`; the result cancels it. */
   after(delayMs: number, work: () => void): () => void
 }
 

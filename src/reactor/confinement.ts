@@ -1,25 +1,25 @@
-/** How this system can hold guests, found out by trying: the strongest way that works here, and what it is worth. */
+/** Confinement of guests by the operating system: probes for the strongest wrapper command that works here. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Sandbox } from '../framework/reactor-runtime.js'
 import { type Confinement, isAtLeast, type NodeProgram, TIME_ZONE } from './launch.js'
 
-/** A system that does not answer within this many ms is taken to give nothing. */
+/** If the probe takes longer, in ms, no confinement is used. */
 const PROBE_MS = 5_000
 
 const NOBODY = '--reuid 65534 --regid 65534 --clear-groups'
 const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
-/** What needs no rights over the user's own: an unmapped user is nobody inside, whoever it is outside. */
+/** Namespaces that an unprivileged user can create; an unmapped user is nobody inside. */
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
-/** The wrappers for the user root, the strongest first: not root outside either, as far as nobody may read the guest. */
+/** Wrappers for root, the strongest first. They run the guest as nobody, if nobody may read the guest's file. */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} ${NOBODY} ${BARE} unshare --user ${ALONE}`,
   `setpriv --pdeathsig KILL unshare --mount-proc ${ALONE} ${GUARD} ${NOBODY} ${BARE}`,
 ]
-/** The wrappers for anybody. A `/proc` of one's own is refused where parts of `/proc` are covered, as in containers. */
+/** Wrappers for any user. Mounting `/proc` fails where parts of `/proc` are masked, as in containers. */
 const OF_ANYBODY = [
   `${GUARD} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} unshare --user ${ALONE}`,
@@ -27,7 +27,7 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** Prints the first of the wrappers under which the program and the guest can be reached, then where the tools are. */
+/** Prints the first wrapper under which Node and the guest file are accessible, then the paths of the tools. */
 const PROBE = [
   'node=$1 guest=$2; shift 2',
   'for wrapper; do',
@@ -37,9 +37,9 @@ const PROBE = [
   'command -v setpriv',
 ].join('\n')
 
-/** Which wrappers there are to try here, the strongest first; the last is none. */
+/** The wrappers to try, the strongest first; the last one is empty. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
-  // Bundles are their owner's alone.
+  // The user nobody could not read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
   return all.filter(
@@ -47,12 +47,12 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   )
 }
 
-/** Whether the kernel tells the children of a process: without it the guest behind a wrapper could not be measured. */
+/** Whether the kernel lists a process's children; needed to find the guest behind a wrapper and measure its memory. */
 function canFindChildren(): boolean {
   return existsSync('/proc/thread-self/children')
 }
 
-/** Takes some milliseconds, in which nothing else happens; call it once. */
+/** Blocks for some milliseconds; call it once. */
 export function findConfinement(
   node: NodeProgram,
   guestFile: string,
@@ -72,12 +72,15 @@ export function findConfinement(
   const wrapper = words.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
   if (prlimit === undefined) return { wrapper }
-  // A limit is set by the user whose process it is, unless one has rights that containers take away from root.
+  // Containers can deny root the right to set limits of another user's process, so prlimit runs as the guest's user.
   const user = words.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
-  return { wrapper, sealer: [...user, prlimit, '--nofile=0', '--pid'] }
+  return { wrapper, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 
-export function describeSandbox({ version }: NodeProgram, { wrapper, sealer }: Confinement): Sandbox {
+export function describeSandbox(
+  { version }: NodeProgram,
+  { wrapper, descriptorLimiter }: Confinement,
+): Sandbox {
   return {
     node_permissions: true,
     node_network_permission: isAtLeast(version, 25, 0),
@@ -85,7 +88,7 @@ export function describeSandbox({ version }: NodeProgram, { wrapper, sealer }: C
     process_namespace: wrapper.includes('--pid'),
     user_namespace: wrapper.includes('--user'),
     no_new_privileges: wrapper.includes('--no-new-privs'),
-    no_new_descriptors: sealer !== undefined,
+    no_new_descriptors: descriptorLimiter !== undefined,
     ends_with_host: wrapper.includes('--pdeathsig'),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The host's side of `fetch`: the only way from reactor code to a network. It resolves the name itself and connects to
- * the very address it judged, so that no second answer of a name server counts.
+ * The host's side of `fetch`, the only network access of reactor code. It resolves the name once, checks the address and
+ * connects to that address, so that a second answer of a name server (DNS rebinding) has no effect.
  */
 import { lookup } from 'node:dns/promises'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
@@ -8,19 +8,19 @@ import { request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { CofferError } from '../errors.js'
 import { type AllowList, createAllowList } from './allow-list.js'
-import type { FetchRequest, FetchResponse } from './guest/web-facade.js'
+import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MOST_REDIRECTS = 5
 const MOST_BODY_BYTES = 1024 * 1024
 const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** What a client may not say: they belong to the connection, which is the host's. */
+/** Headers that the code cannot set, because they control the connection. */
 const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
-/** Not for the eyes of another origin than the one that was asked. */
+/** Headers that are not forwarded to another origin. */
 const CREDENTIAL_HEADERS = /^(?:authorization|cookie)$/
 
-/** Fetches for reactor code; `signal` ends it with the invocation. */
+/** `signal` aborts the fetch when the run ends. */
 export type HostFetch = (request: FetchRequest, signal: AbortSignal) => Promise<FetchResponse>
 
 export interface Resolved {
@@ -31,15 +31,15 @@ export interface Resolved {
 export interface FetchOptions {
   /** `host` or `host:port`. */
   allowNet: readonly string[]
-  /** All addresses of a name. */
+  /** Returns all addresses of a name. */
   resolve?: (host: string) => Promise<Resolved[]>
-  /** Certificate authorities to trust besides Node's own, PEM. */
+  /** Additional certificate authorities to trust, PEM. */
   ca?: string
 }
 
 /**
- * @throws CofferError `usage` for an entry of `allowNet` that is none. The function it returns throws `forbidden` for a
- * host, address or redirect outside the list, `validation` for a request that is none, `too_large`, `unavailable`.
+ * @throws CofferError `usage` for an invalid entry of `allowNet`. The returned function throws `forbidden` for a host,
+ * address or redirect that is not on the list, `validation` for an invalid request, `too_large`, `unavailable`.
  */
 export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOptions): HostFetch {
   const list = createAllowList(allowNet)
@@ -80,17 +80,16 @@ function readRequest({ url, method, headers, body }: FetchRequest): Hop {
       (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string'),
     ) &&
     (body === undefined || typeof body === 'string')
-  if (!isSpelled)
-    throw new CofferError('validation', 'the request has no method, headers and body as fetch has them')
+  if (!isSpelled) throw new CofferError('validation', 'the request is not a valid fetch request')
   const bytes = Buffer.from(body ?? '', 'base64')
   if (bytes.length > MOST_BODY_BYTES)
-    throw new CofferError('too_large', `the body of a request may have ${MOST_BODY_BYTES} bytes`)
+    throw new CofferError('too_large', `the body of a request is limited to ${MOST_BODY_BYTES} bytes`)
   const kept = headers.filter(([name]) => !CONNECTION_HEADERS.test(name.toLowerCase()))
   return { url: readUrl(url), method, headers: kept, body: bytes }
 }
 
 function readUrl(text: string, base?: URL): URL {
-  if (!URL.canParse(text, base?.href)) throw new CofferError('validation', 'that is no URL')
+  if (!URL.canParse(text, base?.href)) throw new CofferError('validation', 'this is not a valid URL')
   const url = new URL(text, base)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new CofferError('validation', 'only http and https can be fetched')
@@ -115,7 +114,7 @@ async function chooseAddress(
   const address = found.find((each) => list.mayConnect(host, each.address, portOf(url)))
   if (address !== undefined) return address
   if (found.length === 0) throw new CofferError('unavailable', 'the name of the host has no address')
-  throw new CofferError('forbidden', 'the host is at a private address, which --allow-net does not name')
+  throw new CofferError('forbidden', 'the host has a private address, which --allow-net does not list')
 }
 
 async function resolveName(host: string): Promise<Resolved[]> {
@@ -133,7 +132,7 @@ function send(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const { url, method, headers, body } = hop
-  // Whatever asks is told the address that was judged.
+  // Every lookup returns the address that was checked.
   const pinned: LookupFunction = (_host, options, callback) =>
     options.all ? callback(null, [address]) : callback(null, address.address, address.family)
   const options = {
@@ -208,13 +207,13 @@ async function readBody(response: IncomingMessage): Promise<Buffer> {
   } catch (cause) {
     throw new CofferError('unavailable', `the connection broke${describeCode(cause)}`, { cause })
   }
-  // Leaving the loop early destroyed the connection.
+  // Leaving the loop early has destroyed the connection.
   if (bytes > MOST_ANSWER_BYTES)
     throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)
   return Buffer.concat(chunks)
 }
 
-/** As the Fetch standard has it: HTTP-redirect fetch, steps 11 to 13. */
+/** HTTP-redirect fetch of the Fetch standard, steps 11 to 13. */
 function followRedirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
   const next = readUrl(location, url)
   const isGet = (status === 303 && method !== 'HEAD') || ([301, 302].includes(status) && method === 'POST')

@@ -1,4 +1,7 @@
-/** The command line that starts a guest: what differs between Node's versions and between systems, and nothing else. */
+/** The command line that starts a guest, with the differences between versions of Node and between systems. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { CofferError } from '../errors.js'
 import type { ReactorLimits } from './limits.js'
 
 /** The Node that runs guests, which is the one that runs the host. */
@@ -7,17 +10,17 @@ export interface NodeProgram {
   path: string
   /** `20.19.0` */
   version: string
-  /** As `process.platform`. */
+  /** `process.platform` */
   platform: string
   isRoot?: boolean
 }
 
-/** How the system holds a guest, as far as it does. */
+/** How the operating system confines a guest. */
 export interface Confinement {
-  /** The words that a guest's command line begins with. Words that fork make the guest the child of what we start. */
+  /** The first words of the command line. With `--fork` the guest is a child of the process that we start. */
   wrapper: readonly string[]
-  /** The words, a whole path first, that before a process id take from it every descriptor it has not opened yet. */
-  sealer?: readonly string[]
+  /** A command, with an absolute path, that given a process id prevents that process from opening descriptors. */
+  descriptorLimiter?: readonly string[]
 }
 
 export interface Launch {
@@ -28,13 +31,31 @@ export interface Launch {
   confinement: Confinement
 }
 
-/** All that a guest's environment says: without it the code would see the time zone of this machine. */
+export function describeThisNode(): NodeProgram {
+  const { execPath, versions, platform } = process
+  return { path: execPath, version: versions.node, platform, isRoot: process.getuid?.() === 0 }
+}
+
+/**
+ * The bundled guest: beside the bundled command line, or two levels above this module as compiled.
+ * @throws CofferError `internal` when the build did not create it.
+ */
+export function findGuestFile(): string {
+  const found = ['guest.mjs', '../../guest.mjs']
+    .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+    .find((path) => existsSync(path))
+  if (found === undefined)
+    throw new CofferError('internal', 'The guest of reactors was not built; run the build.')
+  return found
+}
+
+/** The only variable in a guest's environment; without it the code would see the time zone of this machine. */
 export const TIME_ZONE = 'UTC'
 
 /**
- * No core dumps, an end to the processor time of a child that spins on after its host was killed, and none of the
- * descriptors that whoever started the host left open. `env` takes away what a tool that watches our children put into
- * their environment, such as options for Node. `exec` keeps the process id.
+ * Disables core dumps, limits the processor time for the case that the host is killed, and closes descriptors that the
+ * host inherited. `env -i` removes variables that tools add to the environment of our children, such as options for
+ * Node. `exec` keeps the process id.
  */
 const SHELL_SCRIPT = [
   'ulimit -c 0',
@@ -45,8 +66,8 @@ const SHELL_SCRIPT = [
 ].join('\n')
 
 /**
- * Processor seconds that a child may use in its life. The pool retires it once it was busy for one time limit, so it is
- * never busy for more than two; collecting garbage doubles what that takes.
+ * The processor seconds of a child in total. The pool discards it once it was busy for one time limit, so it is busy for
+ * at most two; garbage collection can double the processor time.
  */
 export function cpuSeconds({ timeMs }: ReactorLimits): number {
   return 4 * Math.ceil(timeMs / 1000) + 10
@@ -72,7 +93,7 @@ function nodeFlags(version: string, { memoryMiB }: ReactorLimits): string[] {
   return [
     isAtLeast(version, 22, 13) ? '--permission' : '--experimental-permission',
     ...(isAtLeast(version, 22, 14) ? ['--disable-sigusr1'] : []),
-    // Opens files past the permission model.
+    // These modules can open files despite the permission model.
     ...(isAtLeast(version, 22, 5) ? ['--no-experimental-sqlite', '--no-experimental-webstorage'] : []),
     `--max-old-space-size=${memoryMiB}`,
     '--no-addons',

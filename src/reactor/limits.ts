@@ -1,17 +1,17 @@
-/** What one invocation may use. Every limit is counted by the host; the guest is trusted with none of them. */
+/** The limits of a run. The host enforces all of them. */
 
 export interface ReactorLimits {
-  /** Wall clock, from the moment a started child gets the work. */
+  /** Wall clock time from when a started child receives the work. */
   timeMs: number
-  /** Of the JavaScript heap, and of what a run may add to the memory of an idle child. */
+  /** Of the JavaScript heap, and of the memory that a run adds to that of an idle child. */
   memoryMiB: number
-  /** JSON text of `raw` and `tokenize` together. */
+  /** The JSON of `raw` and `tokenize` together. */
   resultBytes: number
-  /** All console lines of one invocation. */
+  /** All console lines of a run. */
   logBytes: number
   /** Calls of the client and of `fetch`, together. */
   calls: number
-  /** JSON text of the arguments of all those calls. */
+  /** The JSON of the arguments of all these calls. */
   callBytes: number
 }
 
@@ -24,11 +24,11 @@ export const DEFAULT_LIMITS: ReactorLimits = {
   callBytes: 16 * 1024 * 1024,
 }
 
-/** Calls of one invocation that the host works on at a time; the others wait. With 4 MiB an answer, 16 MiB a run. */
+/** Calls of a run that the host processes at a time. With answers of 4 MiB this bounds a run to 16 MiB of answers. */
 export const CALLS_AT_ONCE = 4
 
-/** A frame from a guest may hold no more than the largest thing it may say, and an envelope. */
+/** The maximum size of a frame from a guest: the largest permitted message and its envelope. */
 export function mostFrameBytes(limits: ReactorLimits): number {
-  // Text within JSON text: a control character takes seven bytes instead of one, plain text hardly more than itself.
+  // JSON inside JSON: a control character takes seven bytes instead of one, other text about its own size.
   return 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
 }

@@ -1,11 +1,11 @@
-/** Resident memory of a process, as the operating system counts it: what no code inside can hide. */
+/** The resident memory of a process as the operating system reports it. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 export interface MemoryMeter {
-  /** ms between two looks; a look costs microseconds on Linux and a process elsewhere. */
+  /** ms between two measurements; one takes microseconds on Linux and starts a process elsewhere. */
   readonly intervalMs: number
-  /** MiB, or undefined when the process is gone. */
+  /** MiB, or undefined if the process has ended. */
   read(pid: number): number | undefined
 }
 
@@ -15,20 +15,20 @@ export function createMemoryMeter(platform: string): MemoryMeter {
   return { intervalMs: 250, read: askPs }
 }
 
-/** `statm` costs a third of `status`, but counts pages. */
+/** Reading `statm` takes a third of the time of `status`, but it counts pages. */
 function createStatmReader(): (pid: number) => number | undefined {
   const pageKiB = findPageKiB()
   return (pid) => {
     try {
       return (readPages(pid) * pageKiB) / 1024
     } catch {
-      // The process ended between two looks.
+      // The process has ended.
       return undefined
     }
   }
 }
 
-/** How large a page is: a power of two, which the two files tell together of a process that is surely there. */
+/** The page size: the power of two closest to the quotient of the two files for this process. */
 function findPageKiB(): number {
   const status = readFileSync('/proc/self/status', 'latin1')
   const residentKiB = findKiB(/^VmRSS:\s+(\d+) kB$/m.exec(status))
@@ -49,7 +49,7 @@ function askPs(pid: number): number | undefined {
   }
 }
 
-/** @throws Error where the system counts otherwise: without a meter nothing may run. */
+/** @throws Error for an unknown format: without a memory limit no code may run. */
 function findKiB(match: RegExpExecArray | null): number {
   if (match === null) throw new Error('The memory of a process cannot be read')
   return Number(match[1])

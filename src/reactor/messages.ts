@@ -1,12 +1,12 @@
 /**
- * What host and guest say to each other. Values travel as JSON text inside the message, so that the host can refuse
- * a value without losing the message it came in.
+ * The messages between host and guest. Values are JSON text inside the message, so that the host can refuse a value
+ * without losing its message.
  */
 
 export type HostMessage =
   | {
       kind: 'run'
-      /** Absent when it is what this guest ran last. */
+      /** Absent if the guest ran the same code last. */
       code?: string
       args: unknown
       configuration: unknown
@@ -18,15 +18,15 @@ export type HostMessage =
   | { kind: 'reply'; call: number; value: unknown }
   | { kind: 'refusal'; call: number; message: string; status?: number; data?: unknown }
 
-/** Places in the code as given, both from 1. */
-export interface Place {
+/** A position in the code as given; both numbers start at 1. */
+export interface Position {
   line: number
   column: number
 }
 
-/** Why code did not come to a result. `invalid`: it never started. */
+/** Why code gave no result. `invalid`: it could not be started. */
 export type GuestFailure =
-  | ({ kind: 'invalid'; message: string } & Place)
+  | ({ kind: 'invalid'; message: string } & Position)
   | {
       kind: 'thrown'
       message: string
@@ -42,13 +42,31 @@ export type GuestMessage =
   | { kind: 'done'; raw?: string; tokenize?: string }
   | { kind: 'failed'; failure: GuestFailure }
   | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
-  /** The invocation is over and the event loop turns: fit for the next. */
+  /** The run is over and the event loop is not blocked: ready for the next run. */
   | { kind: 'idle' }
 
-/** The name under which `fetch` calls the host; no client call is named so. */
+/** A request that the host sends for the guest. Bodies travel as base64. */
+export interface FetchRequest {
+  url: string
+  method: string
+  headers: [string, string][]
+  body?: string
+  redirect: 'follow' | 'manual' | 'error'
+}
+
+export interface FetchResponse {
+  url: string
+  status: number
+  statusText: string
+  redirected: boolean
+  headers: [string, string][]
+  body: string
+}
+
+/** The name of the call of `fetch`; no client call has it. */
 export const FETCH_CALL = 'fetch'
 
-/** What the client offers to reactor code, by dotted name. */
+/** The methods of the client for reactor code. */
 export const CLIENT_CALLS = [
   'tokens.create',
   'tokens.retrieve',
@@ -63,7 +81,7 @@ export const CLIENT_CALLS = [
   'tokenize',
 ] as const
 
-/** A message from a guest whose shape is right, or undefined: then the guest is not to be listened to any more. */
+/** Parses and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
 export function readGuestMessage(text: string): GuestMessage | undefined {
   const message = parse(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return undefined

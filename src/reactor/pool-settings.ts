@@ -1,27 +1,27 @@
-/** How many children there may be, for whom, and for how long; and what one invocation may use. */
+/** The settings of the pool: the number of children, how they are shared between callers, and the limits of a run. */
 import { DEFAULT_LIMITS, type ReactorLimits } from './limits.js'
 
 export interface PoolSettings {
-  /** The name under which the code finds its client, and which the header of the API has. */
+  /** The property of the request that has the client; the same as the prefix of the API's headers. */
   prefix: string
   limits: ReactorLimits
-  /** `process`: a child of its own for every invocation. */
+  /** `process`: a new child for every run. */
   isolation: 'pooled' | 'process'
-  /** Children at a time; the last of them is never had by a caller who has another one. */
+  /** Children at a time. A caller who uses one already does not get the last of them. */
   mostChildren: number
-  /** Children beyond those, for callers who have fewer than their share. */
+  /** Additional children, for callers who use fewer than their share. */
   reservedChildren: number
-  /** Children at a time that one reactor may have, so that one that hangs leaves room for others. */
+  /** Children at a time of one reactor, so that a reactor that hangs leaves children for others. */
   mostPerReactor: number
-  /** Blank children started ahead of need. */
+  /** Children without an assignment that are started in advance. */
   spares: number
-  /** ms that an idle child stays warm. */
+  /** ms after which an idle child is ended. */
   warmMs: number
-  /** Runs of one child. */
+  /** Runs after which a child is ended. */
   mostRuns: number
   mostWaiting: number
   mostWaitingOfCaller: number
-  /** ms that a run may wait for a child. */
+  /** Maximum time in ms that a run waits for a child. */
   waitMs: number
 }
 
@@ -40,19 +40,19 @@ export const DEFAULT_SETTINGS: PoolSettings = {
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
-/** Of all children under way, and of those of one caller. */
+/** The numbers of busy children in total and of one caller. */
 export interface Load {
   total: number
   own: number
-  /** Callers who have children or wait for one. */
+  /** The number of callers who use children or wait for one. */
   callers: number
 }
 
 /**
- * Whether a caller may have one more child under way. Whoever has none gets one, out of the reserve if need be; nobody
- * who has some gets the last, and only those below their share use the reserve.
+ * Whether a caller may use one more child. A caller without any gets one, from the reserve if necessary. Others do not
+ * get the last child, and they use the reserve only below their share.
  */
-export function mayHaveAnother(
+export function mayUseAnother(
   { total, own, callers }: Load,
   { mostChildren, reservedChildren }: PoolSettings,
 ): boolean {

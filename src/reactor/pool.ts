@@ -1,49 +1,48 @@
-/** Work for children: who waits, who is given which child, and what became of it. What an invocation does it does not know. */
+/** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
 import { createHash, randomUUID } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type {
   ClientCall,
   CompileReport,
+  Invocation,
   ReactorRun,
   ReactorRuntime,
   Sandbox,
-  Invocation as Work,
 } from '../framework/reactor-runtime.js'
 import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
 import { describeSandbox, findConfinement, listWrappers } from './confinement.js'
 import { createHostFetch } from './fetch.js'
-import { findGuestFile } from './guest-file.js'
-import { Invocation, type Watched } from './invocation.js'
-import type { Confinement, NodeProgram } from './launch.js'
-import { type Member, type MemberPowers, Members, type Purpose } from './members.js'
+import { GuestRun, type RunOutcome } from './guest-run.js'
+import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
-import { describeRun, toBreachError, toError } from './outcome.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
-import { FairQueue, type Waiting } from './queue.js'
+import { FairQueue, type QueuedRun } from './queue.js'
+import { describeRun, toError, toStopError } from './run-outcome.js'
+import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
-/** Who asks for checks of code: no tenant is called so. */
+/** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
 const NOTHING_READ = { args: [], configuration: [], unknown: [] }
 
-export interface PoolPowers extends MemberPowers {
+export interface PoolServices extends WorkerServices {
   sandbox: Sandbox
 }
 
 export interface PoolOptions {
   node: NodeProgram
-  /** Bundles that code may require, one file each; owner only. */
+  /** Bundles that code may require, one file each; set by the vault's owner. */
   modulesDirectory?: string
-  /** Hosts that code may fetch from. */
+  /** The hosts that code may fetch from. */
   allowNet?: readonly string[]
   settings?: Partial<PoolSettings>
-  /** As found before, for finding it takes time. */
+  /** The result of {@link confine}, if it is known already. */
   confinement?: Confinement
 }
 
-/** Runs reactor code in children of this process. @throws CofferError `usage` for a bad entry of `allowNet`. */
+/** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export function createReactorPool({
   node,
   modulesDirectory,
@@ -62,50 +61,50 @@ export function createReactorPool({
   })
 }
 
-/** How guests are held on this machine. */
+/** Finds out how guests can be confined on this machine. */
 export function confine(node: NodeProgram, modulesDirectory?: string): Confinement {
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
 }
 
-interface Job extends Waiting, Purpose {
+interface Job extends QueuedRun, Assignment {
   client: ClientCall | null
-  /** The message that starts it, with the code or without. */
+  /** The message that starts the run; `hasCode`: the guest has the code already. */
   describe(hasCode: boolean): HostMessage
-  resolve(watched: Watched): void
+  resolve(outcome: RunOutcome): void
 }
 
 export class ReactorPool implements ReactorRuntime {
   #settings: PoolSettings
-  readonly #powers: PoolPowers
-  readonly #members: Members
+  readonly #services: PoolServices
+  readonly #workers: Workers
   readonly #queue: FairQueue<Job>
   #isClosed = false
 
-  constructor(settings: PoolSettings, powers: PoolPowers) {
+  constructor(settings: PoolSettings, services: PoolServices) {
     this.#settings = settings
-    this.#powers = powers
-    this.#queue = new FairQueue(powers.clock)
-    this.#members = new Members(settings, powers, () => this.#dispatch())
+    this.#services = services
+    this.#queue = new FairQueue(services.clock)
+    this.#workers = new Workers(settings, services, () => this.#dispatch())
   }
 
   get sandbox(): Sandbox {
-    return this.#powers.sandbox
+    return this.#services.sandbox
   }
 
-  async run(work: Work): Promise<ReactorRun> {
-    const { tenant, caller = '', application = '', reactor, code, args, configuration, client } = work
+  async run(invocation: Invocation): Promise<ReactorRun> {
+    const { tenant, caller = '', application = '', reactor, code, args, configuration, client } = invocation
     const { prefix, limits } = this.#settings
     const rest = { args, configuration, prefix, hasClient: client !== null, resultBytes: limits.resultBytes }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...rest } : { kind: 'run', code, ...rest }
-    const watched = await this.#enqueue({
+    const outcome = await this.#enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       version: digest(JSON.stringify([application, configuration]), code),
       client,
       describe,
     })
-    return describeRun(watched, limits)
+    return describeRun(outcome, limits)
   }
 
   async check(code: string): Promise<CompileReport> {
@@ -117,8 +116,7 @@ export class ReactorPool implements ReactorRuntime {
       client: null,
       describe,
     })
-    if (typeof last === 'string')
-      return { fault: toBreachError(last, this.#settings.limits), ...NOTHING_READ }
+    if (typeof last === 'string') return { fault: toStopError(last, this.#settings.limits), ...NOTHING_READ }
     if (last.kind === 'report') {
       const { failure, args, configuration, unknown } = last
       return { ...(failure === undefined ? {} : { fault: toError(failure) }), args, configuration, unknown }
@@ -130,89 +128,89 @@ export class ReactorPool implements ReactorRuntime {
 
   retire(): void {
     this.#settings = { ...this.#settings, isolation: 'process' }
-    this.#members.retire()
+    this.#workers.retire()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     this.#queue.clear(closedError())
-    await this.#members.close()
+    await this.#workers.close()
   }
 
-  #enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<Watched> {
+  #enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw closedError()
       this.#queue.add(
         { ...job, resolve, reject },
         this.#settings,
-        (caller) => this.#members.busyFor(caller) > 0,
+        (caller) => this.#workers.busyFor(caller) > 0,
       )
       this.#dispatch()
     })
   }
 
-  /** Gives work to whoever may take it. */
+  /** Assigns queued jobs to workers until no job can be assigned. */
   #dispatch(): void {
     if (this.#isClosed) return
-    const members = this.#members
+    const workers = this.#workers
     const take = () =>
       this.#queue.take(
-        (caller) => members.mayHaveAnother(caller, this.#queue.callers()),
-        (job) => members.choose(job),
+        (caller) => workers.mayUseAnother(caller, this.#queue.callers()),
+        (job) => workers.choose(job),
       )
     for (let taken = take(); taken !== undefined; taken = take()) {
-      const [job, member] = taken
-      const isWarm = member.purpose !== undefined
-      member.isBusy = true
+      const [job, worker] = taken
+      const isWarm = worker.assignment !== undefined
+      worker.isBusy = true
       const { caller, key, version } = job
-      member.purpose = { caller, key, version }
-      members.makeWayFor(caller)
-      this.#work(member, job, isWarm).catch(job.reject)
+      worker.assignment = { caller, key, version }
+      workers.lowerPriorityOfOthers(caller)
+      this.#work(worker, job, isWarm).catch(job.reject)
     }
   }
 
-  async #work(member: Member, job: Job, isWarm: boolean): Promise<void> {
-    member.stopWaiting()
-    if (!(await this.#isStarted(member))) {
-      this.#members.discard(member)
+  async #work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
+    worker.cancelTimer()
+    if (!(await this.#isStarted(worker))) {
+      this.#workers.discard(worker)
       throw this.#isClosed ? closedError() : startError()
     }
     const { limits } = this.#settings
-    const invocation = new Invocation(member.guest, job.describe(isWarm), job.client, limits, this.#powers)
-    member.invocation = invocation
-    const watched = await invocation.answered
-    job.resolve(watched)
-    member.isResting = true
-    const isFit = await invocation.rested
-    member.isResting = false
-    member.invocation = undefined
-    member.runs += 1
-    member.busyMs += watched.durationMs
-    if (isFit && this.#mayServeAgain(member, watched)) this.#members.keepWarm(member)
-    else this.#members.discard(member)
+    const run = new GuestRun(worker.guest, job.describe(isWarm), job.client, limits, this.#services)
+    worker.run = run
+    const outcome = await run.answered
+    job.resolve(outcome)
+    worker.isFinishing = true
+    const isFit = await run.idle
+    worker.isFinishing = false
+    worker.run = undefined
+    worker.runs += 1
+    worker.busyMs += outcome.durationMs
+    if (isFit && this.#mayServeAgain(worker, outcome)) this.#workers.keepWarm(worker)
+    else this.#workers.discard(worker)
     this.#dispatch()
-    this.#members.keepSpares()
+    this.#workers.keepSpares()
   }
 
-  async #isStarted({ guest }: Member): Promise<boolean> {
+  async #isStarted({ guest }: Worker): Promise<boolean> {
     let cancel: () => void = () => undefined
     const late = new Promise<boolean>((resolve) => {
-      cancel = this.#powers.clock.after(START_MS, () => resolve(false))
+      cancel = this.#services.clock.after(START_MS, () => resolve(false))
     })
     const isReady = await Promise.race([guest.ready, late])
     cancel()
     return isReady
   }
 
-  #mayServeAgain({ purpose, runs, busyMs, isOutdated }: Member, { memoryMiB }: Watched): boolean {
+  #mayServeAgain({ assignment, runs, busyMs, isOutdated }: Worker, { memoryMiB }: RunOutcome): boolean {
     const { isolation, mostRuns, limits } = this.#settings
-    if (isolation === 'process' || isOutdated || purpose?.caller === CHECKS) return false
-    // Garbage that was not collected yet would count against the next run; processor time against its life.
+    if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
+    // Uncollected garbage would count as memory of the next run, and the child's processor time is limited in total.
     return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs
   }
 }
 
-/** Tells versions apart without keeping what they hold. */
+/** A digest, so that the pool compares versions without storing code and configuration. */
 function digest(given: string, code: string): string {
   return createHash('sha256').update(`${given}\n${code}`).digest('base64')
 }

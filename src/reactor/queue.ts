@@ -1,26 +1,23 @@
-/**
- * The line of work that waits for a child, shared out between callers: each has a line of its own, they are served in
- * turn, and nobody waits for ever. It knows nothing of children.
- */
+/** A fair queue: each caller has its own queue, callers are served in turn, and the waiting time is limited. */
 import { CofferError } from '../errors.js'
 import type { PoolClock } from './clock.js'
 import type { PoolSettings } from './pool-settings.js'
 
-export interface Waiting {
-  /** A name for whoever asked, of one tenant. */
+export interface QueuedRun {
+  /** The caller, including the tenant. */
   caller: string
   reject(error: unknown): void
 }
 
-interface Place<W> {
+interface Entry<W> {
   work: W
-  stopWaiting(): void
+  cancelTimer(): void
 }
 
-export class FairQueue<W extends Waiting> {
+export class FairQueue<W extends QueuedRun> {
   readonly #clock: PoolClock
-  /** In the order in which they are served next; none is empty. */
-  readonly #lines = new Map<string, Place<W>[]>()
+  /** By caller, in the order in which they are served; none is empty. */
+  readonly #queues = new Map<string, Entry<W>[]>()
   #size = 0
 
   constructor(clock: PoolClock) {
@@ -28,12 +25,12 @@ export class FairQueue<W extends Waiting> {
   }
 
   callers(): Iterable<string> {
-    return this.#lines.keys()
+    return this.#queues.keys()
   }
 
   /**
-   * `isBusyFor`: whether the caller has children already, asked once the time is over; then the wait is their own doing.
-   * @throws CofferError `rate_limited` for a caller of whom too many wait, `unavailable` when too many wait at all.
+   * `isBusyFor`: whether the caller uses children; then a timeout is reported as `rate_limited`, else as `unavailable`.
+   * @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many wait in total.
    */
   add(
     work: W,
@@ -41,66 +38,66 @@ export class FairQueue<W extends Waiting> {
     isBusyFor: (caller: string) => boolean,
   ): void {
     const { caller } = work
-    const line = this.#lines.get(caller) ?? []
+    const queue = this.#queues.get(caller) ?? []
     const { mostWaiting, mostWaitingOfCaller, waitMs } = settings
-    if (line.length >= mostWaitingOfCaller) throw tooMany(waitMs)
+    if (queue.length >= mostWaitingOfCaller) throw tooMany(waitMs)
     if (this.#size >= mostWaiting) throw busy(waitMs)
-    const place: Place<W> = {
+    const entry: Entry<W> = {
       work,
-      stopWaiting: this.#clock.after(waitMs, () => {
-        this.#remove(caller, place)
+      cancelTimer: this.#clock.after(waitMs, () => {
+        this.#remove(caller, entry)
         work.reject(isBusyFor(caller) ? tooMany(waitMs) : busy(waitMs))
       }),
     }
-    line.push(place)
-    this.#lines.set(caller, line)
+    queue.push(entry)
+    this.#queues.set(caller, queue)
     this.#size += 1
   }
 
   /**
-   * Takes out the work whose turn it is among what `accepts` takes: callers in turn, and of each the longest waiting
-   * first. `mayHave` is asked once for each caller.
+   * Removes and returns the next run that `accept` takes: callers in turn, and the oldest run of a caller first.
+   * `mayHave` is called once for each caller.
    */
   take<T>(mayHave: (caller: string) => boolean, accept: (work: W) => T | undefined): [W, T] | undefined {
-    for (const [caller, line] of this.#lines) {
+    for (const [caller, queue] of this.#queues) {
       if (!mayHave(caller)) continue
-      for (const place of [...line]) {
-        const accepted = this.#offer(caller, place, accept)
+      for (const entry of [...queue]) {
+        const accepted = this.#offer(caller, entry, accept)
         if (accepted === undefined) continue
-        this.#remove(caller, place)
-        // Whoever was served goes to the end.
-        if (this.#lines.delete(caller)) this.#lines.set(caller, line)
-        return [place.work, accepted]
+        this.#remove(caller, entry)
+        // The caller that was served is the last in turn now.
+        if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
+        return [entry.work, accepted]
       }
     }
     return undefined
   }
 
-  /** Everybody who waits is told `error`. */
+  /** Rejects all queued runs with `error`. */
   clear(error: CofferError): void {
-    for (const [caller, line] of [...this.#lines])
-      for (const place of [...line]) {
-        this.#remove(caller, place)
-        place.work.reject(error)
+    for (const [caller, queue] of [...this.#queues])
+      for (const entry of [...queue]) {
+        this.#remove(caller, entry)
+        entry.work.reject(error)
       }
   }
 
-  /** What cannot be started is told so, and takes no place any more. */
-  #offer<T>(caller: string, place: Place<W>, accept: (work: W) => T | undefined): T | undefined {
+  /** A run for which `accept` throws is rejected and removed. */
+  #offer<T>(caller: string, entry: Entry<W>, accept: (work: W) => T | undefined): T | undefined {
     try {
-      return accept(place.work)
+      return accept(entry.work)
     } catch (error) {
-      this.#remove(caller, place)
-      place.work.reject(error)
+      this.#remove(caller, entry)
+      entry.work.reject(error)
       return undefined
     }
   }
 
-  #remove(caller: string, place: Place<W>): void {
-    const line = this.#lines.get(caller) ?? []
-    line.splice(line.indexOf(place), 1)
-    if (line.length === 0) this.#lines.delete(caller)
-    place.stopWaiting()
+  #remove(caller: string, entry: Entry<W>): void {
+    const queue = this.#queues.get(caller) ?? []
+    queue.splice(queue.indexOf(entry), 1)
+    if (queue.length === 0) this.#queues.delete(caller)
+    entry.cancelTimer()
     this.#size -= 1
   }
 }
@@ -109,7 +106,7 @@ function tooMany(waitMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(waitMs / 1000)
   return new CofferError(
     'rate_limited',
-    `Too many runs of reactors were asked for at once by this caller. Try again in ${retryAfterSeconds} s.`,
+    `This caller has requested too many runs of reactors at once. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   )
 }

@@ -1,21 +1,20 @@
-/** From the settings of a vault and the options of a run to running pools. */
+/** Creates pools from the settings of a vault and the options of the process. */
 import { settingOf } from '../domain/settings.js'
 import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
 import { describeSandbox } from './confinement.js'
-import type { Confinement } from './launch.js'
+import { type Confinement, describeThisNode } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'
 import { confine, createReactorPool } from './pool.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
-import { findThisNode } from './this-node.js'
 
 type Values = Readonly<Record<string, unknown>>
 
-/** The pool of a vault, replaced when its settings change: what runs ends as it began. */
+/** The pool of a vault. When the settings change, a new pool replaces it, and the old one finishes its runs. */
 export class Reactors {
   readonly #options: ReactorOptions
   readonly #pools = new Set<ReactorRuntime>()
   #confinement: Confinement | undefined
-  #present: { settings: string; pool: ReactorRuntime } | undefined
+  #current: { settings: string; pool: ReactorRuntime } | undefined
 
   constructor(options: ReactorOptions) {
     this.#options = options
@@ -24,17 +23,17 @@ export class Reactors {
   /** @throws CofferError `usage` for an entry of `allowNet` that is none. */
   fit(values: Values): ReactorRuntime {
     const settings = JSON.stringify(readPoolSettings(values, this.#options))
-    if (this.#present?.settings === settings) return this.#present.pool
+    if (this.#current?.settings === settings) return this.#current.pool
     const pool = startReactors(values, this.#options, this.#confine())
-    this.#present?.pool.retire()
-    this.#present = { settings, pool }
+    this.#current?.pool.retire()
+    this.#current = { settings, pool }
     this.#pools.add(pool)
     return pool
   }
 
-  /** What holds the code on this machine. */
+  /** The active protections on this machine. */
   get sandbox(): Sandbox {
-    return describeSandbox(findThisNode(), this.#confine())
+    return describeSandbox(describeThisNode(), this.#confine())
   }
 
   async close(): Promise<void> {
@@ -42,7 +41,7 @@ export class Reactors {
   }
 
   #confine(): Confinement {
-    this.#confinement ??= confine(findThisNode(), this.#options.modulesDirectory)
+    this.#confinement ??= confine(describeThisNode(), this.#options.modulesDirectory)
     return this.#confinement
   }
 }
@@ -55,7 +54,7 @@ export function startReactors(
 ): ReactorRuntime {
   const { allowNet = [], modulesDirectory } = options
   return createReactorPool({
-    node: findThisNode(),
+    node: describeThisNode(),
     allowNet,
     settings: readPoolSettings(values, options),
     ...(confinement === undefined ? {} : { confinement }),
@@ -67,7 +66,7 @@ function readPoolSettings(values: Values, { prefix, spares }: ReactorOptions): P
   const timeMs = settingOf(values, 'reactors.time_limit_ms')
   return {
     isolation: settingOf(values, 'reactors.isolation'),
-    // Whoever waits for one run of others, as long as a run may be, is not sent away.
+    // A run must be able to wait for another run of maximum duration.
     waitMs: Math.max(timeMs, DEFAULT_SETTINGS.waitMs),
     limits: {
       ...DEFAULT_LIMITS,

@@ -131,7 +131,7 @@ t.test('the demo runs the main job from a pipe and on a terminal', async (t) => 
     t.match(stdout, '# Deleted is gone.')
     t.match(stdout, 'The card number and the name stand in them nowhere in the clear.')
     const all = columns === undefined ? stdout : stderr
-    t.match(all, 'error: data.number: must be a card number whose last digit checks (Luhn)')
+    t.match(all, 'error: data.number: must be a card number with a valid check digit (Luhn)')
   }
   t.same(readdirSync(home.place), [], 'and leaves nothing behind')
 })

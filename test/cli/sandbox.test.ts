@@ -6,7 +6,7 @@ const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 
 t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
-  const whole = { wrapper: best.split(' '), sealer: ['/usr/bin/prlimit'] }
+  const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
   t.equal(tellGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
   t.notMatch(tellSandbox(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not here')
   t.equal(

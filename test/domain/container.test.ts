@@ -6,8 +6,8 @@ import {
   containerSetId,
   isContainerPath,
   isContainerWithin,
-} from '../../src/domain/token/container.js'
-import { metadataLookup, searchLookup, tokenLookups } from '../../src/domain/token-index-fields.js'
+} from '../../src/domain/container.js'
+import { metadataField, searchField, tokenFields } from '../../src/domain/index-fields.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 function check(value: unknown): { containers: string[]; errors: PropertyErrors } {
@@ -108,14 +108,14 @@ t.test('a token can be looked up by all its facts', async (t) => {
   ]
   const pairs = (lookups: { field: string; value: string }[]) =>
     lookups.map(({ field, value }) => [field, value])
-  t.strictSame(pairs(tokenLookups(record)), expected)
-  t.strictSame(pairs(tokenLookups({ ...record, modified_by: 'changer' })), [
+  t.strictSame(pairs(tokenFields(record)), expected)
+  t.strictSame(pairs(tokenFields({ ...record, modified_by: 'changer' })), [
     ...expected,
     ['modified_by', 'changer'],
   ])
 })
 
 t.test('metadata and search values are looked up whatever their case', async (t) => {
-  t.strictSame(metadataLookup('Key', 'ÉVE'), { field: 'metadata.Key', value: 'éve' })
-  t.strictSame(searchLookup('ÉVE'), { field: 'search', value: 'éve' })
+  t.strictSame(metadataField('Key', 'ÉVE'), { field: 'metadata.Key', value: 'éve' })
+  t.strictSame(searchField('ÉVE'), { field: 'search', value: 'éve' })
 })

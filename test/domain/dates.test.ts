@@ -87,15 +87,15 @@ t.test('what is no date, or none that exists, is refused with the formats', asyn
 
 t.test('an expiry lies in the future', async (t) => {
   const message = refusal(() => parseExpiry('11/20/2026 12:00:00 PM +00:00', NOW))
-  t.match(message, /^must lie in the future; written as "M\/D\/YYYY h:mm:ss/)
+  t.match(message, /^must be in the future, written as "M\/D\/YYYY h:mm:ss/)
   t.equal(parseExpiry('2026-11-20T12:00:00.001Z', NOW), NOW + 1)
   t.match(
     refusal(() => parseExpiry('1/1/2000', NOW)),
-    /^must lie in the future/,
+    /^must be in the future/,
   )
   t.match(
     refusal(() => parseExpiry('0050-01-01', NOW)),
-    /^must lie in the future/,
+    /^must be in the future/,
     'years below 100 are themselves',
   )
 })

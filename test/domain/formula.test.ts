@@ -166,15 +166,15 @@ t.test('the names of a contract are spelled, unique, and none is inside another'
     'configuration[0].name': [spelling],
     'configuration[1].name': [spelling],
     'configuration[2].name': [spelling],
-    'configuration[4].name': ['is there twice'],
+    'configuration[4].name': ['occurs twice'],
   })
-  const inside = 'is inside another parameter, which is no object then'
+  const inside = 'is inside another parameter, which then cannot be an object'
   t.same(check([], ['a.b', 'a', 'a.b.c', 'a..b', '.a', 'x', 'x', '__proto__', 'y.__proto__']), {
     'request_parameters[0].name': [inside],
     'request_parameters[2].name': [inside],
     'request_parameters[3].name': [`${spelling}, with dots between levels`, inside],
     'request_parameters[4].name': [`${spelling}, with dots between levels`],
-    'request_parameters[6].name': ['is there twice'],
+    'request_parameters[6].name': ['occurs twice'],
     'request_parameters[7].name': ['cannot be __proto__'],
     'request_parameters[8].name': ['cannot be __proto__'],
   })

@@ -34,7 +34,7 @@ const TAKEN: [text: string, value: unknown][] = [
 ]
 
 const twice = 'this property occurs twice in one object; keep one of them'
-const prototypes = 'a property of this name could reach object prototypes and is never taken'
+const prototypes = 'a property of this name could change object prototypes and is refused'
 const inexact =
   'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string'
 

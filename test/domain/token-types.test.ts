@@ -11,8 +11,8 @@ import {
 } from '../../src/domain/token/token-types.js'
 import { CofferError, type PropertyErrors } from '../../src/errors.js'
 
-const luhn = 'must be a card number whose last digit checks (Luhn)'
-const aba = 'must be an ABA routing number whose checksum is right'
+const luhn = 'must be a card number with a valid check digit (Luhn)'
+const aba = 'must be an ABA routing number with a valid checksum'
 const digits = (amount: string) => `must be a string of ${amount} digits, no separators`
 const cardOnly = 'only these properties are allowed: number, expiration_month, expiration_year, cvc'
 const bankOnly = 'only these properties are allowed: routing_number, account_number'

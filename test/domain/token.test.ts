@@ -195,7 +195,7 @@ t.test('expressions that cannot work on the data are named', async (t) => {
 })
 
 t.test('a search index yields text, a number or a boolean, and something', async (t) => {
-  const message = 'the expression must yield text, a number or a boolean, and not nothing'
+  const message = 'the expression must yield a number, a boolean or text that is not empty'
   for (const text of ['{{ data.missing }}', '{{ data }}', '{{ data.list }}', '', '{{ data.empty }}']) {
     const input = { type: 'token', data: { list: [1], empty: '' }, search_indexes: [text] }
     t.strictSame(await errorsOf(prepare(input)), { 'search_indexes[0]': [message] }, text)
@@ -263,9 +263,11 @@ t.test('what an alias yields must be an id', async (t) => {
     id: ['what the expression yields must have 3 to 400 characters'],
   })
   t.strictSame(await errorOf('{{ data.missing }}', {}), {
-    id: ['the expression must yield text to be an id'],
+    id: ['the expression must yield text that can be an id'],
   })
-  t.strictSame(await errorOf('{{ data }}', [1, 2, 3]), { id: ['the expression must yield text to be an id'] })
+  t.strictSame(await errorOf('{{ data }}', [1, 2, 3]), {
+    id: ['the expression must yield text that can be an id'],
+  })
   const { id } = await prepare({ type: 'token', data: 12345, id: '{{ data }}' })
   t.equal(id?.kind === 'alias' && id.draw(), '12345')
 })
@@ -406,12 +408,12 @@ t.test('null in a patch takes an attribute away', async (t) => {
 t.test('a patched token is checked like a new one', async (t) => {
   const before = recordOf(await prepare({ ...CARD, search_indexes: ['{{ data.cvc }}'] }))
   t.strictSame(await errorsOf(patch(before, { data: { number: '4242424242424241', extra: 1 } })), {
-    'data.number': ['must be a card number whose last digit checks (Luhn)'],
+    'data.number': ['must be a card number with a valid check digit (Luhn)'],
     'data.extra': ['only these properties are allowed: number, expiration_month, expiration_year, cvc'],
   })
   t.strictSame(await errorsOf(patch(before, { data: { number: null } })), { 'data.number': ['is required'] })
   t.strictSame(await errorsOf(patch(before, { data: { cvc: null } })), {
-    'search_indexes[0]': ['the expression must yield text, a number or a boolean, and not nothing'],
+    'search_indexes[0]': ['the expression must yield a number, a boolean or text that is not empty'],
   })
   t.strictSame(await errorsOf(patch(before, { containers: [], metadata: 'x' })), {
     containers: ['must name at least one container'],
@@ -438,7 +440,7 @@ t.test('an expiry is kept by a patch that says nothing of it, even when it is ov
   const never = await patchToken(before, { expires_at: null }, later)
   t.notOk('expires' in never || 'expires_at' in never.record)
   t.match(await errorsOf(patchToken(before, { expires_at: '11/21/2026' }, later)), {
-    expires_at: [/^must lie in the future/],
+    expires_at: [/^must be in the future/],
   })
 })
 

@@ -70,7 +70,7 @@ t.test('a mail is shown as its reader sees it, with the link of this server', as
   await vault.ask('invite resend', { id })
   const after = await (await vault.get('/outbox', cookie)).text()
   t.notMatch(after, link!)
-  t.match(after, 'The link in this mail works no more.')
+  t.match(after, 'The link in this mail no longer works.')
 })
 
 t.test('an empty outbox says what to do; many mails come page by page', async (t) => {

@@ -93,9 +93,9 @@ t.test('what goes wrong is said without address and password, and whether it is 
   ]
   t.same(outcomes.slice(0, 4), [
     { outcome: 'refused', reason: 'it refuses this mail (550).' },
-    { outcome: 'postponed', reason: 'it does not take this mail now (450).' },
+    { outcome: 'postponed', reason: 'it does not accept this mail now (450).' },
     { outcome: 'unreachable', reason: 'it does not accept the user and password of mail.url.' },
-    { outcome: 'unreachable', reason: 'nobody listens there.' },
+    { outcome: 'unreachable', reason: 'the connection was refused.' },
   ])
   t.same(
     outcomes.slice(4).map(({ outcome }) => outcome),

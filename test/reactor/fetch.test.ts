@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { createAllowList, isPrivateAddress } from '../../src/reactor/allow-list.js'
 import { createHostFetch, type Resolved } from '../../src/reactor/fetch.js'
-import type { FetchRequest } from '../../src/reactor/guest/web-facade.js'
+import type { FetchRequest } from '../../src/reactor/messages.js'
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: string) => void
 

@@ -71,7 +71,7 @@ class FakeGuest implements Guest {
   answer(raw: unknown = 1): void {
     this.say({ kind: 'done', raw: JSON.stringify(raw) }, { kind: 'idle' })
   }
-  giveWay(): void {
+  lowerPriority(): void {
     this.isLow = true
   }
   kill(): void {

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { findGuestFile } from '../../src/reactor/guest-file.js'
+import { findGuestFile } from '../../src/reactor/launch.js'
 
 /** Stands in the guest's own script and holds what only the guest can hold; writes what it finds to standard error. */
 const PROBE = `

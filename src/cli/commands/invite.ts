@@ -1,5 +1,5 @@
 /** `coffer invite outbox | accept | create | resend`: mail as its reader sees it, and where it went. */
-import { present } from '../../domain/omit-undefined.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
 import type { CommandContext } from '../context/context.js'
 import type { Steps } from '../context/task.js'
@@ -23,7 +23,7 @@ export const outbox: Steps = {
 /** The link is asked for, or comes on standard input, so that no other process sees it. */
 export const accept: Steps = {
   gather: async (context, [given], { firstName, lastName }) =>
-    present({ link: await readLinkText(context, given), first_name: firstName, last_name: lastName }),
+    omitUndefined({ link: await readLinkText(context, given), first_name: firstName, last_name: lastName }),
 }
 
 async function readLinkText({ terminal, input }: CommandContext, given: string | undefined): Promise<string> {

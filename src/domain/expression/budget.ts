@@ -1,15 +1,12 @@
-/**
- * How much work rendering may do, counted instead of timed, so that the same expression over the same data
- * always ends the same way. Knows nothing of what the work is.
- */
+/** The work limit of rendering: counted, not timed, so that the same expression and data always give the same result. */
 import { CofferError } from '../../errors.js'
 
-/** What rendering may cost beside the size of its data; a unit is about one character or array element. */
+/** The budget apart from the size of the data; a unit is about one character or array element. */
 const BASE_UNITS = 2_000_000
-/** How many times all expressions together may pass over the data. */
+/** How often all expressions together can process the whole data. */
 const PASSES = 16
 
-/** Counts down. Its `use` and `check` are also what the Liquid library asks of a memory limit. */
+/** Has the methods `use` and `check` of the Liquid library's limits, so that it can stand in for them. */
 export class Budget {
   private left: number
 
@@ -17,7 +14,7 @@ export class Budget {
     this.left = BASE_UNITS + PASSES * dataSize
   }
 
-  /** @throws CofferError `validation` once more was used than there was. */
+  /** @throws CofferError `validation` once the budget is exceeded. */
   use(units: number): void {
     if (!(units > 0)) return
     this.left -= units
@@ -25,15 +22,15 @@ export class Budget {
       throw new CofferError('validation', 'this takes too much work for the size of the data')
   }
 
-  /** The library's clock check; counting makes it needless. */
+  /** The library's check of the time; not needed with a counted limit. */
   check(): void {}
 }
 
 const MEMBER_SIZE = 4
-/** What an array or object counts for beside its members. */
+/** The size of an array or object without its members. */
 export const CONTAINER_SIZE = 16
 
-/** Size of a JSON value in units, about what it takes to walk and copy it. */
+/** The size of a JSON value in units, about the cost of copying it. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + MEMBER_SIZE
   if (value === null || typeof value !== 'object') return MEMBER_SIZE

@@ -1,6 +1,6 @@
 /**
- * Reads what one output says, with Liquid's tokenizer, and refuses everything an expression may not hold: operators,
- * ranges, unknown variables and filters, wrong numbers of arguments. It evaluates nothing.
+ * Parses one output with Liquid's tokenizer, and refuses what expressions do not support: operators, ranges, unknown
+ * variables and filters, wrong numbers of arguments.
  */
 import type { LiteralToken, PropertyAccessToken, Token, Tokenizer, TokenKind } from 'liquidjs'
 import type { CofferError } from '../../errors.js'
@@ -11,10 +11,10 @@ import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS } from './standard-filters.js'
 export type Library = typeof import('liquidjs')
 export type FilterToken = ReturnType<Tokenizer['readFilters']>[number]
 
-/** Where an expression stands, which decides what it may use. */
+/** The attribute that an expression belongs to; it determines the allowed variables and filters. */
 export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
 
-/** A checked output: what it starts from (nothing when that is a token id) and its filters in order. */
+/** A checked output: its initial value (undefined if that is a token id), and its filters in order. */
 export interface OutputTokens {
   initial: Token | undefined
   filters: FilterToken[]
@@ -28,7 +28,7 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   detokenize: [],
 }
 
-/** What the tokenizer complains about, in words that show nothing of the text. */
+/** Our messages for the tokenizer's errors. Unlike those, they contain nothing of the text. */
 const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
   [/invalid value expression/, 'expected a value such as data.number'],
   [/before filter$|before filter,/, 'expected "|" and a filter, or "}}"; operators are not supported'],
@@ -39,7 +39,7 @@ const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
   [/range/, 'ranges and parentheses are not supported'],
 ]
 
-/** @throws CofferError `validation` naming the column of what is refused. */
+/** @throws CofferError `validation` with the column of the error. */
 export function readOutput(
   library: Library,
   text: string,
@@ -109,7 +109,7 @@ function checkValue(check: Check, token: Token): void {
   }
 }
 
-/** A name behind a dot, or a value in brackets. */
+/** A name after a dot, or a value in brackets. */
 function checkPathPart(check: Check, part: Token): void {
   if (part.kind === check.library.TokenKind.Word) {
     if (part.size() === 0)

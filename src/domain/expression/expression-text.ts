@@ -1,17 +1,14 @@
-/**
- * Where the outputs of an expression string begin and end: `text {{ object | filter }} text`. It does not read what
- * an output says; Liquid does.
- */
+/** Splits an expression string into text and outputs: `text {{ object | filter }} text`. */
 import { CofferError } from '../../errors.js'
 
-/** An id of 400 characters, each of two UTF-16 units, and some white space. */
+/** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
 
-/** An output: positions of its content in the whole string. */
+/** An output: the positions of its content in the string. */
 export interface OutputPiece {
   from: number
   to: number
-  /** Of a detokenization: the token id; `from` is then behind it. */
+  /** In a detokenization: the token id; `from` is then after it. */
   reference?: string
 }
 
@@ -21,15 +18,15 @@ export function isOutput(piece: Piece): piece is OutputPiece {
   return !('text' in piece)
 }
 
-/** A refusal that names its place, counted in characters from 1. */
+/** An error with its column, counted in characters from 1. */
 export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
   const message = `${reason} (at column ${[...text.slice(0, at)].length + 1})`
   return new CofferError('validation', message, cause === undefined ? {} : { cause })
 }
 
 /**
- * Splits an expression string. `{{-` and `-}}` remove the white space beside them, as in Liquid.
- * @throws CofferError `validation` for tags and for braces or quotes that do not close.
+ * Splits an expression string. `{{-` and `-}}` remove adjacent white space, as in Liquid.
+ * @throws CofferError `validation` for tags and for unclosed braces or quotes.
  */
 export function splitExpression(text: string): Piece[] {
   const pieces: Piece[] = []
@@ -56,9 +53,9 @@ export function splitExpression(text: string): Piece[] {
 }
 
 /**
- * Splits a string of reactor arguments, where an output is `{{ <token id> | filters }}`. An id runs to the first `|`
- * or `}}`, which no id contains; text that looks like a tag is text.
- * @throws CofferError `validation` for braces or quotes that do not close, and for an output without an id.
+ * Splits a string of reactor arguments, in which an output is `{{ <token id> | filters }}`. The id ends at the first `|`
+ * or `}}`, which no id contains. Tags are ordinary text here.
+ * @throws CofferError `validation` for unclosed braces or quotes, and for an output without an id.
  */
 export function splitDetokenization(text: string): Piece[] {
   const pieces: Piece[] = []
@@ -83,7 +80,7 @@ function nextOpening(text: string, from: number): number {
   return Math.min(output, tag)
 }
 
-/** Position of the `}}` that closes the output opened at `open`, leaving out quoted text from `from` on. */
+/** The position of the `}}` that closes the output opened at `open`. Searches from `from` and skips quoted text. */
 function findClosing(text: string, open: number, from: number): number {
   for (let at = from; at >= 0 && at < text.length; at++) {
     if (text.startsWith('}}', at)) return at
@@ -100,7 +97,7 @@ function findQuote(text: string, open: number): number {
   throw syntaxError(text, open, 'this quote is not closed')
 }
 
-/** An id and the white space around it end at a `|` or `}}`; looking further than an id may be long is needless. */
+/** The position of the `|` or `}}` after a token id, searched no further than the longest id. */
 function findReferenceEnd(text: string, from: number): number {
   for (let at = from; at < text.length && at < from + MAX_REFERENCE_LENGTH; at++) {
     if (text[at] === '|' || text.startsWith('}}', at)) return at

@@ -1,12 +1,9 @@
-/**
- * What goes into an expression, and what it yields: as plain JSON, or as a part of a text. It does not know how one
- * becomes the other.
- */
+/** The input of an expression, and the conversion of its result to plain JSON or text. */
 
 import { canonicalJson } from '../json/json.js'
 import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
 
-/** What an expression is rendered over; `tokens` (data by id) only in a detokenization. */
+/** The input of rendering; `tokens` (data by id) only in a detokenization. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
@@ -15,11 +12,11 @@ export interface Scope {
 
 /** A checked `{{ … }}`. */
 export interface Output {
-  /** @throws CofferError `validation` naming the column, when a filter cannot work on its value. */
+  /** @throws CofferError `validation` with the column, if a filter cannot process its value. */
   evaluate(scope: Scope, budget: Budget): unknown
 }
 
-/** A copy that is JSON: what a filter left undefined is null. */
+/** A copy as JSON, with undefined replaced by null. */
 export function asJson(value: unknown, budget: Budget): unknown {
   budget.use(typeof value === 'object' && value !== null ? CONTAINER_SIZE : sizeOf(value))
   if (value === undefined || value === null) return null
@@ -28,7 +25,7 @@ export function asJson(value: unknown, budget: Budget): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asJson(member, budget)]))
 }
 
-/** How a value stands inside text: null is nothing, objects and arrays are their canonical JSON. */
+/** The text of a value: empty for null, canonical JSON for objects and arrays. */
 export function textOf(value: unknown, budget: Budget): string {
   const text = typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
   budget.use(text.length)

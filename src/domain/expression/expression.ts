@@ -1,6 +1,6 @@
 /**
- * Expressions: Liquid restricted to what yields a value. It knows where an expression may stand, but nothing of
- * tokens. The Liquid library is loaded when the first output that is not simple is compiled.
+ * Expressions: the subset of Liquid that yields values. The Liquid library is loaded when the first output is compiled
+ * that `simple-output.ts` cannot read.
  */
 import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
@@ -8,44 +8,44 @@ import { Budget, sizeOf } from './budget.js'
 import type { ExpressionUse } from './expression-syntax.js'
 import { isOutput, type OutputPiece, splitDetokenization, splitExpression } from './expression-text.js'
 import { asJson, type Output, type Scope, textOf } from './expression-value.js'
-import type { Random } from './filters.js'
+import type { RandomSource } from './filters.js'
 import { loadJsonPath } from './json-path.js'
 import { createLiquidReader, type LiquidReader, type LiquidTools } from './liquid-output.js'
 import { readSimpleOutput } from './simple-output.js'
 
 export type { ExpressionUse } from './expression-syntax.js'
 export type { Scope } from './expression-value.js'
-export type { Random } from './filters.js'
+export type { RandomSource } from './filters.js'
 
-/** Longest expression; a detokenization is bounded by the request that holds it. */
+/** The maximum length of an expression; a detokenization is limited by the size of the request. */
 export const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000
 
-/** A checked expression, which can be rendered any number of times. */
+/** A checked expression, which can be rendered repeatedly. */
 export interface Expression {
-  /** The token ids a detokenization names, each once. */
+  /** The token ids in a detokenization, without repetitions. */
   readonly references: readonly string[]
   /**
-   * The value with its JSON type when one output is the whole string, text otherwise; a missing property is null, and
-   * null is nothing inside text. Several renderings may share one budget.
-   * @throws CofferError `validation` when a filter cannot work on its value, naming the column.
+   * The value with its JSON type if one output is the whole string, otherwise text. A missing property is null, and null
+   * is empty inside text. Several renderings may share one budget.
+   * @throws CofferError `validation` with the column, if a filter cannot process its value.
    */
   render(scope: Scope, budget?: Budget): unknown
 }
 
 export interface Expressions {
   /**
-   * Checks an expression; the result is kept for the next time.
-   * @throws CofferError `validation` for bad syntax, unknown or forbidden filters and variables (naming the column),
-   * or more than {@link MAX_EXPRESSION_LENGTH} characters.
+   * Checks an expression and caches the result.
+   * @throws CofferError `validation` for invalid syntax, unknown or forbidden filters and variables (with the column), or
+   * more than {@link MAX_EXPRESSION_LENGTH} characters.
    */
   compile(text: string, use: ExpressionUse): Promise<Expression>
-  /** The expression where it is kept from before. */
+  /** The expression if it is in the cache. */
   known(text: string, use: ExpressionUse): Expression | undefined
 }
 
-/** `random` feeds the alias filters. */
-export function createExpressions(random: Random): Expressions {
+/** `random` is used by the alias filters. */
+export function createExpressions(random: RandomSource): Expressions {
   const compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
   const tools: LiquidTools = { random, jsonPath: undefined }
   let reader: Promise<LiquidReader> | undefined
@@ -91,7 +91,7 @@ async function compileExpression(text: string, use: ExpressionUse, read: OutputR
   }
 }
 
-/** In code points, of which a text has at least half as many as UTF-16 units. */
+/** Lengths are in code points; a text has at least half as many of those as UTF-16 units. */
 function isTooLong(text: string): boolean {
   return text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 }

@@ -1,14 +1,12 @@
-/**
- * One call of a filter: charged to the budget, its failures told with their place. It does not know whose filter it is.
- */
+/** A call of a filter: charges the budget, and adds the column to errors. */
 import { CofferError } from '../../errors.js'
 import { type Budget, sizeOf } from './budget.js'
 import { syntaxError } from './expression-text.js'
 
-/** Units that each member of an array costs a filter, beside its size. */
+/** The cost in units of each member of an array, in addition to its size. */
 const MEMBER_COST = 20
 
-/** Where in which expression a filter is called, and by which name. */
+/** The position of a filter's call in an expression, and the name of the filter. */
 export interface FilterPlace {
   text: string
   at: number
@@ -16,8 +14,9 @@ export interface FilterPlace {
 }
 
 /**
- * Runs `work` over plain operands.
- * @throws CofferError `validation` naming the column, when the work fails, ends in no finite number, or costs too much.
+ * Runs `work`, the filter with its operands.
+ * @throws CofferError `validation` with the column, if the filter fails, yields a number that is not finite, or exceeds
+ * the budget.
  */
 export function callFilter(
   { text, at, name }: FilterPlace,

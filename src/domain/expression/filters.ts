@@ -1,42 +1,39 @@
-/**
- * The filters this product adds to standard Liquid. Each is a function of plain JSON values; randomness and the
- * budget arrive as tools. They know nothing of Liquid.
- */
+/** The filters that Coffer adds to standard Liquid: functions of plain JSON values. */
 import { CofferError } from '../../errors.js'
 import { canonicalJson, exactNumber } from '../json/json.js'
 import type { Budget } from './budget.js'
 
 /** Cryptographic randomness. */
-export interface Random {
+export interface RandomSource {
   bytes(count: number): Uint8Array
 }
 
-/** Selects with a JSONPath; all values found. */
+/** All values that a JSONPath selects. */
 export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown[]
 
 export interface FilterTools {
-  readonly random: Random
+  readonly random: RandomSource
   readonly budget: Budget
-  /** Present when the expression uses the `json` filter. */
+  /** Present if the expression uses the `json` filter. */
   readonly jsonPath: JsonPath | undefined
 }
 
 export interface FilterRule {
-  /** How many arguments it takes. */
+  /** The minimum and maximum number of arguments. */
   readonly least: number
   readonly most: number
-  /** The filter may be used in this place alone. */
+  /** The only use in which the filter is allowed. */
   readonly onlyIn?: 'id'
-  /** @throws CofferError `validation` when value or arguments are not what the filter takes. */
+  /** @throws CofferError `validation` if the filter does not accept the value or the arguments. */
   run(value: unknown, args: readonly unknown[], tools: FilterTools): unknown
 }
 
-/** Largest count, length and padded length a filter takes. */
+/** The maximum count, length and padded length that filters accept. */
 export const MAX_FILTER_LENGTH = 10_000
-/** Longest value an alias is made of; ids are no longer. */
+/** The maximum length of an alias, which is that of ids. */
 const MAX_ALIAS_LENGTH = 400
 
-/** `null` goes through every one of them as null. */
+/** Every filter returns null for null. */
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
   ['reveal_last', rule(1, 2, revealLast)],
   ['reveal', rule(0, 4, reveal)],
@@ -74,12 +71,12 @@ function reveal(value: unknown, [first, last, maskGiven, preservedGiven]: readon
   return coverMiddle(asText(value), [first, last], cover, () => mask)
 }
 
-/** What stands in for a character, or undefined when it stays. */
+/** The replacement of a character, or undefined if the character stays. */
 type Cover = (character: string, at: number) => string | undefined
 
 /**
- * Replaces what lies between the first and last characters that may be shown. When nothing there is to be replaced,
- * everything is: such a value must not come back whole.
+ * Replaces the characters between the first and last ones that are shown. If that replaces nothing, all characters are
+ * replaced, so that the value is never returned unchanged.
  */
 function coverMiddle(
   text: string,
@@ -133,7 +130,7 @@ function aliasSource(value: unknown): string {
   return text
 }
 
-function drawCharacters(random: Random, alphabet: string, count: number): string {
+function drawCharacters(random: RandomSource, alphabet: string, count: number): string {
   const fair = 256 - (256 % alphabet.length)
   let drawn = ''
   while (drawn.length < count) {

@@ -1,19 +1,19 @@
 /**
- * JSONPath (RFC 9535) over untrusted paths and data. The two functions of the standard that take regular expressions
- * (`match`, `search`) are refused: the platform's engine would let a path of 30 characters run for ever.
+ * JSONPath (RFC 9535) over untrusted paths and data. The standard's functions with regular expressions, `match` and
+ * `search`, are refused, because JavaScript's engine can take unbounded time for them.
  */
 import { CofferError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filters.js'
 
 const MAX_PATH_LENGTH = 400
-/** The gate takes 64 levels; the library counts visits from 1. */
+/** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
 const MAX_DEPTH = 80
-/** Budget units of reading one value, and of one that can be read further. */
+/** The cost in units of reading a value, and in addition of an object or array. */
 const READ_COST = 10
 const OBJECT_COST = 300
 
-/** Loads the library. The returned function throws CofferError `validation` for a path that is refused. */
+/** Loads the library. The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {
   const { JSONPathEnvironment } = await import('json-p3')
   const environment = new JSONPathEnvironment({ strict: true, maxRecursionDepth: MAX_DEPTH })
@@ -35,8 +35,8 @@ export async function loadJsonPath(): Promise<JsonPath> {
 }
 
 /**
- * The value, every read of which uses up budget: nested descents and filters multiply, and the library itself can
- * neither be stopped nor counted.
+ * A proxy of the value that charges the budget for each read: nested descents and filters multiply the work, and the
+ * library has no limit of its own.
  */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (!isObject(value)) return value

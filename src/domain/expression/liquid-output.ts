@@ -1,36 +1,33 @@
-/**
- * Outputs as the Liquid library reads and evaluates them, restricted to filters that may be used. The library itself
- * arrives as an argument; nothing here loads it.
- */
+/** Evaluates outputs with the Liquid library, restricted to the allowed filters. The caller loads the library. */
 import type { Token } from 'liquidjs'
 import type { Budget } from './budget.js'
 import { type ExpressionUse, type FilterToken, type Library, readOutput } from './expression-syntax.js'
 import type { OutputPiece } from './expression-text.js'
 import type { Output, Scope } from './expression-value.js'
 import { callFilter } from './filter-call.js'
-import { FILTERS, type FilterRule, type JsonPath, type Random } from './filters.js'
+import { FILTERS, type FilterRule, type JsonPath, type RandomSource } from './filters.js'
 import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS, prepareOperands } from './standard-filters.js'
 
 type Liquid = InstanceType<Library['Liquid']>
 type Context = InstanceType<Library['Context']>
 
 export interface LiquidReader {
-  /** @throws CofferError `validation` naming the column of what is refused. */
+  /** @throws CofferError `validation` with the column of the error. */
   read(text: string, piece: OutputPiece, use: ExpressionUse): LiquidOutput
 }
 
 export interface LiquidOutput extends Output {
-  /** It uses the `json` filter, so `jsonPath` of the tools must be there before it is evaluated. */
+  /** Whether it uses the `json` filter, so that `jsonPath` of the tools must be set before it is evaluated. */
   usesJsonPath: boolean
 }
 
-/** What filters draw from; `jsonPath` may be filled in later. */
+/** The dependencies of filters; `jsonPath` may be set later. */
 export interface LiquidTools {
-  readonly random: Random
+  readonly random: RandomSource
   jsonPath: JsonPath | undefined
 }
 
-/** A Liquid without tags, templates and operators. */
+/** Configures Liquid without tags, templates and operators. */
 export function createLiquidReader(library: Library, tools: LiquidTools): LiquidReader {
   const liquid = new library.Liquid({
     operators: {},
@@ -66,7 +63,7 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
   }
 }
 
-/** The library charges what it allocates to the budget too, which has a limiter's methods. */
+/** The library also charges its allocations to the budget, which has the methods of its limits. */
 function createContext(
   library: Library,
   liquid: Liquid,
@@ -103,7 +100,7 @@ function createHandlers(library: Library, tools: LiquidTools): Map<string, Handl
   return handlers
 }
 
-/** Between integers Liquid rounds down; the library only when it is told to. `decimal`: see {@link listDecimal}. */
+/** Standard Liquid rounds integer division down; the library does so only on request. `decimal`: see {@link listDecimal}. */
 function divideBy(library: Library, decimal: WeakSet<FilterToken>): Handler {
   const divide = library.filters.divided_by as unknown as Handler
   const isInteger = (value: unknown) => Number.isInteger(Number(value)) && !String(value).includes('.')
@@ -113,7 +110,7 @@ function divideBy(library: Library, decimal: WeakSet<FilterToken>): Handler {
   }
 }
 
-/** The filters that work with a number written as a decimal, `7.0`, which Liquid does not take for an integer. */
+/** The filters with an operand written as a decimal, such as `7.0`, which Liquid does not treat as an integer. */
 function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]): FilterToken[] {
   const isDecimal = (token: unknown) =>
     token !== undefined && /^-?[0-9]+\.[0-9]/.test((token as Token).getText())

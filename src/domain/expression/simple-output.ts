@@ -1,18 +1,18 @@
 /**
- * The outputs nearly every token has, such as `{{ data.number | reveal_last: 4 }}`, read without the Liquid library,
- * whose loading would be most of the time of a short command. They yield exactly what Liquid would make of them.
+ * Evaluates common outputs such as `{{ data.number | reveal_last: 4 }}` without the Liquid library, because loading it
+ * would take most of the time of a short command. The results are the same as Liquid's.
  */
 import type { ExpressionUse } from './expression-syntax.js'
 import type { OutputPiece } from './expression-text.js'
 import type { Output } from './expression-value.js'
 import { callFilter, type FilterPlace } from './filter-call.js'
-import { FILTERS, type FilterRule, type Random } from './filters.js'
+import { FILTERS, type FilterRule, type RandomSource } from './filters.js'
 
-/** Plain names behind dots, and filters with numbers and quoted texts for arguments. */
+/** Plain names after dots, and filters with numbers and quoted texts as arguments. */
 const ARGUMENT = /[ \t\n]*(?:([0-9]{1,9})|'([^'\\]*)'|"([^"\\]*)")[ \t\n]*/y
 const PATH = /[ \t\n]*data((?:\.[A-Za-z_][A-Za-z0-9_]*)*)[ \t\n]*/y
 const FILTER = /\|[ \t\n]*([a-z0-9_]+)[ \t\n]*/y
-/** Liquid gives these a meaning of their own. */
+/** Names with a special meaning in Liquid. */
 const SPECIAL_NAMES = new Set(['size', 'first', 'last'])
 
 interface Step {
@@ -21,12 +21,12 @@ interface Step {
   args: unknown[]
 }
 
-/** The output, or undefined when it is not that simple or not fit: Liquid then reads it and says what is wrong. */
+/** The output, or undefined if it is not simple or not valid; the caller then uses Liquid, which reports errors. */
 export function readSimpleOutput(
   text: string,
   piece: OutputPiece,
   use: ExpressionUse,
-  random: Random,
+  random: RandomSource,
 ): Output | undefined {
   if (piece.reference !== undefined) return undefined
   const content = text.slice(0, piece.to)

@@ -1,6 +1,6 @@
 /**
- * Which filters of standard Liquid an expression may use, and how many arguments each takes. Most are the library's;
- * those that would depend on the machine, or that it lacks, are here.
+ * The allowed filters of standard Liquid and their numbers of arguments. Most are the library's; those that it lacks or
+ * whose result would depend on the machine are implemented here.
  */
 import { CofferError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
@@ -8,13 +8,13 @@ import type { FilterRule } from './filters.js'
 import { formatDateFilter } from './strftime.js'
 
 /**
- * What a filter of the library works on. The library would write objects as `[object Object]`, so for `text` objects
- * and arrays, and for `list` the members of an array, become their canonical JSON first. `property` filters read
- * their argument as the path of a property.
+ * The operands of a library filter. The library would render objects as `[object Object]`. Therefore objects and arrays
+ * (`text`), or the members of an array (`list`), are converted to canonical JSON first. The argument of a `property`
+ * filter is the path of a property.
  */
 export type FilterKind = 'text' | 'list' | 'property' | 'any'
 
-/** The library's filters that may be used, with the arguments they take. Extensions of the library are left out. */
+/** The allowed filters of the library, without its extensions to standard Liquid. */
 export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, least: number, most: number]> =
   new Map([
     ['abs', ['any', 0, 0]],
@@ -75,20 +75,20 @@ export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, le
     ['where', ['property', 1, 2]],
   ])
 
-/** Standard filters of our own making. */
+/** The standard filters that are implemented here. */
 export const OWN_STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
   ['date', { least: 1, most: 1, run: (value, [format]) => formatDateFilter(value, format) }],
   ['base64_url_safe_encode', { least: 0, most: 0, run: (value) => encodeUrlSafe(value) }],
   ['base64_url_safe_decode', { least: 0, most: 0, run: (value) => decodeUrlSafe(value) }],
 ])
 
-/** What a filter of this kind is handed: the value, then the arguments. */
+/** The operands for a filter of this kind: the value, then the arguments. */
 export function prepareOperands(kind: FilterKind, value: unknown, args: readonly unknown[]): unknown[] {
   if (kind === 'property') requirePropertyPath(args[0])
   return [value, ...args].map((operand) => prepareOperand(kind, operand))
 }
 
-/** The library would read more than a path; a range in it would be built anew for every member of an array. */
+/** The library would also evaluate ranges here, once for every member of an array. */
 function requirePropertyPath(path: unknown): void {
   if (typeof path === 'string' && !path.includes('(')) return
   throw new CofferError('validation', 'this filter takes the name of a property, such as "address.city"')

@@ -1,6 +1,6 @@
 /**
- * The `date` filter of Liquid over UTC: which texts are instants, and strftime formats in English. It never asks what
- * time it is, nor where it runs: the same input gives the same text on every machine.
+ * Liquid's `date` filter with strftime formats, always in UTC and English. It depends on neither clock nor locale, so
+ * the same input gives the same text on every machine.
  */
 import { CofferError } from '../../errors.js'
 
@@ -13,9 +13,9 @@ const MAX_WIDTH = 100
 const MAX_FORMAT_LENGTH = 400
 
 /**
- * A value (seconds since the epoch, or a date as text) by a strftime format. Texts without an offset are UTC. A value
- * that is no date comes back as it is, as in Liquid.
- * @throws CofferError `validation` for `now` and `today`, which would depend on the clock.
+ * Formats a value (seconds since the epoch, or a date as text). Texts without an offset are UTC. A value that is not a
+ * date is returned unchanged, as in Liquid.
+ * @throws CofferError `validation` for `now` and `today`, which depend on the clock.
  */
 export function formatDateFilter(value: unknown, format: unknown): unknown {
   const date = readInstant(value)
@@ -51,7 +51,7 @@ function readText(text: string): number {
   return Date.parse(hasZone ? text : text + zone)
 }
 
-/** Without this the platform finds a date in nearly any text that holds a number. */
+/** Necessary because `Date.parse` finds a date in almost any text with a number. */
 function isDateWord(word: string): boolean {
   const lower = word.toLowerCase()
   if (['am', 'pm', 'utc', 'gmt', 'z', 't'].includes(lower)) return true
@@ -62,7 +62,7 @@ function isDateWord(word: string): boolean {
 
 type Field = (date: Date) => string | number
 
-/** Directive, its padding character and width, and its value. */
+/** Padding character, width and value of each directive. */
 const FIELDS = new Map<string, [pad: '' | '0' | ' ', width: number, field: Field]>([
   ['a', ['', 0, (date) => DAYS[date.getUTCDay()]!.slice(0, 3)]],
   ['A', ['', 0, (date) => DAYS[date.getUTCDay()]!]],
@@ -106,7 +106,7 @@ const FIELDS = new Map<string, [pad: '' | '0' | ' ', width: number, field: Field
   ['%', ['', 0, () => '%']],
 ])
 
-/** Flags `-` (no padding), `_` (spaces), `0` (zeros), `^` (upper case), and a width; unknown directives stay as text. */
+/** Supports the flags `-` (no padding), `_` (spaces), `0` (zeros), `^` (upper case) and a width. */
 function formatInstant(date: Date, format: string): string {
   return format.replace(
     /%([-_0^]*)(\d*)([A-Za-z%])/g,

@@ -1,14 +1,12 @@
-/**
- * Which decimal texts a double can keep. It knows nothing of where the text stands.
- */
+/** Exact conversion of decimal texts to doubles. */
 
 const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
-/** A double has at most 767 significant digits; longer texts are refused unread. */
+/** A double has at most 767 significant digits; longer texts are refused without parsing. */
 const MAX_NUMBER_LENGTH = 1100
 
 /**
- * The number a decimal text means, or undefined when a double would change it (2^53 + 1, 1e400, more digits than fit).
- * Takes JSON's number grammar, and leading zeros.
+ * The number that a decimal text means, or undefined if a double cannot hold it exactly (2^53 + 1, 1e400, too many
+ * digits). Accepts JSON's number grammar and leading zeros.
  */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
@@ -17,7 +15,7 @@ export function exactNumber(text: string): number | undefined {
   return Number.isFinite(value) && significant(text) === significant(String(value)) ? value : undefined
 }
 
-/** Digits without zeros around them, and the power of ten of the last one: equal for equal decimal values. */
+/** Canonical form: the digits without surrounding zeros, and the power of ten of the last one. */
 function significant(text: string): string {
   const unsigned = text.startsWith('-') ? text.slice(1) : text
   const [mantissa = '', power = '0'] = unsigned.toLowerCase().split('e')

@@ -1,9 +1,7 @@
-/**
- * Finds what makes a JSON text unfit, without building its value: bad syntax, and what `JSON.parse` would take silently.
- */
+/** Finds syntax errors and unsafe constructs, which `JSON.parse` would accept, in a JSON text without building its value. */
 import { exactNumber } from './json-number.js'
 
-/** Deepest nesting of arrays and objects that is taken. */
+/** The maximum nesting of arrays and objects. */
 export const MAX_JSON_DEPTH = 64
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
@@ -12,16 +10,16 @@ const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 const LONE_SURROGATE = /\p{Cs}/u
 
-/** Where a text is refused, and why. */
+/** The position and reason of a refusal. */
 export interface Fault {
   at: number
   reason: string
 }
 
-/** An open object or array. `isSuspect`: it is the value of a property named `constructor`. */
+/** An open object or array. `isConstructor`: it is the value of a property named `constructor`. */
 interface Frame {
   names?: Set<string>
-  isSuspect: boolean
+  isConstructor: boolean
 }
 
 type Expected = 'value' | 'item or end' | 'name' | 'name or end' | 'next'
@@ -34,7 +32,7 @@ interface Scan {
   lastName: string
 }
 
-/** The first reason to refuse a JSON text, or undefined. Linear in its length; reads every character once. */
+/** The first reason to refuse a JSON text, or undefined. Takes linear time. */
 export function findFault(text: string): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff)
     return { at: 0, reason: 'it starts with a byte order mark; send plain UTF-8' }
@@ -54,7 +52,7 @@ function unfinished(scan: Scan): Fault | undefined {
   return { at: scan.at, reason: `the text ends too early; ${expectation(scan)}` }
 }
 
-/** Takes one token, or says why it is refused, leaving `at` on the place. */
+/** Consumes one token, or returns why it is refused; `at` then is its position. */
 function step(scan: Scan): string | undefined {
   if (scan.expected === 'next') return takeSeparator(scan)
   if (scan.expected === 'name' || scan.expected === 'name or end') return takeName(scan)
@@ -99,8 +97,8 @@ function takeName(scan: Scan): string | undefined {
 
 function refuseName(frame: Frame, name: string): string | undefined {
   if (frame.names!.has(name)) return 'this property occurs twice in one object; keep one of them'
-  if (name === '__proto__' || (frame.isSuspect && name === 'prototype')) {
-    return 'a property of this name could reach object prototypes and is never taken'
+  if (name === '__proto__' || (frame.isConstructor && name === 'prototype')) {
+    return 'a property of this name could change object prototypes and is refused'
   }
   return undefined
 }
@@ -130,7 +128,7 @@ function takeScalar(scan: Scan): string | undefined {
   return undefined
 }
 
-/** `at` stands on the opening quote, and afterwards behind the closing one. */
+/** `at` is at the opening quote before, and after the closing one afterwards. */
 function takeString(scan: Scan): string | undefined {
   const { text, at: from } = scan
   let isEscaped = false
@@ -156,8 +154,8 @@ function takeString(scan: Scan): string | undefined {
 function open(scan: Scan, bracket: '{' | '['): string | undefined {
   if (scan.stack.length === MAX_JSON_DEPTH) return `nested more than ${MAX_JSON_DEPTH} levels deep`
   const parent = scan.stack.at(-1)
-  const isSuspect = parent?.names !== undefined && scan.lastName === 'constructor'
-  scan.stack.push(bracket === '{' ? { names: new Set(), isSuspect } : { isSuspect: false })
+  const isConstructor = parent?.names !== undefined && scan.lastName === 'constructor'
+  scan.stack.push(bracket === '{' ? { names: new Set(), isConstructor } : { isConstructor: false })
   scan.expected = bracket === '{' ? 'name or end' : 'item or end'
   scan.at++
   return undefined

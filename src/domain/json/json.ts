@@ -1,7 +1,4 @@
-/**
- * The gate every untrusted JSON text passes, and the one canonical spelling of a JSON value. It knows nothing of
- * what the JSON is for; whoever calls says how the text is named in messages.
- */
+/** Strict parsing of untrusted JSON, and canonical JSON. */
 import { CofferError } from '../../errors.js'
 import { findFault } from './json-scan.js'
 
@@ -9,18 +6,18 @@ export { exactNumber } from './json-number.js'
 export { MAX_JSON_DEPTH } from './json-scan.js'
 
 export interface JsonOptions {
-  /** How messages name the text: `the request body`, `--data`. */
+  /** The name of the text in messages: `the request body`, `--data`. */
   source?: string
-  /** `usage` when a person typed the text on a command line. */
+  /** `usage` if the text comes from a command line. */
   code?: 'validation' | 'usage'
 }
 
 /**
- * Reads one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
- * nesting beyond `MAX_JSON_DEPTH`, numbers that would change their value, lone surrogates and a byte order mark.
- * Linear in time; memory is bounded by the text.
- * @throws CofferError `validation` (or `options.code`) naming line and column (both from 1, in UTF-16 units) and what
- * was expected, never the text itself.
+ * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
+ * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
+ * Takes time and memory linear in the text.
+ * @throws CofferError `validation` (or `options.code`) with line and column (from 1, in UTF-16 units) and what was
+ * expected; never with the text itself.
  */
 export function parseJson(text: string, options: JsonOptions = {}): unknown {
   const fault = findFault(text)
@@ -32,7 +29,7 @@ export function parseJson(text: string, options: JsonOptions = {}): unknown {
   )
 }
 
-/** Whether a JSON value is an object, and neither an array nor null. */
+/** Whether a JSON value is an object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -40,8 +37,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Decodes UTF-8; a byte order mark stays in the text, where {@link parseJson} refuses it.
- * @throws CofferError `validation` when the bytes are not UTF-8.
+ * Decodes UTF-8. Keeps a byte order mark, which {@link parseJson} then refuses.
+ * @throws CofferError `validation` if the bytes are not UTF-8.
  */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
@@ -55,7 +52,7 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   }
 }
 
-/** JSON text with the names of every object in code unit order and no white space: equal values, equal texts. */
+/** JSON without white space and with names in code unit order, so that equal values give equal texts. */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -1,65 +1,12 @@
-/**
- * The exact text a fingerprint is taken of, and base58, in which fingerprints and keys are written. It knows no key
- * and no hash.
- */
+/** The text that a token's fingerprint is computed from. */
 import { canonicalJson } from '../json/json.js'
 
-/** A rendered fingerprint expression as text: a string is itself, anything else its canonical JSON. */
+/** A rendered fingerprint expression as text: a string as it is, any other value as canonical JSON. */
 export function fingerprintValue(rendered: unknown): string {
   return typeof rendered === 'string' ? rendered : canonicalJson(rendered)
 }
 
-/** Type and value joined so that no other pair gives the same text. */
+/** The unambiguous encoding of type and value. */
 export function fingerprintText(type: string, rendered: unknown): string {
   return canonicalJson([type, fingerprintValue(rendered)])
-}
-
-const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-
-/** Digits that are divided off at once: as many as a number holds exactly beside two bytes more. */
-const GROUP_DIGITS = 5
-const GROUP = 58 ** GROUP_DIGITS
-const WORD = 2 ** 16
-
-/**
- * Base58 in Bitcoin's alphabet; each leading zero byte is a leading `1`. `least` pads with further `1`s, so that
- * 32 bytes are always 43 or 44 characters (43) and 16 bytes always 22 (22): without it, one in 60,000 is shorter.
- */
-export function base58(bytes: Uint8Array, least = 0): string {
-  const words = toWords(bytes)
-  let digits = ''
-  for (let first = 0; first < words.length; ) {
-    digits = spellGroup(divide(words, first)) + digits
-    while (words[first] === 0) first++
-  }
-  const zeros = bytes.findIndex((byte) => byte !== 0)
-  const leading = '1'.repeat(zeros < 0 ? bytes.length : zeros)
-  return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
-}
-
-/** The bytes as a number of 16-bit words, highest first. */
-function toWords(bytes: Uint8Array): number[] {
-  const words: number[] = bytes.length % 2 === 0 ? [] : [bytes[0]!]
-  for (let at = bytes.length % 2; at < bytes.length; at += 2) words.push(bytes[at]! * 256 + bytes[at + 1]!)
-  return words
-}
-
-/** Divides the number that begins at `first` by a group, in place; gives the remainder. */
-function divide(words: number[], first: number): number {
-  let rest = 0
-  for (let index = first; index < words.length; index++) {
-    const value = rest * WORD + words[index]!
-    words[index] = Math.floor(value / GROUP)
-    rest = value % GROUP
-  }
-  return rest
-}
-
-function spellGroup(value: number): string {
-  let digits = ''
-  for (let place = 0; place < GROUP_DIGITS; place++) {
-    digits = BASE58[value % 58] + digits
-    value = Math.floor(value / 58)
-  }
-  return digits
 }

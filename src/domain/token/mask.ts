@@ -1,6 +1,5 @@
 /**
- * Masks: any JSON whose strings are expressions. Names are not expressions; numbers, booleans and null stay as they
- * are. It does not know who sees a masked value.
+ * Masks: any JSON value. Its strings are expressions; property names, numbers, booleans and null are copied.
  */
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { Budget, sizeOf } from '../expression/budget.js'
@@ -8,18 +7,18 @@ import type { Expression, Expressions, Scope } from '../expression/expression.js
 import { MAX_JSON_DEPTH } from '../json/json.js'
 import { collect, collectLater } from '../property-errors.js'
 
-/** Most values in a mask, arrays and objects included. */
+/** The maximum number of values in a mask, including arrays and objects. */
 export const MAX_MASK_VALUES = 2000
 
 /** A checked mask. */
 export interface Mask {
-  /** The mask over `data`; all its expressions share one budget. What fails is added to the mask's complaints. */
+  /** The mask rendered over `data`. All its expressions share one budget; errors go to those of {@link compileMask}. */
   render(data: unknown, budget?: Budget): unknown
 }
 
 /**
- * Checks a mask. What is refused is added to `errors` under paths that start with `path`, such as `mask.number`.
- * @throws CofferError `validation` for a mask that is too large or deep.
+ * Checks a mask. Invalid expressions are added to `errors` under paths that start with `path`, such as `mask.number`.
+ * @throws CofferError `validation` for a mask that is too large or too deep.
  */
 export async function compileMask(
   mask: unknown,
@@ -42,13 +41,13 @@ export async function compileMask(
   }
 }
 
-/** An expression of the mask, and where it stands. */
+/** An expression of the mask, and its path. */
 interface Text {
   text: string
   path: string
 }
 
-/** Counts every value, and notes the strings. @throws CofferError `validation` for too many or too deep ones. */
+/** Counts all values and collects the strings. @throws CofferError `validation` for too many values or levels. */
 function findTexts(
   found: { texts: Text[]; values: number },
   value: unknown,

@@ -1,11 +1,9 @@
-/**
- * JSON Merge Patch (RFC 7386, the same as RFC 7396), without touching what it is given. It knows nothing of tokens.
- */
+/** JSON Merge Patch (RFC 7396) that does not modify its arguments. */
 import { isObject } from '../json/json.js'
 
 /**
- * The target with the patch applied: members of an object patch replace, null removes, anything that is not an object
- * replaces the whole. Both are JSON values; the result may share parts with them.
+ * The target with the patch applied: the members of an object patch replace those of the target, null removes one, and
+ * a patch that is not an object replaces the whole. Both are JSON values; the result may share parts with them.
  */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch

@@ -1,6 +1,4 @@
-/**
- * Metadata: a bounded map of text to text. It is stored and shown as given, so it must hold nothing sensitive.
- */
+/** Metadata: a bounded map of text to text. It is never masked, so it must not contain sensitive values. */
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
@@ -8,7 +6,7 @@ export const MAX_METADATA_ENTRIES = 50
 export const MAX_METADATA_NAME_LENGTH = 100
 export const MAX_METADATA_VALUE_LENGTH = 2000
 
-/** The map a caller gave; complaints go to `errors` under `metadata`. Lengths are in UTF-16 units. */
+/** Checks a given map; adds to `errors` under `metadata`. Lengths are in UTF-16 units. */
 export function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     addError(errors, 'metadata', 'must be an object whose values are strings')

@@ -1,6 +1,5 @@
 /**
- * The language of token search: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`), parentheses. Parsed into a
- * tree with precise complaints; what a term finds is somebody else's business.
+ * The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses.
  */
 import { CofferError } from '../../errors.js'
 
@@ -21,7 +20,7 @@ export interface EqualsTerm {
   column: number
 }
 
-/** `[a TO b]` includes its ends, `{a TO b}` does not; an absent end is open. */
+/** `[a TO b]` includes its ends, `{a TO b}` does not; an absent end is unbounded. */
 export interface RangeTerm {
   kind: 'range'
   field: string
@@ -40,8 +39,8 @@ const RANGE_FIELDS = ['created_at', 'modified_at']
 const METADATA = 'metadata.'
 
 /**
- * undefined for a query that asks for nothing in particular, which every token matches.
- * @throws CofferError `validation` under `query`, naming the column (from 1)
+ * Returns undefined for an empty query, which every token matches.
+ * @throws CofferError `validation` under `query`, with the column (from 1)
  */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
   if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
@@ -52,7 +51,7 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
   return new Parser(tokens, text.length + 1).parse()
 }
 
-/** Precedence NOT, AND, OR. Depth is bounded by the query's length, and parentheses by {@link MAX_TERMS}. */
+/** Precedence: NOT, AND, OR. Parentheses and NOT nest at most {@link MAX_TERMS} deep. */
 class Parser {
   readonly #tokens: readonly Token[]
   readonly #end: number
@@ -156,7 +155,7 @@ function readTerm(text: string, start: number): { token: Token; end: number } {
   return { token: { kind: 'term', term, column }, end }
 }
 
-/** That of a metadata entry may be quoted, as a whole or after its dot. */
+/** The key of a metadata field may be quoted. */
 function readField(text: string, start: number): { text: string; end: number } {
   if (!text.startsWith(`${METADATA}"`, start)) return readPart(text, start, ':')
   const { text: key, end } = readPart(text, start + METADATA.length)
@@ -200,7 +199,7 @@ function unquote(text: string): string {
   return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text
 }
 
-/** A quoted text (with `\"` and `\\`), or everything up to white space, a parenthesis or `stop`. */
+/** Reads a quoted text (with `\"` and `\\`), or everything up to white space, a parenthesis or `stop`. */
 function readPart(text: string, start: number, stop?: string): { text: string; end: number } {
   if (text[start] !== '"') {
     let end = start

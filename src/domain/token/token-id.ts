@@ -1,4 +1,4 @@
-/** Which texts may be the id of a token. It does not know which ids exist. */
+/** The syntax of token ids. */
 import { CofferError } from '../../errors.js'
 
 export const MIN_TOKEN_ID_LENGTH = 3
@@ -6,7 +6,7 @@ export const MAX_TOKEN_ID_LENGTH = 400
 
 const FORBIDDEN = /[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u
 
-/** @throws CofferError `validation` when no token may have this id; the id is not repeated. Lengths in code points. */
+/** @throws CofferError `validation` for an invalid id; the message does not contain it. Lengths are in code points. */
 export function checkTokenId(id: string): void {
   const length = [...id.slice(0, 2 * MAX_TOKEN_ID_LENGTH + 1)].length
   if (length < MIN_TOKEN_ID_LENGTH || length > MAX_TOKEN_ID_LENGTH) {

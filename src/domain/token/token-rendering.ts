@@ -1,6 +1,6 @@
 /**
- * What the expressions of a token yield over its data: id, mask, fingerprint, search values. While the data is not fit
- * to be rendered (`scope.data` is undefined) expressions are still checked, so that all complaints come at once.
+ * Renders the expressions of a token over its data: id, mask, fingerprint and search values. If the data is invalid
+ * (`scope.data` is undefined), the expressions are only checked, so that all errors are reported together.
  */
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { Budget } from '../expression/budget.js'
@@ -14,17 +14,17 @@ export const MAX_SEARCH_INDEXES = 20
 
 export interface Rendering {
   expressions: Expressions
-  /** Complaints are added under the path of the attribute. */
+  /** Errors are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
   /** Shared by all expressions of the token. */
   budget: Budget
 }
 
-/** An id as given, or drawn by an expression, anew at every call. */
+/** A literal id, or an expression that generates a new id at each call of `draw`. */
 export type GivenId = { kind: 'given'; id: string } | { kind: 'alias'; draw(): string }
 
-/** The id a caller asks for: literal, or with `{{` an alias expression over the data. */
+/** The id that a caller requests: literal, or an alias expression over the data if it contains `{{`. */
 export async function readId(
   { expressions, errors, scope }: Rendering,
   id: unknown,
@@ -45,7 +45,7 @@ export async function readId(
 
 function requireDrawnId(drawn: unknown): string {
   if (typeof drawn !== 'string' && typeof drawn !== 'number') {
-    throw new CofferError('validation', 'the expression must yield text to be an id')
+    throw new CofferError('validation', 'the expression must yield text that can be an id')
   }
   try {
     checkTokenId(String(drawn))
@@ -56,8 +56,8 @@ function requireDrawnId(drawn: unknown): string {
 }
 
 /**
- * The mask over the data; undefined without a mask. Members of `usual`, the mask that the type brings along, show
- * nothing of what the data does not have; a mask of one's own shows null.
+ * The mask rendered over the data; undefined without a mask. For data that is absent, members that are the same in
+ * `usual`, the default mask of the type, are omitted; members of a custom mask are null.
  */
 export async function renderMask(
   { expressions, errors, scope, budget }: Rendering,
@@ -78,8 +78,8 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
 }
 
 /**
- * What is fingerprinted. Nothing is refused: every token whose data lacks something would count as the same. By the
- * `usual` expression, which the type brings along, only equal data does.
+ * The value to fingerprint. A custom expression must not yield null or blank text, because all tokens without the data
+ * it names would then be equal. The `usual` expression, the default of the type, may: it uses all of the data.
  */
 export async function renderFingerprint(
   rendering: Rendering,
@@ -97,7 +97,7 @@ export async function renderFingerprint(
   })
 }
 
-/** The values a token is searched by: lower case, each once. */
+/** The search index values: lower case, without repetitions. */
 export async function renderSearchIndexes(rendering: Rendering, texts: unknown): Promise<string[]> {
   if (texts === undefined) return []
   const { errors } = rendering
@@ -120,11 +120,11 @@ function requireSearchValue(rendered: unknown): string {
   if (rendered !== '' && ['string', 'number', 'boolean'].includes(typeof rendered)) return String(rendered)
   throw new CofferError(
     'validation',
-    'the expression must yield text, a number or a boolean, and not nothing',
+    'the expression must yield a number, a boolean or text that is not empty',
   )
 }
 
-/** undefined while the data is not fit to be rendered. */
+/** undefined if the data is invalid. */
 async function renderText(
   { expressions, scope, budget }: Rendering,
   text: unknown,

@@ -1,11 +1,8 @@
-/**
- * The token types: what data each takes and what each brings along when the caller says nothing. It knows nothing of
- * expressions beyond their text, and its messages never show a value.
- */
+/** The token types: the data that each accepts, and its defaults. Messages never contain a value. */
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
-/** In the order in which messages list them. */
+/** In the order in which error messages list them. */
 export const TOKEN_TYPE_NAMES = [
   'token',
   'card',
@@ -25,23 +22,23 @@ export interface TokenType {
   readonly fingerprint_expression: string
   readonly mask?: unknown
   readonly search_indexes?: readonly string[]
-  /** The data is an object with fixed members. */
+  /** Whether the data is an object with fixed members. */
   readonly isStructured?: true
-  /** Complaints about `data`, under paths that start with `data`; empty when it is fine. */
+  /** Errors in `data`, under paths that start with `data`; empty if it is valid. */
   check(data: unknown): PropertyErrors
 }
 
 export const DATA_NOT_NULL = 'must not be null; a token holds a value'
 
-/** Complaints about `data` for a type. Every message says what is allowed and shows no value. */
+/** Errors in the data of a token. Each message says what is allowed and contains no value. */
 export function validateData(type: TokenType, data: unknown): PropertyErrors {
   if (data === undefined) return { data: ['is required'] }
   return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
 }
 
 /**
- * The data as it is kept: of the structured types without members that are null, which count as absent.
- * @throws CofferError `validation` with all complaints.
+ * The data as it is stored. In structured types a null member counts as absent and is removed.
+ * @throws CofferError `validation` with all errors.
  */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
@@ -49,14 +46,14 @@ export function readData(type: TokenType, data: unknown): unknown {
   return Object.fromEntries(Object.entries(data as object).filter(([, value]) => value !== null))
 }
 
-/** @throws CofferError `validation` listing the known types. */
+/** @throws CofferError `validation` that lists the known types. */
 export function findTokenType(name: string): TokenType {
   const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
   if (type !== undefined) return type
   throw new CofferError('validation', `must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
-/** Luhn's checksum (ISO/IEC 7812-1, annex B) of a text of digits. */
+/** The Luhn checksum (ISO/IEC 7812-1, annex B) of a text of digits. */
 export function isLuhnValid(digits: string): boolean {
   let sum = 0
   for (let index = 0; index < digits.length; index++) {
@@ -67,7 +64,7 @@ export function isLuhnValid(digits: string): boolean {
   return sum % 10 === 0
 }
 
-/** The checksum of an ABA routing number of nine digits: weights 3, 7, 1, a multiple of 10, not all zeros. */
+/** The checksum of an ABA routing number of nine digits: with weights 3, 7, 1 a multiple of 10, and not all zeros. */
 export function isAbaValid(digits: string): boolean {
   const weights = [3, 7, 1]
   const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * weights[index % 3]!, 0)
@@ -91,13 +88,13 @@ function digitsBetween(least: number, most: number): Check {
 function cardNumber(value: unknown): Complaint {
   const complaint = digitsBetween(12, 19)(value)
   if (complaint !== undefined) return complaint
-  return isLuhnValid(value as string) ? undefined : 'must be a card number whose last digit checks (Luhn)'
+  return isLuhnValid(value as string) ? undefined : 'must be a card number with a valid check digit (Luhn)'
 }
 
 function routingNumber(value: unknown): Complaint {
   const complaint = digitsBetween(9, 9)(value)
   if (complaint !== undefined) return complaint
-  return isAbaValid(value as string) ? undefined : 'must be an ABA routing number whose checksum is right'
+  return isAbaValid(value as string) ? undefined : 'must be an ABA routing number with a valid checksum'
 }
 
 function integerBetween(least: number, most: number): Check {
@@ -153,7 +150,7 @@ function structure(
   }
 }
 
-/** A name of another shape may itself be sensitive (a card number as a key) and is not repeated. */
+/** Any other name may itself be sensitive, such as a card number used as a key, and is not repeated in the error. */
 const showableName = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 // ---------------------------------------------------------------- the table

@@ -1,13 +1,11 @@
-/**
- * The rules of a token: from what a caller sends to what is kept, and from a patch to what is kept then. It does not know who calls, what else is stored, or what time it is.
- */
+/** Validation of new tokens and of patches, and the records that result from them. */
 import { CofferError, type PropertyErrors } from '../../errors.js'
+import { checkContainers } from '../container.js'
 import { formatDate, parseExpiry } from '../dates.js'
 import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
-import { present } from '../omit-undefined.js'
+import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
-import { checkContainers } from './container.js'
 import { fingerprintText } from './fingerprint.js'
 import { mergePatch } from './merge-patch.js'
 import { checkMetadata } from './metadata.js'
@@ -28,24 +26,24 @@ export interface TokenRules {
   now: number
 }
 
-/** A checked token, complete but for what only the vault knows. */
+/** A validated token, without the attributes that the vault assigns. */
 export interface TokenDraft {
   record: Omit<
     TokenRecord,
     'id' | 'tenant_id' | 'fingerprint' | 'created_by' | 'created_at' | 'modified_by' | 'modified_at'
   >
-  /** Absent when the service is to give the id, and after a patch. */
+  /** Absent if the vault generates the id, and after a patch. */
   id?: GivenId
-  /** What the fingerprint is taken of. */
+  /** The text that the fingerprint is computed from. */
   fingerprintText: string
-  /** Rendered search indexes, in lower case, each once. */
+  /** Rendered search indexes, in lower case, without repetitions. */
   searchValues: string[]
   /** ms since the epoch; absent for never. */
   expires?: number
 }
 
-/** What a caller asked for, defaults filled in, before anything is checked against the data. */
-interface Wish {
+/** The requested attributes with defaults filled in, before validation. */
+interface RequestedToken {
   type: TokenType
   id: unknown
   data: unknown
@@ -60,18 +58,18 @@ interface Wish {
 }
 
 /**
- * Checks the attributes of a new token and fills in the defaults of its type. A null attribute counts as absent, but
- * `mask: null` is "no mask". Attributes it does not know are ignored.
- * @throws CofferError `validation` with every complaint, by property path.
+ * Validates the attributes of a new token and fills in the defaults of its type. A null attribute counts as absent,
+ * except that `mask: null` means no mask. Unknown attributes are ignored.
+ * @throws CofferError `validation` with all errors by property path.
  */
 export async function prepareToken(
   input: Readonly<Record<string, unknown>>,
   rules: TokenRules,
 ): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
-  // Of an unknown type the rest is checked all the same, by the rules of the freest one.
+  // If the type is unknown, the rest is validated by the rules of the least restrictive one.
   const type = collect(errors, 'type', () => requireType(input.type)) ?? findTokenType('token')
-  const wish: Wish = {
+  const requested: RequestedToken = {
     type,
     id: input.id ?? undefined,
     data: input.data,
@@ -83,13 +81,13 @@ export async function prepareToken(
     kept: mapKept((name) => input[name] ?? undefined),
     expires: readExpiry(input.expires_at ?? undefined, rules.now, errors),
   }
-  return settle(wish, rules.expressions, errors)
+  return settle(requested, rules.expressions, errors)
 }
 
 /**
- * Judges a merge patch as far as it is right or wrong whatever token it is for. Null may take an attribute away, but
- * neither the data nor the containers.
- * @throws CofferError `validation` with every complaint, by property path.
+ * Checks the parts of a merge patch whose validity does not depend on the token. Null removes an attribute, but `data`
+ * and `containers` cannot be removed.
+ * @throws CofferError `validation` with all errors by property path.
  */
 export async function checkPatch(
   patch: Readonly<Record<string, unknown>>,
@@ -100,7 +98,7 @@ export async function checkPatch(
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
   readExpiry(patch.expires_at ?? undefined, now, errors)
-  // Without data to render, expressions are read and no more.
+  // Without data the expressions are only checked.
   const rendering: Rendering = { expressions, errors, scope: {}, budget: new Budget(0) }
   await renderMask(rendering, patch.mask ?? undefined)
   if ((patch.fingerprint_expression ?? undefined) !== undefined)
@@ -110,10 +108,10 @@ export async function checkPatch(
 }
 
 /**
- * Applies a merge patch: `data`, `mask` and `metadata` are merged, the rest is replaced; `id`, `type` and attributes it
- * does not know are ignored. Null takes an attribute away: no mask, no metadata, no search indexes, no expiry; of the
- * fingerprint expression the type's default applies again. The result is checked like a new token.
- * @throws CofferError `validation` with every complaint, by property path; `data: null` is one.
+ * Applies a merge patch: `data`, `mask` and `metadata` are merged, other attributes are replaced; `id`, `type` and
+ * unknown attributes are ignored. Null removes mask, metadata, search indexes and expiry, and resets the fingerprint
+ * expression to the type's default. The result is validated like a new token.
+ * @throws CofferError `validation` with all errors by property path, such as for `data: null`.
  */
 export async function patchToken(
   record: TokenRecord,
@@ -126,7 +124,7 @@ export async function patchToken(
     change === undefined ? before : (mergePatch(before, change) ?? undefined)
   const replaced = (before: unknown, change: unknown, absent?: unknown) =>
     change === undefined ? before : (change ?? absent)
-  const wish: Wish = {
+  const requested: RequestedToken = {
     type,
     id: undefined,
     data: patch.data === undefined ? record.data : mergePatch(record.data, patch.data),
@@ -145,10 +143,10 @@ export async function patchToken(
         ? keptExpiry(record)
         : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
   }
-  return settle(wish, rules.expressions, errors)
+  return settle(requested, rules.expressions, errors)
 }
 
-function mapKept(read: (name: KeptName) => unknown): Wish['kept'] {
+function mapKept(read: (name: KeptName) => unknown): RequestedToken['kept'] {
   const names = Object.keys(KEPT_AS_GIVEN) as KeptName[]
   return Object.fromEntries(names.map((name) => [name, read(name)]))
 }
@@ -173,14 +171,18 @@ function readExpiry(text: unknown, now: number, errors: PropertyErrors): number 
   })
 }
 
-/** Checks everything that is kept, renders what is rendered, and reports all complaints at once. */
-async function settle(wish: Wish, expressions: Expressions, errors: PropertyErrors): Promise<TokenDraft> {
-  const { type, expires } = wish
-  const data = collect(errors, 'data', () => readData(type, wish.data))
-  const containers = checkContainers(wish.containers, 'containers', errors)
-  const metadata = wish.metadata === undefined ? undefined : checkMetadata(wish.metadata, errors)
+/** Validates and renders all attributes. @throws CofferError `validation` with all errors. */
+async function settle(
+  requested: RequestedToken,
+  expressions: Expressions,
+  errors: PropertyErrors,
+): Promise<TokenDraft> {
+  const { type, expires } = requested
+  const data = collect(errors, 'data', () => readData(type, requested.data))
+  const containers = checkContainers(requested.containers, 'containers', errors)
+  const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
   for (const [name, findFault] of Object.entries(KEPT_AS_GIVEN)) {
-    const value = wish.kept[name as KeptName]
+    const value = requested.kept[name as KeptName]
     const fault = value === undefined ? undefined : findFault(value)
     if (fault !== undefined) addError(errors, name, fault)
   }
@@ -190,29 +192,29 @@ async function settle(wish: Wish, expressions: Expressions, errors: PropertyErro
     scope: { data, ...(metadata && { metadata }) },
     budget: new Budget(sizeOf(data)),
   }
-  const id = await readId(rendering, wish.id)
-  const masked = await renderMask(rendering, wish.mask, type.mask)
+  const id = await readId(rendering, requested.id)
+  const masked = await renderMask(rendering, requested.mask, type.mask)
   const fingerprinted = await renderFingerprint(
     rendering,
-    wish.fingerprint_expression,
+    requested.fingerprint_expression,
     type.fingerprint_expression,
   )
-  const searchValues = await renderSearchIndexes(rendering, wish.search_indexes)
+  const searchValues = await renderSearchIndexes(rendering, requested.search_indexes)
   refuseErrors(errors)
   const record = {
     type: type.name,
     data,
-    mask: wish.mask,
+    mask: requested.mask,
     masked,
     containers,
     metadata: metadata && Object.keys(metadata).length > 0 ? metadata : undefined,
-    search_indexes: wish.search_indexes,
-    fingerprint_expression: wish.fingerprint_expression,
-    ...wish.kept,
+    search_indexes: requested.search_indexes,
+    fingerprint_expression: requested.fingerprint_expression,
+    ...requested.kept,
     expires_at: expires === undefined ? undefined : formatDate(expires),
   }
   return {
-    record: present(record) as TokenDraft['record'],
+    record: omitUndefined(record) as TokenDraft['record'],
     ...(id && { id }),
     fingerprintText: fingerprintText(type.name, fingerprinted),
     searchValues,

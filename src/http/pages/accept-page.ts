@@ -1,6 +1,6 @@
 /**
- * The page behind an invitation link: it shows who invites whom, and accepts when its button is pressed. Only a form
- * that this page showed is taken, and only once; a link that opens nothing says why.
+ * The page of an invitation link: shows the invitation, and accepts it when the form is sent. A form works once, and only
+ * if this server created it. An invalid link gets an explanation.
  */
 import { BoundedMap } from '../../bounded-map.js'
 import { encodeHtml as encode } from '../../domain/html.js'
@@ -21,43 +21,46 @@ import { createFormTokens, type FormTokens, readForm } from './form.js'
 import { answerHtml } from './html.js'
 import type { Page } from './pages.js'
 
-/** Guesses of one machine. Nobody guesses 256 bits; this keeps them from filling logs and time. */
+/** The limit of unknown links per client. Guessing 256 bits is impossible; the limit saves logs and time. */
 const GUESSES = { count: 60, periodMs: 60_000 }
 const MOST_BLOCKED = 10_000
 
 export interface AcceptPageOptions {
   powers: AcceptPowers
   drawBytes(count: number): Uint8Array
-  /** ms from any point in time, never going back. */
+  /** ms of a monotonic clock. */
   clock(): number
 }
 
-/** The page and its form, to be served at {@link ACCEPT_PATH}. */
+/** The page and the handler of its form, for {@link ACCEPT_PATH}. */
 export function createAcceptPage({ powers, drawBytes, clock }: AcceptPageOptions): {
   page: Page
   form: Page
 } {
-  const desk: Desk = { powers, tokens: createFormTokens({ drawBytes, clock }), guesses: createGuard(clock) }
+  const context: PageContext = {
+    powers,
+    tokens: createFormTokens({ drawBytes, clock }),
+    guesses: createGuard(clock),
+  }
   return {
-    page: (ask) => guarded(desk, ask, () => showInvitation(desk, readToken(ask))),
-    form: (ask, traceId) => guarded(desk, ask, () => receiveForm(desk, ask, traceId)),
+    page: (ask) => guarded(context, ask, () => showInvitation(context, readToken(ask))),
+    form: (ask, traceId) => guarded(context, ask, () => receiveForm(context, ask, traceId)),
   }
 }
 
-interface Desk {
+interface PageContext {
   powers: AcceptPowers
   tokens: FormTokens
-  guesses: Guard
+  guesses: GuessLimiter
 }
 
-/** Who guessed too often waits. */
-interface Guard {
-  /** Whole seconds to wait; 0 for none. */
+interface GuessLimiter {
+  /** Whole seconds that the client has to wait; 0 for none. */
   wait(client: string): number
   miss(client: string): void
 }
 
-function createGuard(clock: () => number): Guard {
+function createGuard(clock: () => number): GuessLimiter {
   const limit = createRateLimit(GUESSES, clock)
   const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
   return {
@@ -71,7 +74,7 @@ function createGuard(clock: () => number): Guard {
   }
 }
 
-async function guarded({ guesses }: Desk, ask: Ask, work: () => Promise<Answer>): Promise<Answer> {
+async function guarded({ guesses }: PageContext, ask: Ask, work: () => Promise<Answer>): Promise<Answer> {
   const client = ask.client ?? ''
   const seconds = guesses.wait(client)
   if (seconds > 0) return refuseHaste(seconds)
@@ -93,14 +96,14 @@ function readToken({ target }: Ask): string {
   return new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
 }
 
-async function showInvitation({ powers, tokens }: Desk, secret: string): Promise<Answer> {
+async function showInvitation({ powers, tokens }: PageContext, secret: string): Promise<Answer> {
   const state = await inspectLink(powers, secret)
   if (!state.isLive) return answerDead(state.reason)
   return answerForm({ invited: state.invited, secret, token: tokens.create(secret) })
 }
 
-async function receiveForm(desk: Desk, ask: Ask, traceId: string): Promise<Answer> {
-  const { powers, tokens } = desk
+async function receiveForm(context: PageContext, ask: Ask, traceId: string): Promise<Answer> {
+  const { powers, tokens } = context
   const fields = await readForm(ask)
   const secret = fields.get('token') ?? ''
   const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
@@ -119,7 +122,7 @@ async function receiveForm(desk: Desk, ask: Ask, traceId: string): Promise<Answe
 }
 
 const FORM_IS_OLD = 'The form was open for too long, or was sent before. Please press the button again.'
-/** More of what was typed is not shown again. */
+/** Names are shown again up to this length. */
 const SHOWN_NAME = 200
 
 interface FormState {

@@ -1,4 +1,4 @@
-/** HTML forms: the fields of one that was sent, and the tokens that say it was ours. It knows no form. */
+/** HTML forms: parsing, and tokens against cross-site request forgery. */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
@@ -6,15 +6,15 @@ import type { Ask } from '../exchange.js'
 import { readHeader } from '../headers.js'
 
 const FORM_TYPE = 'application/x-www-form-urlencoded'
-/** Two names of 5,000 characters that take twelve bytes each are refused for their length, not for that of the form. */
+/** Large enough that two names of 5,000 characters of twelve bytes get the error for long names, not for large forms. */
 const FORM_LIMIT_BYTES = 128 * 1024
 const TOKEN_BYTES = 32
-/** A form left open for longer is sent a new token with its next answer. */
+/** A form that was open for longer gets a new token with the next answer. */
 const TOKEN_LIFE_MS = 30 * 60 * 1000
 const MOST_TOKENS = 10_000
 
 /**
- * The fields of a form that a page of ours sent. A browser says when it was another's (Fetch Metadata).
+ * The fields of a form. Refuses a form from another site, which browsers report (Fetch Metadata).
  * @throws CofferError `forbidden`, `unsupported_media_type`, `too_large`
  */
 export async function readForm(ask: Ask): Promise<URLSearchParams> {
@@ -29,14 +29,14 @@ export async function readForm(ask: Ask): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
 }
 
-/** Tokens that stand in a form and work once, for what the form is about. */
+/** Tokens for hidden fields; each works once, for one subject. */
 export interface FormTokens {
   create(subject: string): string
-  /** Whether the token was made for `subject`, is young enough, and was not taken before. */
+  /** Whether the token was created for `subject`, has not expired, and was not used before. */
   take(token: string, subject: string): boolean
 }
 
-/** They live as long as the server; `clock` is in ms. */
+/** The tokens are in memory only. `clock` is in ms. */
 export function createFormTokens({
   drawBytes,
   clock,
@@ -60,7 +60,7 @@ export function createFormTokens({
   }
 }
 
-/** Looked up by digest, so that the time of a look-up tells nothing of a token. */
+/** Tokens are stored by digest, so that the time of a lookup reveals nothing about a token. */
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64')
 }

@@ -1,18 +1,16 @@
-/**
- * Pages as answers: one look, no script, nothing from elsewhere, and a policy that says so. It knows no page.
- */
+/** HTML answers: common style, no scripts, no external resources, and a content security policy to that effect. */
 import { createHash } from 'node:crypto'
 import { encodeHtml } from '../../domain/html.js'
 import { type Answer, answerText } from '../exchange.js'
 
-/** What stands between `<body>` and its end; `body` is HTML, everything that somebody wrote escaped in it. */
+/** `body` is HTML in which all user text is escaped. */
 export interface HtmlPage {
   status?: number
   title: string
   body: string
-  /** Rules of this page besides those of all. */
+  /** Additional CSS rules. */
   style?: string
-  /** The page has a form, which goes to this server. */
+  /** Allows forms that are sent to this server. */
   hasForm?: boolean
 }
 
@@ -35,7 +33,7 @@ summary { cursor: pointer; padding: .75rem 0 } summary b { font-family: ui-monos
 dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
 `
 
-/** The page, its style sheet named in the policy by its digest (CSP 3, 2.3.1). */
+/** The policy allows the style sheet by its digest (CSP 3, 2.3.1). */
 export function answerHtml({ status = 200, title, body, style = '', hasForm = false }: HtmlPage): Answer {
   const sheet = STYLE + style
   const html = `<!doctype html>

@@ -1,6 +1,6 @@
 /**
- * The outbox as a page: mail that nobody sends, as its reader would see it. Only who came by the login link that
- * `serve` prints sees it, only while there is no mail server, and that link opens nothing else.
+ * The outbox as a page: mails as the recipients would see them. It needs the login link that `serve` prints, and exists
+ * only while no mail server is configured.
  */
 import { encodeHtml as encode } from '../../domain/html.js'
 import { describeDate, LETTER_STYLE } from '../../domain/letter.js'
@@ -21,19 +21,19 @@ const MOST_TENANTS = 50
 export interface OutboxPageOptions {
   store: Host['store']
   drawBytes(count: number): Uint8Array
-  /** In constant time. */
+  /** Must take constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** The cookie is for TLS alone. */
+  /** Restricts the cookie to TLS. */
   isSecure: boolean
-  /** Where the server listens, once it does: `http://localhost:4010`. */
+  /** The address of the running server, such as `http://localhost:4010`. */
   publicUrl(): string
 }
 
-/** The page, and what is to be put behind the server's address to be let in. */
+/** The page, and the path of its login link. */
 export function createOutboxPage(options: OutboxPageOptions): { page: Page; loginPath: string } {
   const draw = () => Buffer.from(options.drawBytes(SECRET_BYTES)).toString('base64url')
   const login = draw()
-  // Cookies know no ports: each server's has a name of its own.
+  // Cookies do not depend on the port, so each server uses its own name.
   const pass = { name: `coffer_outbox_${draw().slice(0, 8)}`, value: draw() }
   return {
     page: (ask) => answerOutbox(options, { login, pass }, ask),
@@ -41,21 +41,21 @@ export function createOutboxPage(options: OutboxPageOptions): { page: Page; logi
   }
 }
 
-interface Guard {
+interface Access {
   login: string
   pass: { name: string; value: string }
 }
 
-async function answerOutbox(options: OutboxPageOptions, guard: Guard, ask: Ask): Promise<Answer> {
+async function answerOutbox(options: OutboxPageOptions, access: Access, ask: Ask): Promise<Answer> {
   const { store, isEqualSecret } = options
   const query = new URLSearchParams(ask.target.split('?')[1] ?? '')
   const isInUse = (await store.read((reader) => readMailSettings(reader))).url === undefined
   if (!isInUse)
     return answerMessage(404, 'There is no outbox', 'Mail goes to the mail server of the settings.')
   const login = query.get('login')
-  if (login !== null && isEqualSecret(login, guard.login)) return letIn(guard, options.isSecure)
-  const pass = readCookie(ask, guard.pass.name)
-  if (pass === undefined || !isEqualSecret(pass, guard.pass.value))
+  if (login !== null && isEqualSecret(login, access.login)) return letIn(access, options.isSecure)
+  const pass = readCookie(ask, access.pass.name)
+  if (pass === undefined || !isEqualSecret(pass, access.pass.value))
     return answerMessage(
       403,
       'The outbox is closed',
@@ -64,9 +64,9 @@ async function answerOutbox(options: OutboxPageOptions, guard: Guard, ask: Ask):
   return showOutbox(options, query)
 }
 
-/** The login link itself stays in no address bar. */
-function letIn({ pass }: Guard, isSecure: boolean): Answer {
-  const answer = answerMessage(303, 'The outbox', 'You are let in.')
+/** Redirects, so that the login link does not stay in the address bar. */
+function letIn({ pass }: Access, isSecure: boolean): Answer {
+  const answer = answerMessage(303, 'The outbox', 'You are logged in.')
   answer.headers.location = OUTBOX_PATH
   const secure = isSecure ? '; Secure' : ''
   answer.headers['set-cookie'] =
@@ -79,34 +79,34 @@ function readCookie({ headers }: Ask, name: string): string | undefined {
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
-interface Place {
+interface TenantEntry {
   number: number
   id: string
   name: string
 }
 
 async function showOutbox({ store, publicUrl }: OutboxPageOptions, query: URLSearchParams): Promise<Answer> {
-  const places = await listPlaces(store)
+  const tenants = await listTenants(store)
   const wanted = query.get('tenant')
-  const place = wanted === null ? places[0] : places.find(({ id }) => id === wanted)
-  if (place === undefined)
+  const tenant = wanted === null ? tenants[0] : tenants.find(({ id }) => id === wanted)
+  if (tenant === undefined)
     return answerMessage(404, 'There is no such tenant', 'Go back, and choose another.')
   const number = query.get('page') ?? '1'
   const page = /^[1-9]\d{0,8}$/.test(number) ? Number(number) : 1
   const asked = { page, size: MAILS_PER_PAGE }
-  const list = await store.read((reader) => listLetters(reader, place.number, asked, publicUrl()))
+  const list = await store.read((reader) => listLetters(reader, tenant.number, asked, publicUrl()))
   const now = await store.read(async (reader) => reader.now)
   const mails = list.data.map((mail) => renderMail(mail, now))
   const empty =
     '<p>No mail yet. Invite somebody: <code>coffer invite create --email ada@example.com</code></p>'
   const body = `<main><h1>Outbox</h1>
-<p class="dim">There is no mail server, so mail is read here. Tenant: <bdi>${encode(place.name)}</bdi></p>
-${renderPlaces(places, place)}${mails.length === 0 ? empty : mails.join('\n')}${renderPager(list, place)}</main>`
+<p class="dim">No mail server is configured, so mails are shown here. Tenant: <bdi>${encode(tenant.name)}</bdi></p>
+${renderTenantLinks(tenants, tenant)}${mails.length === 0 ? empty : mails.join('\n')}${renderPager(list, tenant)}</main>`
   return answerHtml({ title: 'Outbox', body, style: STYLE + LETTER_STYLE })
 }
 
-/** The oldest first, because it is the one that most work is done in. */
-async function listPlaces(store: Host['store']): Promise<Place[]> {
+/** The oldest tenant first, because it is usually the main one. */
+async function listTenants(store: Host['store']): Promise<TenantEntry[]> {
   return store.read(async (reader) => {
     const { total } = await reader.find('tenant', 0, { page: 1, size: 1 })
     const page = Math.max(1, Math.ceil(total / MOST_TENANTS))
@@ -115,9 +115,9 @@ async function listPlaces(store: Host['store']): Promise<Place[]> {
   })
 }
 
-function renderPlaces(places: readonly Place[], current: Place): string {
-  if (places.length < 2) return ''
-  const links = places.map(({ id, name }) => {
+function renderTenantLinks(tenants: readonly TenantEntry[], current: TenantEntry): string {
+  if (tenants.length < 2) return ''
+  const links = tenants.map(({ id, name }) => {
     const mark = id === current.id ? ' aria-current="page"' : ''
     return `<a href="${OUTBOX_PATH}?tenant=${encode(id)}"${mark}><bdi>${encode(name)}</bdi></a>`
   })
@@ -125,7 +125,7 @@ function renderPlaces(places: readonly Place[], current: Place): string {
 }
 
 const STATES: Record<OutboxLetter['state'], string> = {
-  outbox: 'not sent; read here',
+  outbox: 'not sent; shown here',
   waiting: 'waits for a mail server',
   sent: 'sent',
   refused: 'refused',
@@ -135,7 +135,7 @@ const STATES: Record<OutboxLetter['state'], string> = {
 function renderMail(mail: OutboxLetter, now: number): string {
   const { id, to, subject, state, created_at, link, link_expires_at, text, html } = mail
   const isOver = link === undefined || Date.parse(link_expires_at) <= now
-  const note = isOver ? '<p class="dim">The link in this mail works no more.</p>' : ''
+  const note = isOver ? '<p class="dim">The link in this mail no longer works.</p>' : ''
   return `<article aria-labelledby="to-${encode(id)}">
 <h2 id="to-${encode(id)}">${encode(to)}</h2>
 <dl><dt>Subject</dt><dd>${encode(subject)}</dd><dt>Written</dt><dd>${describeDate(created_at)}</dd>
@@ -144,7 +144,7 @@ ${html}
 <details><summary>As plain text</summary><pre tabindex="0">${encode(text)}</pre></details></article>`
 }
 
-function renderPager({ pagination }: List<unknown>, { id }: Place): string {
+function renderPager({ pagination }: List<unknown>, { id }: TenantEntry): string {
   const { page_number: page, total_pages: pages } = pagination
   if (pages < 2) return ''
   const link = (to: number, label: string) =>

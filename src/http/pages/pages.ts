@@ -1,7 +1,4 @@
-/**
- * The pages that need no key: health, the OpenAPI document, and the reference for people made from it. Static HTML, no
- * script, a style sheet that the policy names by its digest.
- */
+/** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
@@ -11,7 +8,7 @@ import { answerHtml } from './html.js'
 /** Answers for one path, without a key. */
 export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
 
-/** `createDocument` is called when one of its pages is first asked for. */
+/** `createDocument` is called at the first request for a page that needs it. */
 export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
   let texts: { json: string; html: Answer } | undefined
   const prepare = () => {

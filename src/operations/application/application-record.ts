@@ -4,7 +4,7 @@ import {
   APPLICATION_TYPES,
   checkApplication,
   formatApiKey,
-  type Wishes,
+  type RequestedGrants,
 } from '../../domain/application.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
@@ -43,7 +43,7 @@ export const applicationOutput = component(
 export type ApplicationView = Infer<typeof applicationOutput>
 
 /** What callers say that an application is called and may do. */
-export interface ApplicationInput extends Wishes {
+export interface ApplicationInput extends RequestedGrants {
   name: string
   expires_at?: string
 }

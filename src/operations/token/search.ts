@@ -1,6 +1,7 @@
 /** Token search: from the tree of a query to a condition over what tokens can be looked up by. */
 import { decideTransform } from '../../domain/access.js'
 import { parseLogDate } from '../../domain/dates.js'
+import { metadataField, searchField } from '../../domain/index-fields.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import { settingOf } from '../../domain/settings.js'
 import {
@@ -11,7 +12,6 @@ import {
   type SearchQuery,
   type SearchTerm,
 } from '../../domain/token/search-query.js'
-import { metadataLookup, searchLookup } from '../../domain/token-index-fields.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
@@ -85,9 +85,9 @@ async function toCondition(context: Context, query: SearchQuery): Promise<Condit
 
 async function toLookup(context: Context, { field, value }: EqualsTerm): Promise<Condition> {
   if (field === 'id') return { ids: [value] }
-  if (field === 'data') return whereRevealed(context, searchLookup(value))
+  if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
-  if (field.startsWith(METADATA)) return metadataLookup(field.slice(METADATA.length), value)
+  if (field.startsWith(METADATA)) return metadataField(field.slice(METADATA.length), value)
   if (field !== 'container') return { field, value }
   return value.endsWith('*') ? startingWith(context, value.slice(0, -1)) : { field, value }
 }

@@ -1,8 +1,8 @@
 /** Reaching tokens on behalf of a caller: which there are, which may be seen, how much of each, and what is noted. */
 import type { EntityType } from '../../domain/entity-types.js'
+import { metadataField } from '../../domain/index-fields.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
-import { metadataLookup } from '../../domain/token-index-fields.js'
 import { CofferError } from '../../errors.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
 import { type Asked, type List, readPage } from '../../framework/page.js'
@@ -91,7 +91,7 @@ export function filterConditions(filters: TokenFilters): Condition[] {
   const types = wantedTypes(filters)
   const ids = id === undefined ? [] : [{ ids: id }]
   const anyType = types === undefined ? [] : [{ or: types.map((value) => ({ field: 'type', value })) }]
-  const notes = Object.entries(metadata).map(([key, value]) => metadataLookup(key, value))
+  const notes = Object.entries(metadata).map(([key, value]) => metadataField(key, value))
   return [...ids, ...anyType, ...notes]
 }
 

@@ -1,23 +1,23 @@
 /**
- * `Buffer` for reactor code: a subclass of `Uint8Array` of our own with Node's documented methods. Each is done by
- * Node's, on a view of the same memory that never leaves here.
+ * `Buffer` for reactor code: our own subclass of `Uint8Array` with Node's documented methods. Each calls Node's method on
+ * a Node buffer over the same memory, which reactor code never gets.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { type Any, define, getterOf, guard, viewMemory, type Work } from './shield.js'
 
 type NewTarget = new (...args: unknown[]) => object
 
-/** What Node's own methods take beside the buffer is text, numbers and bytes. */
+/** Methods of Node's whose arguments are text, numbers and bytes. */
 const NODE_METHODS = [
   'compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'.split(' '),
   Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),
 ].flat()
-/** Taken here, where nothing could have changed them. */
+/** Captured before reactor code could change them. */
 const { alloc, byteLength, compare, concat, from, isEncoding } = NodeBuffer
 const subarray = Uint8Array.prototype.subarray as Work
 const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')
 
-/** Node's view of `value`, kept for one of ours. @throws TypeError for what is no bytes. */
+/** A Node buffer over the memory of `value`, cached for ours. @throws TypeError if `value` is not a view of memory. */
 let view: (value: unknown) => NodeBuffer
 
 class Bytes extends Uint8Array<ArrayBuffer> {
@@ -27,7 +27,7 @@ class Bytes extends Uint8Array<ArrayBuffer> {
     view = (value) => {
       const own = typeof value === 'object' && value !== null && #view in value ? value : undefined
       const kept = own === undefined ? undefined : own.#view
-      // Memory may be resized, or given away.
+      // The memory may have been resized or transferred.
       if (kept !== undefined && kept.length === Reflect.apply(lengthOf, own, [])) return kept
       const made = viewMemory(value)
       if (made === undefined) throw new TypeError('The argument must be a Buffer or a Uint8Array')
@@ -35,7 +35,7 @@ class Bytes extends Uint8Array<ArrayBuffer> {
       return made
     }
   }
-  /** A part of the same memory, unlike that of other typed arrays. */
+  /** Shares the memory, unlike `slice` of other typed arrays. */
   override slice(start?: number, end?: number): Any {
     return Reflect.apply(subarray, this, [start, end])
   }
@@ -57,20 +57,20 @@ for (const name of NODE_METHODS) {
   define(Bytes.prototype, name, method, false)
 }
 
-/** A primitive, or Node's view. @throws TypeError for any other object. */
+/** A primitive, or a Node buffer for a view of memory. @throws TypeError for any other object. */
 function toArgument(value: unknown): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError('The argument is no bytes')
   return typeof value === 'object' && value !== null ? view(value) : value
 }
 
-/** One of ours with bytes of Node's, in memory that nobody else has. */
+/** Our buffer with the bytes of Node's; copies memory that is shared with other buffers. */
 export function toBuffer(bytes: Uint8Array, target: NewTarget = Buffer): Buffer {
   const isAlone = bytes.byteLength === bytes.buffer.byteLength
   return Reflect.construct(Bytes, [isAlone ? bytes.buffer : new Uint8Array(bytes).buffer], target) as Buffer
 }
 
-/** Also called without `new`, as old packages do. */
+/** Old packages call `Buffer` without `new`. */
 function createBuffer(value: Any, encoding: Any, length: Any, target?: NewTarget): Buffer {
   if (typeof value === 'number')
     return toBuffer(

@@ -1,8 +1,8 @@
-/** The guest's side of calls to the host: numbers them, waits for their answers, and builds the bound client on them. */
+/** The guest's side of calls to the host, and the client for reactor code that uses them. */
 import { Buffer } from 'node:buffer'
 import { CLIENT_CALLS } from '../messages.js'
 
-/** Most JSON text that the arguments of one call may be, in UTF-8. */
+/** The maximum JSON text of the arguments of one call, in UTF-8. */
 const MOST_BYTES = 1024 * 1024
 
 interface Pending {
@@ -10,7 +10,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-/** What the host said about a call that failed. */
+/** The host's answer to a call that failed. */
 export interface Refusal {
   message: string
   status?: number
@@ -27,7 +27,7 @@ export class Calls {
     this.#send = send
   }
 
-  /** Asks the host; never settles once the invocation is over. */
+  /** Calls the host; never settles once the run is over. */
   ask(name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#isOver) return
@@ -59,7 +59,7 @@ export class Calls {
   }
 }
 
-/** `{ tokens: { create, … }, tokenize }`, each method one call. */
+/** `{ tokens: { create, … }, tokenize }`; each method makes one call. */
 export function createClient(ask: (name: string, args: readonly unknown[]) => Promise<unknown>): object {
   const client: Record<string, unknown> = {}
   for (const name of CLIENT_CALLS) {

@@ -1,9 +1,9 @@
 /**
- * `structuredClone` for reactor code, without Node's: that one makes objects that a realm may not hold. Knows the types
- * that JSON and binary data are made of; an object of any other class becomes a plain one.
+ * `structuredClone` for reactor code; Node's could create objects that the realm must not contain. Supports the types of
+ * JSON and binary data, Map, Set, Date, RegExp and Error; an object of any other class becomes a plain one.
  */
 
-/** A deep copy, cycles included. @throws TypeError for functions and symbols. */
+/** A deep copy that preserves cycles. @throws TypeError for functions and symbols. */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError(`A ${typeof value} cannot be cloned`)
@@ -31,7 +31,7 @@ export function clone(value: unknown, seen = new Map<object, unknown>()): unknow
   }
 }
 
-/** A copy of what holds nothing that has to be cloned itself. */
+/** A copy of an object that contains no values to clone; undefined for other objects. */
 function copyWhole(value: object): object | undefined {
   if (value instanceof Date) return new Date(value)
   if (value instanceof RegExp) return new RegExp(value.source, value.flags)
@@ -45,7 +45,7 @@ function copyWhole(value: object): object | undefined {
   return copy
 }
 
-/** Also `__proto__`, as a property like any other. */
+/** Defines an ordinary property, also for the name `__proto__`. */
 function define(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true })
 }

@@ -1,7 +1,7 @@
-/** `console` for reactor code: formats in the guest, sends lines to the host, which counts them. */
+/** `console` for reactor code: formats lines in the guest and sends them to the host, which limits them. */
 import { type DescribeError, format, MOST_CHARACTERS } from './inspect.js'
 
-/** How deep objects are shown. */
+/** The depth to which objects are shown. */
 const DEPTH = 4
 
 const LEVELS: Readonly<Record<string, string>> = {
@@ -42,7 +42,7 @@ function formatValues(values: readonly unknown[], describeError: DescribeError):
       .slice(0, MOST_CHARACTERS)
       .replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
-    // A value may refuse to be looked at: a proxy that throws, a text that overflows the stack.
+    // A value can make formatting fail: a proxy that throws, a text that overflows the stack.
     return '[not printable]'
   }
 }

@@ -1,23 +1,23 @@
 /**
- * `require('crypto')` for reactor code: functions over Node's, objects of our own. Raw hash, cipher and key objects
- * would hand out prototypes that every invocation shares.
+ * `require('crypto')` for reactor code: our functions and objects over Node's. Node's hash, cipher and key objects would
+ * expose prototypes that all runs share.
  */
 import * as crypto from 'node:crypto'
 import { type Epoch, fromNode, gate, gateCallback, type Unwrap } from './gate.js'
 import { type Any, getterOf, guard, viewMemory, type Work } from './shield.js'
 import { createSubtle } from './subtle-facade.js'
 
-// Taken here, where nothing could have changed them.
+// Captured before reactor code could change them.
 const { createCipheriv, createDecipheriv, createHash, createHmac, createSign, createVerify } = crypto
 const { KeyObject, randomFillSync, randomUUID } = crypto
 const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
-/** Most that `getRandomValues` fills at once, per W3C Web Cryptography. */
+/** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
 const MOST_RANDOM_BYTES = 65_536
 
 export function createCryptoFacade(epoch: Epoch): Record<string, unknown> {
   const webcrypto = createWebCrypto(epoch)
   const { randomUUID, getRandomValues, subtle } = webcrypto
-  // Our key objects, and Node's that each stands for.
+  // Maps our key objects to Node's.
   const keys = new WeakMap<object, crypto.KeyObject>()
   const unwrap: Unwrap = (value) => keys.get(value)
   return {
@@ -84,8 +84,8 @@ function createDerivations(epoch: Epoch): Record<string, Work> {
 }
 
 /**
- * An object of ours over `raw`, which it does not show: methods that give what Node's give, and methods that are
- * called for what they do, and give the object.
+ * An object over `raw` that does not expose it. The methods in `giving` return what Node's return; those in `doing`
+ * return the object itself.
  */
 function wrap(raw: Any, giving: readonly string[], doing: readonly string[], unwrap?: Unwrap) {
   const facade: Record<string, unknown> = {}
@@ -114,7 +114,7 @@ function createDigests(unwrap: Unwrap): Record<string, Work> {
 function createCiphers(unwrap: Unwrap): Record<string, Work> {
   const wrapCipher = (raw: Any) =>
     wrap(raw, ['update', 'final', 'getAuthTag'], ['setAutoPadding', 'setAAD', 'setAuthTag'])
-  // The other options are those of a stream, which ours is not.
+  // The other options are for streams, which ours is not.
   const pick = (options: Any) =>
     options?.authTagLength === undefined ? {} : { authTagLength: options.authTagLength }
   return {

@@ -1,9 +1,9 @@
 /**
- * The module of reactor errors, as source text: it is evaluated inside the realm, so that its classes extend the
- * realm's own `Error` and no code gets hold of the start realm's.
+ * The module of reactor errors as source text. It is evaluated in a compartment, so that its classes extend the `Error` of
+ * the compartment.
  */
 
-/** Names under which existing formulas require these classes, and ours. */
+/** Our name of the module, and the name that existing formulas use. */
 export const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js'] as const
 
 const STATUSES = {
@@ -32,7 +32,7 @@ const MESSAGES: Record<keyof typeof STATUSES, string> = {
   ServiceUnavailableError: 'Service Unavailable',
 }
 
-/** Every class takes the errors as text, an array, an Error or an object of them, and an optional message. */
+/** The constructors take the errors as text, an array, an Error or an object of these, and an optional message. */
 export const ERROR_CLASSES_SOURCE = `
 class ReactorError extends Error {
   constructor(name, status, message, errors) {

@@ -1,8 +1,8 @@
-/** Events and abort signals for reactor code: small classes of our own, whose instances belong to one invocation. */
+/** Events and abort signals for reactor code: our own small classes instead of Node's. */
 
 type Listener = ((event: Event) => void) | { handleEvent(event: Event): void }
 
-/** What only this file may do with an instance. */
+/** Access to private members for this file only. */
 let setTarget: (event: Event, target: EventTarget) => void
 let abort: (signal: AbortSignal, reason: unknown) => void
 

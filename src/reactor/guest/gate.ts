@@ -1,20 +1,20 @@
 /**
- * Functions of Node's as reactor code is given them: their arguments are copied on the way in, their answers on the way
- * out, and whatever answers later is heard only while the invocation that asked still runs.
+ * Wrappers of Node's functions for reactor code: arguments and results are copied, and asynchronous results are delivered
+ * only during the run that made the call.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { toBuffer } from './buffer-facade.js'
 import { type Any, define, guard, plainError, toNode, type Work } from './shield.js'
 
-/** The current invocation, by identity; what an earlier one started finds that it is over. */
+/** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
   current: object
 }
 
-/** What of Node's an object of ours stands for; undefined for any other. */
+/** The object of Node's that an object of ours represents; undefined for any other. */
 export type Unwrap = (value: object) => unknown
 
-/** A new value of the language's for what Node gave. @throws TypeError for a function. */
+/** A copy of Node's result made of the language's own objects. @throws TypeError for a function. */
 export function fromNode(value: unknown): Any {
   if (typeof value === 'function') throw new TypeError('The call gave a function')
   if (typeof value !== 'object' || value === null) return value
@@ -28,7 +28,7 @@ export function fromNode(value: unknown): Any {
   return copy
 }
 
-/** `work` as it is handed out; `finish` makes its answer one of ours. */
+/** Wraps a synchronous function; `finish` converts its result. */
 export function gate(work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work {
   return (...args) => {
     const given = args.map((each) => toNode(each, unwrap))
@@ -36,7 +36,7 @@ export function gate(work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work
   }
 }
 
-/** As {@link gate}, for promises: they never settle once the invocation that asked is over. */
+/** {@link gate} for functions that return promises, which never settle once the run that made the call is over. */
 export function gateAsync(epoch: Epoch, work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work {
   return (...args) => {
     const asked = epoch.current
@@ -50,7 +50,7 @@ export function gateAsync(epoch: Epoch, work: Work, unwrap?: Unwrap, finish: Wor
   }
 }
 
-/** As {@link gate}, for functions that answer a callback, which is the last argument. */
+/** {@link gate} for functions whose last argument is a callback. */
 export function gateCallback(epoch: Epoch, work: Work): Work {
   return (...args) => {
     const asked = epoch.current

@@ -1,6 +1,6 @@
 /**
- * What reactor code threw, as a message for the host. The value is the code's own and may be hostile to being read;
- * whatever reading it runs is under the host's clock.
+ * Converts a value that reactor code threw to a message for the host. Reading the value can run reactor code, which is
+ * subject to the host's limits.
  */
 import type { GuestFailure } from '../messages.js'
 import { SourceError } from './source.js'
@@ -9,7 +9,7 @@ const MOST_CHARACTERS = 10_000
 const MOST_ERRORS = 50
 const UNREADABLE = 'The code threw a value that cannot be read'
 
-/** `findStack` gives the frames of an error that lie in reactor code. */
+/** `findStack` returns the stack frames of an error that are in reactor code. */
 export function describeFailure(
   thrown: unknown,
   findStack: (error: unknown) => string | undefined,
@@ -42,7 +42,7 @@ function describeThrown(thrown: unknown): Extract<GuestFailure, { kind: 'thrown'
   }
 }
 
-/** A string, an array, an object or an Error as messages per name; a bare string stands under `error`. */
+/** Messages by name, from a string, an array, an object or an Error; those without a name are under `error`. */
 function describeErrors(errors: unknown): Record<string, string[]> | undefined {
   if (errors === undefined || errors === null) return undefined
   if (typeof errors !== 'object') return { error: [clip(toText(errors))] }
@@ -61,7 +61,7 @@ function toText(value: unknown): string {
   return typeof value === 'object' && value !== null ? (JSON.stringify(value) ?? UNREADABLE) : String(value)
 }
 
-/** Bounded, and without half surrogate pairs, which no JSON text may hold. */
+/** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
 function clip(text: string): string {
   return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
 }

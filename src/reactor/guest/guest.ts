@@ -1,12 +1,18 @@
 /**
- * The program of a child process: takes messages on standard input, runs reactor code in the realm, answers on
- * standard output. It is bundled into one file, the only one that the process may read, and trusts its host alone.
+ * The program of a child process: receives messages on standard input, runs reactor code in the sandbox, and answers on
+ * standard output. It is bundled into one file, the only one that the process may read.
  */
 import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
 import { encodeFrame, FrameReader } from '../../ipc/frames.js'
-import { FETCH_CALL, type GuestFailure, type GuestMessage, type HostMessage } from '../messages.js'
+import {
+  FETCH_CALL,
+  type FetchResponse,
+  type GuestFailure,
+  type GuestMessage,
+  type HostMessage,
+} from '../messages.js'
 import { Calls, createClient } from './calls.js'
 import { createConsole } from './console-facade.js'
 import type { Epoch } from './gate.js'
@@ -17,19 +23,19 @@ import { prepareSource, type Source, SourceError } from './source.js'
 import { stripProcess } from './strip.js'
 import { createTimers } from './timers.js'
 import { findExports, findUsage, type Usage } from './usage.js'
-import { createFetch, type FetchResponse } from './web-facade.js'
+import { createFetch } from './web-facade.js'
 
 const INPUT = 0
 const OUTPUT = 1
 const MOST_FRAME_BYTES = 256 * 1024 * 1024
-/** Taken before the process object loses it. */
+/** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
 type Work = Extract<HostMessage, { kind: 'run' }>
 type Check = Extract<HostMessage, { kind: 'check' }>
 type Handler = (request: object) => unknown
 
-/** One invocation: what its code was given that outlives a call. */
+/** The state of one run: its calls to the host, timers and globals. */
 class Run {
   readonly calls = new Calls((call, name, args) => this.#send({ kind: 'call', call, name, args }))
   readonly timers = createTimers()
@@ -44,7 +50,7 @@ class Run {
     }
   }
 
-  /** Says the last word; whatever the code still does is heard by nobody. */
+  /** Sends the final message of the run; later messages of the code are dropped. */
   end(message: GuestMessage): void {
     if (this.#isOver) return
     send(message)
@@ -86,7 +92,7 @@ class Guest {
     this.#finish(run, last)
   }
 
-  /** What nothing in the code caught. */
+  /** Handles an error that the code did not catch. */
   failFromOutside(error: unknown): void {
     if (this.#run !== undefined) this.#finish(this.#run, { kind: 'failed', failure: this.#describe(error) })
   }
@@ -96,7 +102,7 @@ class Guest {
     run.end(last)
     this.#run = undefined
     this.#epoch.current = {}
-    // Only if the event loop still turns: code may have left a chain of microtasks that never ends.
+    // Sent by the event loop, because an endless chain of microtasks could block it.
     setImmediate(() => send({ kind: 'idle' }))
   }
 
@@ -126,12 +132,12 @@ class Guest {
   #prepare(code: string | undefined) {
     if (code !== undefined) this.#source = { code }
     if (this.#source === undefined) throw new Error('The host sent no code')
-    // Code that does not compile is asked for once more as any other.
+    // Kept also if it does not compile, because the host does not send the same code twice.
     this.#source.prepared ??= prepareSource(this.#source.code)
     return { code: this.#source.code, prepared: this.#source.prepared }
   }
 
-  /** The function that the code exports, as CommonJS or as compiled from a module with a default export. */
+  /** The exported function: `module.exports`, or its `default` as in compiled ES modules. */
   #load(code: string, { text, program }: Source, run: Run): Handler {
     const exported = this.#realm.load(text, run.globals)
     if (typeof exported === 'function') return exported as Handler
@@ -161,18 +167,18 @@ function describeResult(result: unknown, resultBytes: number): GuestMessage {
   }
 }
 
-/** null counts as nothing; so does what JSON has no text for. */
+/** undefined for null and for values that JSON cannot represent. */
 function toJson(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : JSON.stringify(value)
 }
 
-/** Writing waits for the host to read: a flood of lines stops at what the pipe holds. */
+/** Blocks until the host reads, so that output does not accumulate in the guest. */
 function send(message: GuestMessage): void {
   const frame = encodeFrame(message)
   try {
     for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
   } catch {
-    // Nobody listens any more.
+    // The host has closed the pipe.
     exit(0)
   }
 }
@@ -196,7 +202,7 @@ function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {} }
   const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
-  // Only now: until here an error is an end of the process.
+  // Not earlier: an error during the start must end the process.
   node.on('uncaughtException', (error) => guest.failFromOutside(error))
   node.on('unhandledRejection', (error) => guest.failFromOutside(error))
   listen(guest)

@@ -1,12 +1,12 @@
 /**
- * `inspect` and `format` for reactor code. Node's own do the layout, of copies that hold none of the code's functions
- * and no object of it: a hostile one would run in the middle of Node's.
+ * `inspect` and `format` for reactor code. Node's functions format copies without functions or objects of the code,
+ * because a hostile object could run code inside Node's functions.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
 import { type Any, define, getterOf, viewMemory } from './shield.js'
 
-/** A longer line is cut. */
+/** Longer lines are cut. */
 export const MOST_CHARACTERS = 16_384
 const MOST_ITEMS = 100
 const { isDate, isMap, isPromise, isRegExp, isSet } = types
@@ -20,17 +20,17 @@ const toSource = methodOf(Function.prototype, 'toString')
 const eachOfMap = methodOf(Map.prototype, 'forEach')
 const eachOfSet = methodOf(Set.prototype, 'forEach')
 
-/** What an error is in a line; the realm hides its class and stack from Node's own formatting. */
+/** The text of an error. SES hides class and stack from Node's formatting. */
 export type DescribeError = (error: Error) => string
 
 export function inspect(value: unknown, depth: number, describeError: DescribeError): string {
   return nodeInspect(new Copier(describeError).copy(value, depth), optionsOf(depth))
 }
 
-/** As `util.format`. */
+/** `util.format` */
 export function format(values: readonly unknown[], depth: number, describeError: DescribeError): string {
   const [first, ...rest] = values
-  // What most lines are.
+  // The common case.
   if (values.length === 1 && typeof first === 'string') return first
   let next = 0
   const pattern =
@@ -46,7 +46,7 @@ export function format(values: readonly unknown[], depth: number, describeError:
         })
   const copier = new Copier(describeError)
   const shown = [pattern, ...rest].slice(0, values.length).map((value) => copier.copy(value, depth, true))
-  // The text of an error is no format.
+  // The text of an error must not be used as a format.
   if (first instanceof Error) shown.unshift('%s')
   return formatWithOptions(optionsOf(depth), ...shown)
 }
@@ -57,14 +57,14 @@ function optionsOf(depth: number) {
 
 class Copier {
   readonly #describeError: DescribeError
-  /** The objects that the present one is in, and their copies: a circle leads back to one. */
+  /** The objects that contain the current one, with their copies; a cycle refers to one of them. */
   readonly #open = new Map<object, object>()
 
   constructor(describeError: DescribeError) {
     this.#describeError = describeError
   }
 
-  /** A copy of `value` down to one level more than is shown; what stands `alone` is text where it is an error. */
+  /** A copy of `value` to one level more than is shown. If `alone`, an error becomes plain text. */
   copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value
@@ -108,7 +108,7 @@ function nothing(): undefined {
   return undefined
 }
 
-/** Shown as `text`. */
+/** An object that Node's formatting shows as `text`. */
 function label(text: string): object {
   return { [custom]: () => text }
 }
@@ -128,10 +128,10 @@ function copyMemory(value: object, memory: NodeBuffer): unknown {
   return Reflect.construct((globalThis as Any)[kind], [bytes]) as unknown
 }
 
-/** Empty, and of a class of the same name. */
+/** An empty object whose class has the same name. */
 function createAlike(value: object): object {
   if (Array.isArray(value)) return new Array(value.length)
-  // The lockdown hides the names of these from Node's formatting.
+  // After the lockdown Node's formatting does not find the names of these.
   if (isMap(value)) return new { Map: class extends Map {} }.Map()
   if (isSet(value)) return new { Set: class extends Set {} }.Set()
   if (Object.getPrototypeOf(value) === null) return Object.create(null) as object
@@ -151,7 +151,7 @@ function findClassName(value: object): string {
   return 'Object'
 }
 
-/** As `util.isDeepStrictEqual`. */
+/** `util.isDeepStrictEqual` */
 export function isDeepEqual(a: Any, b: Any, open: [unknown, unknown][] = []): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

@@ -1,6 +1,6 @@
 /**
- * What `require` gives reactor code: an allow-list of facades, the error classes, and bundles from the owner's
- * directory. Everything that is source text is evaluated inside the realm, never here.
+ * `require` for reactor code: an allow-list of facades, the error classes, and bundles from the owner's directory.
+ * Source text is evaluated in the compartment only.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
@@ -14,13 +14,13 @@ import { atob, btoa, TextDecoder, TextEncoder } from './text-facade.js'
 import { URL, URLSearchParams } from './url-facade.js'
 import { Headers, Request, Response } from './web-facade.js'
 
-/** One level of scope, no dots at the start of a part: the name can lead nowhere but into the directory. */
+/** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
 const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/
 
-/** CommonJS code, evaluated; gives back its `module.exports`. */
+/** Evaluates CommonJS code and returns its `module.exports`. */
 export type EvaluateModule = (text: string, fileName: string) => unknown
 
-/** Builtins that are the same for every invocation. They must be hardened before code sees them. */
+/** The modules that all runs share. They must be hardened before reactor code gets them. */
 export function createBuiltins(
   crypto: Record<string, unknown>,
   describeError: DescribeError,
@@ -67,8 +67,8 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
 }
 
 /**
- * Reads the bundles of the owner's directory now, for no file can be opened later, and keeps what was prepared:
- * preparing one takes longer than most runs.
+ * Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing one takes
+ * longer than most runs.
  */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string | undefined>()
@@ -85,7 +85,7 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
 }
 
-/** Their paths in `directory`, those that go before others of the same name first. */
+/** The paths of bundles in `directory`; of two with the same name, the preferred one is first. */
 function listBundles(directory: string): string[] {
   const names = namesIn(directory)
   const scopes = names.filter((name) => name.startsWith('@'))
@@ -94,7 +94,7 @@ function listBundles(directory: string): string[] {
   return ['.js', '.cjs'].flatMap((ending) => all.filter((path) => path.endsWith(ending)))
 }
 
-/** A directory that cannot be read has none: code that asks for one is told which modules there are. */
+/** Empty for a directory that cannot be read; `require` then reports the available modules. */
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -111,14 +111,14 @@ function readIfAllowed(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    // Told to the code that asks for it.
+    // `require` reports it.
     return undefined
   }
 }
 
 /**
- * `require` for one invocation. A bundle is evaluated once in it.
- * @throws Error with code `MODULE_NOT_FOUND`, inside the realm.
+ * `require` for one run, in which a bundle is evaluated once.
+ * @throws Error with code `MODULE_NOT_FOUND`, to the reactor code.
  */
 export function createRequire(
   builtins: Readonly<Record<string, unknown>>,
@@ -147,7 +147,7 @@ export function createRequire(
   }
 }
 
-/** The package's shape: the function is the module, and its `default`. */
+/** Like the package: the function is both the module and its `default`. */
 function createNodeFetch(fetch: unknown): unknown {
   const module = (...args: unknown[]) => (fetch as (...args: unknown[]) => unknown)(...args)
   return Object.assign(module, { default: module, Headers, Request, Response })

@@ -1,6 +1,6 @@
 /**
- * The realm that reactor code lives in: SES's `lockdown`, a fresh compartment for each invocation, and the facades it
- * is given one by one. Never loaded by the host: `lockdown` changes a whole process.
+ * The sandbox of reactor code: SES's `lockdown`, a new compartment for each run, and its endowments. The host must not
+ * load this module, because `lockdown` changes the whole process.
  */
 import 'ses'
 import { Buffer as NodeBuffer } from 'node:buffer'
@@ -15,10 +15,10 @@ import { atob, btoa, TextDecoder, TextEncoder } from './text-facade.js'
 import { URL, URLSearchParams } from './url-facade.js'
 import { type createFetch, Headers, Request, Response } from './web-facade.js'
 
-/** Stands on the first line before the code, so that lines stay what they are. */
+/** On the same line as the beginning of the code, so that line numbers stay the same. */
 const WRAPPER = '(function (exports, require, module) {'
 
-/** What is not the same for each invocation. */
+/** The endowments that each run has of its own. */
 export interface RunGlobals {
   console: Record<string, unknown>
   timers: Record<string, unknown>
@@ -26,11 +26,11 @@ export interface RunGlobals {
 }
 
 export interface Realm {
-  /** Evaluates prepared CommonJS text in a compartment of its own; gives back `module.exports`. */
+  /** Evaluates prepared CommonJS code in a new compartment and returns its `module.exports`. */
   load(text: string, globals: RunGlobals): unknown
-  /** The frames of `error` in reactor code, or undefined. */
+  /** The stack frames of `error` that are in reactor code, or undefined. */
   findStack(error: unknown): string | undefined
-  /** What `error` is in a line of the console. */
+  /** The text of `error` for the console. */
   describeError(error: Error): string
 }
 
@@ -41,18 +41,18 @@ interface Lockdown {
   getStackString(error: Error): string
 }
 
-/** What the lockdown leaves on a compartment's global that is not the language. */
+/** Globals that SES adds to a compartment and that are not part of the language. */
 const SES_NAMES = ['Compartment', 'harden', 'lockdown', 'assert', 'ModuleSource']
 
-/** Locks this process down, for good, and readies what all invocations share. */
+/** Applies the lockdown to this process, irreversibly, and creates the endowments that all runs share. */
 export function createRealm(epoch: Epoch, modulesDirectory: string | undefined): Realm {
-  // A pool is one buffer that strangers' bytes lie in.
+  // Buffers from Node's pool would share memory with each other.
   NodeBuffer.poolSize = 0
   const { lockdown } = globalThis as unknown as Lockdown
   stripGlobal()
   lockdown({
     errorTaming: 'safe',
-    // Older class patterns (axios and others) assign over inherited names.
+    // Older code such as axios assigns properties that shadow inherited ones.
     overrideTaming: 'severe',
     localeTaming: 'unsafe',
     consoleTaming: 'unsafe',
@@ -96,7 +96,7 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined):
   }
 }
 
-/** Prototypes that no name leads to: objects that calls give have them, and every invocation's have the same. */
+/** Shared prototypes that are reachable only from the results of calls. */
 function findHiddenPrototypes(): object[] {
   const segments = new Intl.Segmenter('en').segment('a')
   return [segments, segments[Symbol.iterator]()].map((each) => Object.getPrototypeOf(each) as object)
@@ -104,7 +104,7 @@ function findHiddenPrototypes(): object[] {
 
 function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
   return {
-    // SES's own Date and Math for compartments refuse to tell the time and to draw a number.
+    // The Date and Math of SES compartments have neither the time nor random numbers.
     Date,
     Math,
     Intl,
@@ -129,7 +129,7 @@ function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
   }
 }
 
-/** Only frames of reactor code: the others name places of this machine. Columns of the first line count the wrapper. */
+/** Removes frames outside of reactor code, which contain paths of this machine, and the wrapper's columns. */
 function cleanStack(stack: string): string | undefined {
   const frames = stack
     .split('\n')

@@ -1,6 +1,6 @@
 /**
- * What stands between reactor code and functions of Node: nothing of Node's own, no error, no object and no function,
- * comes through, and nothing that could run the code's own functions goes in. Knows nothing of what the functions do.
+ * The membrane between reactor code and Node's functions: no error, object or function of Node's reaches the code, and no
+ * value that could run functions of the code reaches Node.
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
@@ -8,10 +8,10 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 export type Any = any
 export type Work = (...args: Any[]) => Any
 
-/** How deep options of a function of Node's may nest. */
+/** The maximum depth of the arguments of Node's functions. */
 const MOST_DEPTH = 4
 
-/** An error of the language's own kinds with the words of `error`: classes of Node's can be changed by whoever gets one. */
+/** A copy of `error` as an error of the language: reactor code could modify the classes of Node's errors. */
 export function plainError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('The call failed')
   const { message, name } = error
@@ -27,7 +27,7 @@ export function plainError(error: unknown): Error {
   return plain
 }
 
-/** What `work` gives; it fails with plain errors only. */
+/** Calls `work`; throws plain errors only. */
 export function guard<T>(work: () => T): T {
   try {
     return work()
@@ -38,13 +38,13 @@ export function guard<T>(work: () => T): T {
 
 export const getterOf = (prototype: object, name: PropertyKey) =>
   Object.getOwnPropertyDescriptor(prototype, name)!.get as (this: unknown) => Any
-/** By the language's own accessors: properties of the same names may be the code's. */
+/** The language's own accessors, because the code can define properties of the same names. */
 const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.prototype].map((prototype) =>
   ['buffer', 'byteOffset', 'byteLength'].map((name) => getterOf(prototype, name)),
 )
 const bufferLength = getterOf(ArrayBuffer.prototype, 'byteLength')
 
-/** A Node buffer of our own on the memory of `value`; undefined for what is no view and no buffer of memory. */
+/** A Node buffer over the memory of `value`; undefined if it is neither an ArrayBuffer nor a view of one. */
 export function viewMemory(value: unknown): NodeBuffer | undefined {
   if (ArrayBuffer.isView(value)) {
     const [buffer, offset, length] = PLACES[value instanceof DataView ? 1 : 0]!.map((get) =>
@@ -61,9 +61,9 @@ function viewBuffer(buffer: ArrayBuffer, offset: number, length: number): NodeBu
 }
 
 /**
- * What goes to Node for `value`: a primitive, a copy of bytes, what `unwrap` knows it to stand for, or a new plain
- * object or array of these.
- * @throws TypeError for functions, symbols and what nests too deeply.
+ * The argument for a function of Node's: a primitive, a copy of bytes, the object that `unwrap` returns for it, or a new
+ * plain object or array of these.
+ * @throws TypeError for functions, symbols and values that are nested too deeply.
  */
 export function toNode(value: unknown, unwrap: (value: object) => unknown = () => undefined, depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MOST_DEPTH)
@@ -77,13 +77,13 @@ export function toNode(value: unknown, unwrap: (value: object) => unknown = () =
   const copy: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
     const inner = (value as Record<string, unknown>)[name]
-    // Node takes what is not given for what is left out.
+    // Node treats some undefined options differently from absent ones.
     if (inner !== undefined) define(copy, name, toNode(inner, unwrap, depth + 1))
   }
   return copy
 }
 
-/** Also `__proto__`, as a property like any other. */
+/** Defines an ordinary property, also for the name `__proto__`. */
 export function define(target: object, name: PropertyKey, value: unknown, enumerable = true): void {
   Object.defineProperty(target, name, { value, writable: true, enumerable, configurable: true })
 }

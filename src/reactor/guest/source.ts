@@ -1,16 +1,16 @@
 /**
- * The source pass: finds what does not compile, and respells what the realm would refuse for its spelling alone. Runs
- * in the guest, because what parses hostile text may be made to take long. It evaluates nothing.
+ * Parses reactor code, reports syntax errors, and rewrites text that SES would refuse although it is harmless. Runs in the
+ * guest, because hostile text can make parsing slow.
  */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
-import type { Place } from '../messages.js'
+import type { Position } from '../messages.js'
 
-/** Code that never starts. The message says what is wrong, `line` and `column` (from 1) where. */
+/** An error in code that cannot be started; `line` and `column` start at 1. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
 
-  constructor(message: string, { line, column }: Place) {
+  constructor(message: string, { line, column }: Position) {
     super(message)
     this.line = line
     this.column = column
@@ -18,19 +18,19 @@ export class SourceError extends Error {
 }
 
 export interface Source {
-  /** Means the same as the code as given, line for line, in every way but `String.raw`, `source` and `toString`. */
+  /** Equivalent to the given code with the same lines, except in `String.raw`, `source` and `toString`. */
   text: string
   program: Program
 }
 
-/** Text from `start` to `end` becomes `text`. */
+/** Replaces the text from `start` to `end`. */
 interface Edit {
   start: number
   end: number
   text: string
 }
 
-/** SES refuses these wherever they stand; see its `transforms.js`. A word is looked for with what follows it. */
+/** SES refuses these in any position, even in strings and comments; see its `transforms.js`. */
 const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
 const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
 const NAMES = new Map([
@@ -39,8 +39,8 @@ const NAMES = new Map([
 ])
 
 /**
- * Parses CommonJS code, as strict mode has it.
- * @throws SourceError for a syntax error, and for `import()`, direct `eval()` and HTML-like comments.
+ * Parses CommonJS code in strict mode.
+ * @throws SourceError for a syntax error, and for `import()`, direct `eval()` and HTML-like comments
  */
 export function prepareSource(code: string): Source {
   const tokens: Token[] = []
@@ -56,12 +56,12 @@ export function prepareSource(code: string): Source {
 }
 
 /** The line and column, both from 1, of an offset into `code`. */
-export function locate(code: string, offset: number): Place {
+export function locate(code: string, offset: number): Position {
   const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
-/** Calls `see` for every node under `root`, without recursion: code may nest as deep as it likes. */
+/** Calls `see` for every node under `root`; without recursion, because code can be nested deeply. */
 export function visit(root: Node, see: (node: Node) => void): void {
   const open: unknown[] = [root]
   while (open.length > 0) {
@@ -76,7 +76,7 @@ function isNode(value: object): value is Node {
   return 'type' in value && typeof value.type === 'string' && 'start' in value
 }
 
-/** Sloppy-mode code would pass a plain parser and fail in the realm, without a place. */
+/** The standard parser would accept sloppy mode code, which then fails in SES without a position. */
 class StrictParser extends Parser {
   strict: boolean
 
@@ -98,7 +98,7 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     })
   } catch (error) {
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
-    // Where that happens depends on how much stack there was.
+    // The position depends on the available stack, so it is not reported.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
       throw new SourceError('The code nests too deeply to be compiled', { line: 1, column: 1 })
     const place = loc === undefined ? { line: 1, column: 1 } : { line: loc.line, column: loc.column + 1 }
@@ -115,17 +115,17 @@ function* findTokenEdits(code: string, tokens: readonly Token[]): Generator<Edit
       const escaped = text.replace(SUSPECT, escapeSuspect)
       if (escaped !== text) yield { start, end, text: escaped }
     }
-    // `n --> 0`: the decrement and the comparison that it is.
+    // `n --> 0` is a decrement and a comparison, not an HTML-like comment.
     if (previous?.end === start && code[start] === '>' && code.startsWith('--', start - 2))
       yield { start, end: start, text: ' ' }
     previous = token
   }
 }
 
-/** Spelled by its code, a character is the same in a string, a template and a regular expression. */
+/** An escape by character code means the same in strings, templates and regular expressions. */
 function escapeSuspect(_whole: string, slashes?: string, word?: string): string {
   if (slashes === undefined || word === undefined) return '\\x3e'
-  // An odd backslash escapes the first letter to itself, which its code does already.
+  // An odd number of backslashes escapes the first letter; that one backslash is dropped.
   return `${slashes.slice(slashes.length % 2)}${ESCAPES[word]}`
 }
 
@@ -135,7 +135,7 @@ function* findCommentEdits(code: string, comments: readonly Comment[]): Generato
     if (text.startsWith('<!--') || text.startsWith('-->'))
       throw new SourceError('HTML-like comments are not part of this language; use //', locate(code, start))
     if (text.search(SUSPECT) < 0) continue
-    // Line breaks inside a comment may end a statement.
+    // Line breaks are kept, because one inside a comment can end a statement.
     yield { start, end, text: text.replaceAll(/[^\n\r\u2028\u2029]/g, ' ') }
   }
 }
@@ -149,7 +149,7 @@ function refuseNode(code: string, node: Node): void {
     throw new SourceError('eval() is not available to reactor code', locate(code, node.start))
 }
 
-/** Property names may be spelled with escapes where no call or import is meant: `{ import(x) {} }`, `a.eval(b)`. */
+/** Escapes property names that SES would take for an import or a direct eval: `{ import(x) {} }`, `a.eval(b)`. */
 function findNameEdit(code: string, node: Node): Edit | undefined {
   const { key, property, computed } = node as Node & { key?: Node; property?: Node; computed?: boolean }
   const name = key ?? property
@@ -165,7 +165,7 @@ function applyEdits(code: string, edits: Edit[]): string {
   const pieces: string[] = []
   let at = 0
   for (const { start, end, text } of edits) {
-    // A shorthand property is key and value in one place.
+    // The key and value of a shorthand property have the same position.
     if (start < at) continue
     pieces.push(code.slice(at, start), text)
     at = end

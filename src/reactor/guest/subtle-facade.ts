@@ -1,11 +1,9 @@
-/**
- * `crypto.subtle` for reactor code, per W3C Web Cryptography. Keys are objects of our own that stand for Node's.
- */
+/** `crypto.subtle` for reactor code, per W3C Web Cryptography. Keys are our own objects that represent Node's. */
 import { webcrypto } from 'node:crypto'
 import { type Epoch, fromNode, gateAsync, type Unwrap } from './gate.js'
 import type { Any, Work } from './shield.js'
 
-/** What each takes a key as, by place, and whether it answers with one. */
+/** `key`: the index of the argument that is a key. `makes`: the result is a key or a pair of keys. */
 const METHODS: Record<string, { key?: number; makes?: boolean }> = {
   digest: {},
   sign: { key: 1 },
@@ -21,13 +19,13 @@ const METHODS: Record<string, { key?: number; makes?: boolean }> = {
 
 export function createSubtle(epoch: Epoch): Record<string, unknown> {
   const keys = new WeakMap<object, webcrypto.CryptoKey>()
-  // ECDH names the other side's key in the algorithm.
+  // For ECDH the algorithm contains the other side's key.
   const unwrap: Unwrap = (value) => keys.get(value)
 
   const wrap = (raw: webcrypto.CryptoKey): object => {
     const { type, extractable, algorithm, usages } = raw
     const facade = { type, extractable, algorithm: fromNode(algorithm), usages: [...usages] }
-    // Packages know a key by this.
+    // Packages use this to recognize keys.
     Object.defineProperty(facade, Symbol.toStringTag, { value: 'CryptoKey' })
     keys.set(facade, raw)
     return facade

@@ -1,4 +1,4 @@
-/** Text and bytes for reactor code, per the WHATWG Encoding standard: Node's decoders hold handles of Node's own. */
+/** Text encoding for reactor code, per the WHATWG Encoding standard; Node's decoders would expose handles of Node's. */
 import { atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
 import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
 import { guard, viewMemory } from './shield.js'

@@ -1,16 +1,16 @@
-/** Timers for one invocation, by number: Node's own timer objects are linked to every other timer of the process. */
+/** Timers for one run. Timer ids are numbers, because Node's timer objects link to all other timers of the process. */
 import { clearTimeout, setTimeout } from 'node:timers'
 
-/** Taken before the global object loses it. */
+/** Captured before `stripGlobal` removes it. */
 const { queueMicrotask } = globalThis
-/** Most that may be pending at a time. */
+/** The maximum number of pending timers. */
 const MOST_TIMERS = 10_000
 
 type Callback = (...args: unknown[]) => void
 
 export interface Timers {
   globals: Record<string, (...args: never[]) => unknown>
-  /** Ends all of them; none can be set any more. */
+  /** Clears all timers; later ones are not started. */
   end(): void
 }
 
@@ -61,7 +61,7 @@ export function createTimers(): Timers {
   }
 }
 
-/** Milliseconds as Node takes them; what is no number is at once. */
+/** Milliseconds as in Node: an invalid delay counts as 1. */
 function toDelay(value: unknown): number {
   const delayMs = Number(value)
   return delayMs >= 1 && delayMs <= 2 ** 31 - 1 ? delayMs : 1

@@ -1,10 +1,10 @@
-/** `URL` and `URLSearchParams` for reactor code: classes of our own, each over one of Node's that nobody else sees. */
+/** `URL` and `URLSearchParams` for reactor code: our own classes over private instances of Node's. */
 import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import { type Any, guard } from './shield.js'
 
 const PARTS = 'href protocol username password host hostname port pathname search hash'.split(' ')
 
-/** What `made` shows and changes from now on, instead of its own. No code outside of this file can. */
+/** Replaces the instance under `made`; for this file only. */
 let link: (made: URLSearchParams, raw: NodeParams) => void
 
 export class URLSearchParams {
@@ -66,7 +66,7 @@ export class URLSearchParams {
   }
 }
 
-/** Text, pairs or a record, as text only. */
+/** Converts text, pairs or a record, with all parts converted to strings. */
 function toPairs(init: unknown): string | [string, string][] {
   if (init === undefined) return []
   if ((typeof init !== 'object' && typeof init !== 'function') || init === null) return `${init as string}`

@@ -1,7 +1,4 @@
-/**
- * The values that the code of a reactor may hold, as far as `usage.ts` follows them: parts of the request, and what
- * leads to them. It knows no syntax.
- */
+/** The abstract values of the data flow analysis in `usage.ts`: parts of the request, objects and functions. */
 import type { Node } from 'acorn'
 import { locate } from './source.js'
 
@@ -10,28 +7,28 @@ export interface Usage {
   args: string[]
   /** Names below `configuration`. */
   configuration: string[]
-  /** Parts that are handed on as a whole, or read by a computed name, with their lines: more may be read there. */
+  /** Parts that are passed on as a whole or read by a computed name, with their lines: more may be read there. */
   unknown: string[]
 }
 
-/** A part of the request by its dotted path (the request itself is ''), or what leads to one. */
+/** A part of the request as its dotted path (the request itself is ''), or an object or function that can lead to one. */
 export type Value = string | Shape | Callable
 export type Values = Iterable<Value>
 
-/** An object or array that the code makes. */
+/** An object or array that the code creates. */
 export class Shape {
   readonly members = new Map<string, Set<Value>>()
-  /** What was spread into it. */
+  /** The values that were spread into it. */
   readonly rest = new Set<Value>()
 }
 
-/** A function: its variables, what it may be given by position, and what it may return. Blocks are not told apart. */
+/** A function: its variables (of all blocks together), possible arguments by position, and possible results. */
 export class Callable {
   readonly names = new Map<string, Set<Value>>()
   readonly given = new Shape()
   readonly returns = new Set<Value>()
   readonly parent: Callable | undefined
-  /** The request comes here. */
+  /** Its first argument is the request. */
   isEntry = false
 
   constructor(parent?: Callable) {
@@ -44,18 +41,18 @@ export class Callable {
 }
 
 const PARTS = ['args', 'configuration']
-/** Code that people write stays far below these. */
+/** Limits of the analysis, far above what ordinary code needs. */
 const MOST_LEVELS = 8
 const MOST_VALUES = 500
 const MOST_LINES = 3
 
-/** What was found out so far. `isLoose`: the request itself may be anywhere, so that where it goes says nothing. */
+/** The results of the analysis. `isLoose`: any function may get the request, so uses of the whole are not reported. */
 export class Findings {
   readonly #isLoose: boolean
   readonly #read = new Set<string>()
   /** Offsets by path. */
   readonly #missed = new Map<string, Set<number>>()
-  /** Whether nothing was added since it was set. */
+  /** Set by the caller before a pass; false once a value was added. */
   isSettled = false
   #isCut = false
 
@@ -90,7 +87,7 @@ export class Findings {
     }
   }
 
-  /** `values` go where nobody follows them. */
+  /** Reports that `values` are used in a way that the analysis does not follow. */
   lose(values: Values, at: Node, seen = new Set<Value>()): void {
     for (const value of values) {
       if (typeof value === 'string') {
@@ -106,7 +103,7 @@ export class Findings {
     if (path !== '' || !this.#isLoose) getOrAdd(this.#missed, path).add(start)
   }
 
-  /** What `values` have under `name`; under any, where it is undefined because it is computed. */
+  /** The members of `values` under `name`; all members if the name is computed (undefined). */
   get(values: Values, name: string | undefined, at: Node, seen = new Set<Value>()): Set<Value> {
     const found = new Set<Value>()
     for (const value of values) {
@@ -126,14 +123,14 @@ export class Findings {
   #follow(path: string, name: string): string | undefined {
     if (path === '') return PARTS.includes(name) ? name : undefined
     const levels = path.split('.').length
-    // The member of a list and the length of a text are no parameters.
+    // An index and the length of a value are not parameters.
     if (/^\d+$/.test(name) || (name === 'length' && levels > 1) || levels > MOST_LEVELS) return undefined
     this.#read.add(`${path}.${name}`)
     return `${path}.${name}`
   }
 }
 
-/** `card` says nothing beside `card.number`. */
+/** Removes `card` if `card.number` is in the list. */
 function withoutParents(paths: readonly string[]): string[] {
   const parents = new Set(
     paths.flatMap((path) => [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))),

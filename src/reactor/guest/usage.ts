@@ -1,10 +1,10 @@
 /**
- * What code reads of its request, as far as its text shows: the basis of `formula check`. What each variable may hold
- * is followed through assignments, patterns, literals and calls of the code's own functions, in whatever order, until
- * nothing new is found. Where that ends, the place is reported instead of being missed.
+ * Static analysis of what code reads of its request, for `formula check`. Propagates the possible values of variables
+ * through assignments, patterns, literals and calls of the code's own functions until a fixed point is reached. Reports
+ * the positions of uses that it cannot follow.
  */
 import type { Node, Program } from 'acorn'
-import type { Place } from '../messages.js'
+import type { Position } from '../messages.js'
 import { locate, visit } from './source.js'
 import { Callable, Findings, getOrAdd, Shape, type Usage, type Value, type Values } from './usage-values.js'
 
@@ -12,21 +12,21 @@ export type { Usage }
 
 type Any = Node & Record<string, unknown>
 
-/** Code that people write needs a handful. */
+/** Ordinary code needs only a few. */
 const MOST_PASSES = 100
 
-/** What the functions in `program`, the syntax of `code`, read of the two parts of a request. */
+/** What the functions in `program`, the syntax tree of `code`, read of the request. */
 export function findUsage(program: Program, code: string): Usage {
   const strict = new Reading(false)
   if (strict.run(program)) return strict.found.report(code)
-  // Nothing tells which function is exported: each may be.
+  // It is unknown which function is exported, so each may be.
   const loose = new Reading(true)
   loose.run(program)
   return loose.found.report(code)
 }
 
-/** Where the code exports something, for the message that it is no function. */
-export function findExports(program: Program, code: string): Place {
+/** The position of the last assignment to `module.exports`, for the error that it is not a function. */
+export function findExports(program: Program, code: string): Position {
   let offset = 0
   visit(program, (node) => {
     if (node.type !== 'AssignmentExpression') return
@@ -37,7 +37,7 @@ export function findExports(program: Program, code: string): Place {
 }
 
 class Reading {
-  /** Shapes and functions by where they are made. */
+  /** Objects and functions by the node that creates them. */
   readonly #made = new Map<Node, Shape | Callable>()
   readonly #isLoose: boolean
   readonly found: Findings
@@ -48,7 +48,7 @@ class Reading {
     this.found = new Findings(isLoose)
   }
 
-  /** Whether it is known which function is exported. */
+  /** Runs the analysis. Returns whether it is known which function is exported. */
   run(program: Program): boolean {
     const [top, module, exports] = [new Callable(), new Shape(), new Shape()]
     getOrAdd(module.members, 'exports').add(exports)
@@ -70,7 +70,7 @@ class Reading {
         }
       }
     } catch (error) {
-      // Code may nest deeper than there is stack to follow it.
+      // The code is nested too deeply for the stack.
       if (!(error instanceof RangeError)) throw error
       this.found.isSettled = false
     }
@@ -83,7 +83,7 @@ class Reading {
     return handler === undefined ? this.#walk(node, scope) : (handler(node, scope) ?? [])
   }
 
-  /** The values of all of `nodes`, which are looked at and nothing else. */
+  /** The values of all of `nodes`. */
   #all(nodes: unknown, scope: Callable): Value[] {
     return (nodes as Any[]).flatMap((each) => [...this.#evaluate(each, scope)])
   }
@@ -118,7 +118,7 @@ class Reading {
     ReturnStatement: ({ argument }, scope) => this.#return(argument as Any | null, scope),
   }
 
-  /** Most statements and conditions only look at values; whatever else has no handler may do anything with them. */
+  /** Most statements and conditions only read values; any other node without a handler may use them in unknown ways. */
   #walk(node: Any, scope: Callable): Values {
     const isQuiet = /^(?!Throw|ForIn|ForOf).*Statement$|^(?:Unary|Binary|Switch|Program)/.test(node.type)
     const isLost = !isQuiet || node.operator === 'in'
@@ -139,7 +139,7 @@ class Reading {
     return made
   }
 
-  /** The name that a key spells; undefined where only a run can tell. */
+  /** The name of a key; undefined if it is computed at run time. */
   #nameOf(key: Any, isComputed: unknown, scope: Callable): string | undefined {
     if (isComputed !== true) return String(key.name ?? key.value)
     this.#all([key], scope)
@@ -168,7 +168,7 @@ class Reading {
       const name = this.#nameOf(property as Any, computed, scope)
       const made = objects.filter((each) => typeof each !== 'string')
       functions = this.found.get(made, name, property as Any)
-      // A method of a text or a list reads what it is called on; one of a part may read all of it.
+      // A method that is called on a part of the request may read all of it.
       this.found.lose(
         objects.filter((each) => typeof each === 'string'),
         property as Any,
@@ -206,7 +206,7 @@ class Reading {
     if (scope.isEntry && value) this.found.lose(values, value)
   }
 
-  /** `isNew`: names are declared here, else somewhere around. */
+  /** `isNew`: the names are declared in this scope. */
   #bind(pattern: Any | null, values: Values, scope: Callable, isNew: boolean): void {
     if (pattern?.type === 'Identifier') {
       const name = pattern.name as string

@@ -1,30 +1,10 @@
-/**
- * `fetch` and what belongs to it, for reactor code: small classes of our own over one call of the host, which alone
- * may connect. It knows nothing of which hosts are allowed.
- */
+/** `fetch`, `Headers`, `Request` and `Response` for reactor code: our own small classes over a call of the host. */
 import { Buffer as NodeBuffer } from 'node:buffer'
+import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './buffer-facade.js'
 import type { AbortSignal } from './events-facade.js'
 import { viewMemory } from './shield.js'
 import { URL, URLSearchParams } from './url-facade.js'
-
-/** What the host is asked for. Bodies travel as base64. */
-export interface FetchRequest {
-  url: string
-  method: string
-  headers: [string, string][]
-  body?: string
-  redirect: 'follow' | 'manual' | 'error'
-}
-
-export interface FetchResponse {
-  url: string
-  status: number
-  statusText: string
-  redirected: boolean
-  headers: [string, string][]
-  body: string
-}
 
 type Bytes = Uint8Array<ArrayBuffer>
 type HeadersInit = Headers | Record<string, unknown> | Iterable<[string, unknown]>
@@ -85,11 +65,11 @@ function toHeaderValue(value: unknown): string {
   return text
 }
 
-/** A body's bytes: to be read once, and to be copied. No code outside of this file has them otherwise. */
+/** Access to the bytes of a body, for this file only: `take` marks it as read, `peek` does not. */
 let take: (body: Body) => Bytes
 let peek: (body: Body) => Bytes
 
-/** A body that can be read, once. */
+/** A body that can be read once. */
 class Body {
   readonly #bytes: Bytes
   #isUsed = false
@@ -114,7 +94,7 @@ class Body {
   async bytes(): Promise<Bytes> {
     return take(this).slice()
   }
-  /** As the `node-fetch` package has it. */
+  /** For compatibility with the `node-fetch` package. */
   async buffer(): Promise<Buffer> {
     return toBuffer(take(this).slice())
   }
@@ -189,7 +169,7 @@ interface RequestInit {
   signal?: AbortSignal | null
 }
 
-/** What travels to the host; it reads the body. */
+/** The message for the host; reads the body. */
 let describe: (request: Request) => FetchRequest
 
 export class Request extends Body {
@@ -246,7 +226,7 @@ export class Request extends Body {
   }
 }
 
-/** A body's bytes, and the content type that it has of itself. */
+/** The bytes of a body and its default content type. */
 function toBytes(body: unknown): { bytes: Bytes; type?: string } {
   if (body === undefined || body === null) return { bytes: new Uint8Array(0) }
   const memory = viewMemory(body)
@@ -258,7 +238,7 @@ function toBytes(body: unknown): { bytes: Bytes; type?: string } {
   return { bytes: new Uint8Array(NodeBuffer.from(String(body))), type }
 }
 
-/** `fetch` over one call of the host. */
+/** `call` makes the host send the request. */
 export function createFetch(call: (request: FetchRequest) => Promise<FetchResponse>) {
   return async (input: unknown, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init)

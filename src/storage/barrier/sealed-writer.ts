@@ -1,8 +1,8 @@
 /** Writes records in a unit of work: as rows that are sealed, and carry the keyed digests they can be found by. */
 import type { RecordKeys } from '../../crypto/ports.js'
+import { base58 } from '../../domain/base58.js'
+import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
-import { containerSet, containerSetId } from '../../domain/token/container.js'
-import { base58 } from '../../domain/token/fingerprint.js'
 import { CofferError } from '../../errors.js'
 import { type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
 import type { PutOptions, StoreWriter } from '../store.js'

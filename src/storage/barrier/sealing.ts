@@ -4,9 +4,8 @@
  */
 
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { lookupsOf } from '../../domain/index-fields.js'
+import { type IndexField, indexFieldsOf, searchField } from '../../domain/index-fields.js'
 import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
-import { type Lookup, searchLookup } from '../../domain/token-index-fields.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import { asBuffer, fromBase64 } from '../bytes.js'
 import type { Row } from '../engine.js'
@@ -40,8 +39,8 @@ export function keysOfRecord<K extends Kind>(
   record: RecordOf[K],
   search: readonly string[] = [],
 ): Uint8Array {
-  const lookups = lookupsOf(kind, record)
-  for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchLookup(value))
+  const lookups = indexFieldsOf(kind, record)
+  for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchField(value))
   return packKeys(keys, kind, lookups)
 }
 
@@ -83,7 +82,7 @@ export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: strin
 }
 
 /** The key of one thing that records of a kind are found by. */
-export function digestKey(keys: RecordKeys, kind: Kind, lookup: Lookup): Uint8Array {
+export function digestKey(keys: RecordKeys, kind: Kind, lookup: IndexField): Uint8Array {
   return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
 }
 
@@ -115,7 +114,7 @@ const SPACES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map(
 )
 
 /** Key first, as its digest begins. */
-function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: Lookup): Uint8Array {
+function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
   const space = SPACES.get(kind)?.get(field)
   if (space !== undefined) return keys.index.recall(space, value, spellKey)
   return keys.index.digest(spellKey(`["key",${KINDS[kind]},${JSON.stringify(field)},`, value))
@@ -134,7 +133,7 @@ function spellAll(_: string, kind: string): string {
 }
 
 /** "All of this kind" first, then each look-up. Contract: they are distinct. */
-function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly Lookup[]): Uint8Array {
+function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly IndexField[]): Uint8Array {
   const packed = new Uint8Array(KEY_BYTES * (1 + lookups.length))
   copyKey(recallAll(keys, kind), packed, 0)
   lookups.forEach((lookup, index) => {

@@ -50,7 +50,7 @@ function describeEnd({ outcome }: ReactorRun): string {
   if (/to the console and was stopped/.test(message)) return 'log'
   if (/in its calls and was stopped/.test(message)) return 'call size'
   if (/calls and was stopped/.test(message)) return 'calls'
-  if (/said what none should say|process of the code ended/.test(message)) return message
+  if (/sent an invalid message|process of the code ended/.test(message)) return message
   return 'thrown'
 }
 

@@ -7,8 +7,12 @@ import t from 'tap'
 import { openTestVault } from '../../../src/index.js'
 import { startGuest } from '../../../src/reactor/child.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
-import { findGuestFile } from '../../../src/reactor/guest-file.js'
-import { type Confinement, describeLaunch, type NodeProgram } from '../../../src/reactor/launch.js'
+import {
+  type Confinement,
+  describeLaunch,
+  findGuestFile,
+  type NodeProgram,
+} from '../../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { confine, createReactorPool } from '../../../src/reactor/pool.js'
 
@@ -64,7 +68,7 @@ t.test('what is measured is the program that runs the code', options, async (t) 
   const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
   t.match(limits, /^Max cpu time +50 +50 /m)
   t.match(limits, /^Max core file size +0 +0 /m)
-  if (found.sealer !== undefined) t.match(limits, /^Max open files +0 +0 /m)
+  if (found.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
   const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
   if (found.wrapper.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
   if (found.wrapper.includes('--user')) t.match(status, /^CapEff:\t0+$/m)

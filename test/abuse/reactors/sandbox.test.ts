@@ -119,8 +119,11 @@ t.test('with Node’s permission model fallen it still reaches nothing', whole, 
 })
 
 t.test('without namespaces no socket and no file opens', sealed, async (t) => {
-  const { sealer } = findConfinement(node, guestFile, [''])
-  const { lines, done, visits, left } = await breakOut({ wrapper: [], ...(sealer && { sealer }) })
+  const { descriptorLimiter } = findConfinement(node, guestFile, [''])
+  const { lines, done, visits, left } = await breakOut({
+    wrapper: [],
+    ...(descriptorLimiter && { descriptorLimiter }),
+  })
   t.ok(lines.length >= 26, `${lines.length} attempts`, { lines })
   t.same(
     done.filter((name) => !name.startsWith('signal: ') && name !== 'process: another user'),

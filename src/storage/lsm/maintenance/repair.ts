@@ -3,9 +3,9 @@
  * tenant's log how many log records are missing.
  */
 
+import { containerSet, containerSetId } from '../../../domain/container.js'
 import { formatDate } from '../../../domain/dates.js'
 import type { TenantRecord } from '../../../domain/records.js'
-import { containerSet, containerSetId } from '../../../domain/token/container.js'
 import { eachRecord, readAll } from '../../pages.js'
 import type { Store } from '../../store.js'
 

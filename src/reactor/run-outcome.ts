@@ -1,19 +1,19 @@
-/** What a guest or the host's own watching said of an invocation, as the outcome that operations know. Pure. */
+/** Converts the outcome of a guest's run to the result and errors that operations use. */
 import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
-import type { Breach, Watched } from './invocation.js'
+import type { RunOutcome, StopReason } from './guest-run.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure } from './messages.js'
 
-/** All that is known of a watched invocation, in the words of operations. */
+/** The run as the port of the reactor runtime describes it. */
 export function describeRun(
-  { last, console, durationMs, memoryMiB }: Watched,
+  { last, console, durationMs, memoryMiB }: RunOutcome,
   limits: ReactorLimits,
 ): ReactorRun {
   const run = { console, durationMs, memoryMiB }
   if (typeof last === 'string')
-    return { ...run, outcome: { kind: 'failure', error: toBreachError(last, limits) } }
+    return { ...run, outcome: { kind: 'failure', error: toStopError(last, limits) } }
   if (last.kind === 'done') return { ...run, outcome: toResult(last) }
   if (last.kind === 'report') return { ...run, outcome: toResult({}) }
   const { failure } = last
@@ -25,7 +25,7 @@ export function describeRun(
   }
 }
 
-/** @throws nothing: a value that no JSON of ours may hold is a failure of the code that made it. */
+/** Never throws: JSON that `parseJson` refuses is a failure of the code that returned it. */
 function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): ReactorOutcome {
   try {
     return {
@@ -38,7 +38,7 @@ function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): React
   }
 }
 
-/** The error that the caller of the reactor gets for `failure`. */
+/** The error for the caller of the reactor. */
 export function toError(failure: GuestFailure): CofferError {
   if (failure.kind === 'invalid') {
     const { message, line, column } = failure
@@ -52,24 +52,24 @@ export function toError(failure: GuestFailure): CofferError {
   return new CofferError('reactor_failed', message, { status, ...(errors === undefined ? {} : { errors }) })
 }
 
-export function toBreachError(breach: Breach, limits: ReactorLimits): CofferError {
-  if (breach === 'time')
+export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
+  if (reason === 'time')
     return new CofferError(
       'reactor_timeout',
       `The reactor ran longer than ${limits.timeMs} ms and was stopped.`,
     )
-  if (breach === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
-  return failed(BREACHES[breach](limits))
+  if (reason === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
+  return failed(STOP_MESSAGES[reason](limits))
 }
 
-const BREACHES: Record<Exclude<Breach, 'time' | 'closed'>, (limits: ReactorLimits) => string> = {
+const STOP_MESSAGES: Record<Exclude<StopReason, 'time' | 'closed'>, (limits: ReactorLimits) => string> = {
   memory: outOfMemory,
   'out of memory': outOfMemory,
   log: ({ logBytes }) => `The code wrote more than ${logBytes} bytes to the console and was stopped.`,
   calls: ({ calls }) => `The code made more than ${calls} calls and was stopped.`,
   'call size': ({ callBytes }) => `The code sent more than ${callBytes} bytes in its calls and was stopped.`,
-  garbled: () => 'The process of the code said what none should say, and was stopped.',
-  ended: () => 'The process of the code ended before the code did.',
+  garbled: () => 'The process of the code sent an invalid message and was stopped.',
+  ended: () => 'The process of the code ended before the run was finished.',
 }
 
 function outOfMemory({ memoryMiB }: ReactorLimits): string {

@@ -1,23 +1,20 @@
-/**
- * Container paths: which are well formed, what lies above them, and when two sets of them are the same. It does not
- * know who may do what in a container.
- */
-import type { PropertyErrors } from '../../errors.js'
-import { addError } from '../property-errors.js'
+/** Container paths: their syntax, their ancestors, and the canonical form of a set of them. */
+import type { PropertyErrors } from '../errors.js'
+import { addError } from './property-errors.js'
 
-/** Together these bound the look-ups that a token needs. */
+/** These limits together bound the number of a token's index fields. */
 export const MAX_CONTAINERS = 20
 export const MAX_CONTAINERS_WITH_ANCESTORS = 100
 export const MAX_CONTAINER_LENGTH = 400
 
 const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
 
-/** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case counts. */
+/** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case-sensitive. */
 export function isContainerPath(path: string): boolean {
   return path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
 }
 
-/** The containers a caller gave, repetitions left out, in the order given; complaints go to `errors`. */
+/** The given containers without repetitions, in the order given; adds to `errors`. */
 export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
   if (!Array.isArray(value)) {
     addError(errors, path, 'must be an array of container paths such as "/general/high/"')
@@ -50,7 +47,7 @@ const PATH_RULE =
   'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
   `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
 
-/** The path itself and every one above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
+/** The path itself and all paths above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
 export function containerAncestors(path: string): string[] {
   const ancestors = [path]
   for (let above = path; above !== '/'; ) {
@@ -60,17 +57,17 @@ export function containerAncestors(path: string): string[] {
   return ancestors
 }
 
-/** Whether `ancestor` is `path` or lies above it. */
+/** Whether `ancestor` is `path` or is above it. */
 export function isContainerWithin(path: string, ancestor: string): boolean {
   return path.startsWith(ancestor)
 }
 
-/** The one form of a set of containers: sorted by code unit, without repetitions. */
+/** The canonical form of a set of containers: sorted by code unit, without repetitions. */
 export function containerSet(containers: readonly string[]): string[] {
   return [...new Set(containers)].sort()
 }
 
-/** A text that is equal exactly for equal sets. */
+/** A text that is equal for equal sets only. */
 export function containerSetId(containers: readonly string[]): string {
   return JSON.stringify(containerSet(containers))
 }
