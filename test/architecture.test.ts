@@ -6,7 +6,7 @@ import { VERSION } from '../src/version.js'
 const root = new URL('../../', import.meta.url).pathname
 const source = join(root, 'src')
 
-/** Which rooms each room may look into, besides itself; the files of LEAVES are open to all. Ports are single files. */
+/** Which folders each folder may import from, besides itself and LEAVES. Ports are single files. */
 const ARROWS: Record<string, string[]> = {
   domain: [],
   crypto: [],
@@ -92,6 +92,22 @@ t.test('imports point only where the architecture lets them', async (t) => {
     )
     t.ok(isOwn || LEAVES.includes(target) || isAllowed, `${each.file} → ${target}`)
   }
+})
+
+t.test('no files import each other in a circle, types included', async (t) => {
+  const targets = new Map<string, string[]>(files.map((file) => [file, []]))
+  for (const each of imports.filter(({ target }) => target.startsWith('.')))
+    targets.get(each.file)!.push(resolveTarget(each))
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): void => {
+    const at = path.indexOf(file)
+    if (at !== -1) t.fail(`a circle: ${[...path.slice(at), file].join(' → ')}`)
+    if (at !== -1 || done.has(file)) return
+    for (const target of targets.get(file) ?? []) visit(target, [...path, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+  t.equal(done.size, files.length)
 })
 
 t.test('each package is imported at its door and nowhere else', async (t) => {
