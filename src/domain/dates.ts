@@ -1,6 +1,9 @@
 /** Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument. */
 import { CofferError } from '../errors.js'
 
+export const MONTHS =
+  'January February March April May June July August September October November December'.split(' ')
+
 /** For example `2030-08-27T02:23:57.000+00:00`: always UTC, with milliseconds and offset. */
 export function formatDate(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}+00:00`

@@ -2,7 +2,7 @@
  * The text and HTML of an invitation mail, and the delay before a failed mail is retried. Text that users chose is
  * escaped; the only such text in a header is the address.
  */
-import { formatDate } from './dates.js'
+import { formatDate, MONTHS } from './dates.js'
 import { encodeHtml } from './html.js'
 
 /** The facts that an invitation mail contains. Dates as the API writes them. */
@@ -89,7 +89,3 @@ export function describeDate(date: string): string {
   const [, year, month, day, time] = /^(\d+)-(\d\d)-(\d\d)T(\d\d:\d\d)/.exec(formatDate(Date.parse(date)))!
   return `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}, ${time} UTC`
 }
-
-const MONTHS = 'January February March April May June July August September October November December'.split(
-  ' ',
-)

@@ -95,7 +95,10 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   visit.applicationId = caller.actor.id
   ask.share?.belongsTo(caller.actor.id)
   const waitSeconds = parts.rateLimit?.take(caller.actor.id) ?? 0
-  if (waitSeconds > 0) return refuseHaste(visit, waitSeconds)
+  if (waitSeconds > 0)
+    throw new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`, {
+      retryAfterSeconds: waitSeconds,
+    })
   return runOperation(parts, visit, match, caller, search)
 }
 
@@ -161,13 +164,6 @@ function refuseMethod({ ask, traceId }: Visit, allow: string): Answer {
   const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
   const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
   answer.headers.allow = allow
-  return answer
-}
-
-function refuseHaste({ ask, traceId }: Visit, waitSeconds: number): Answer {
-  const error = new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`)
-  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
-  answer.headers['retry-after'] = String(waitSeconds)
   return answer
 }
 

@@ -1,5 +1,5 @@
 /** The body of a request: content type, size and JSON. */
-import { decodeUtf8, parseJson } from '../domain/json/json.js'
+import { decodeUtf8, isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import type { AnyOperation } from '../framework/operation.js'
 import type { Ask } from './exchange.js'
@@ -24,8 +24,7 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
 /** The properties of the body, to be merged with path and query. @throws CofferError `validation` */
 export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<string, unknown> {
   if (wholeBody !== undefined) return { [wholeBody]: value }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
+  if (isObject(value)) return value
   throw new CofferError('validation', 'The request body must be a JSON object.')
 }
 

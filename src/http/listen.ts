@@ -58,26 +58,13 @@ function portOf(server: Server): number {
 
 function explain(error: unknown, port: number): CofferError {
   if (error instanceof CofferError) return error
-  const code = codeOf(error)
-  if (code === 'EADDRINUSE')
-    return new CofferError(
-      'unavailable',
-      `Port ${port} is in use. Choose another with --port; 0 finds a free one.`,
-      {
-        cause: error,
-      },
-    )
-  if (code === 'EACCES')
-    return new CofferError(
-      'unavailable',
-      `Port ${port} may not be used by this user. Choose one above 1023.`,
-      {
-        cause: error,
-      },
-    )
-  return new CofferError('unavailable', `The server could not listen (${code ?? 'unknown reason'}).`, {
-    cause: error,
-  })
+  const code = codeOf(error) ?? 'unknown reason'
+  const messages: Record<string, string> = {
+    EADDRINUSE: `Port ${port} is in use. Choose another with --port; 0 finds a free one.`,
+    EACCES: `Port ${port} may not be used by this user. Choose one above 1023.`,
+  }
+  const message = messages[code] ?? `The server could not listen (${code}).`
+  return new CofferError('unavailable', message, { cause: error })
 }
 
 function codeOf(error: unknown): string | undefined {

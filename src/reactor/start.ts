@@ -20,7 +20,7 @@ export class Reactors {
     this.#options = options
   }
 
-  /** @throws CofferError `usage` for an entry of `allowNet` that is none. */
+  /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
   fit(values: Values): ReactorRuntime {
     const settings = JSON.stringify(readPoolSettings(values, this.#options))
     if (this.#current?.settings === settings) return this.#current.pool
@@ -46,7 +46,7 @@ export class Reactors {
   }
 }
 
-/** @throws CofferError `usage` for an entry of `allowNet` that is none. */
+/** @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export function startReactors(
   values: Values,
   options: ReactorOptions,

@@ -3,10 +3,8 @@
  * the same input gives the same text on every machine.
  */
 import { CofferError } from '../../errors.js'
+import { MONTHS } from '../dates.js'
 
-const MONTHS = 'January February March April May June July August September October November December'.split(
-  ' ',
-)
 const DAYS = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' ')
 const DAY_MS = 86_400_000
 const MAX_WIDTH = 100

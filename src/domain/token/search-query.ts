@@ -1,7 +1,7 @@
 /**
  * The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses.
  */
-import { CofferError } from '../../errors.js'
+import { type CofferError, invalid } from '../../errors.js'
 
 export const MAX_QUERY_LENGTH = 2000
 export const MAX_TERMS = 50
@@ -219,5 +219,5 @@ function readPart(text: string, start: number, stop?: string): { text: string; e
 
 function refuse(message: string, column?: number): CofferError {
   const text = column === undefined ? message : `${message} (column ${column})`
-  return new CofferError('validation', `query: ${text}`, { errors: { query: [text] } })
+  return invalid('query', text)
 }

@@ -6,7 +6,7 @@ import { BoundedMap } from '../../bounded-map.js'
 import { encodeHtml as encode } from '../../domain/html.js'
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'
 import { describeDate } from '../../domain/letter.js'
-import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
 import {
   type AcceptPowers,
   acceptInvitation,
@@ -18,7 +18,7 @@ import {
 import type { Answer, Ask } from '../exchange.js'
 import { createRateLimit } from '../rate-limit.js'
 import { createFormTokens, type FormTokens, readForm } from './form.js'
-import { answerHtml } from './html.js'
+import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /** The limit of unknown links per client. Guessing 256 bits is impossible; the limit saves logs and time. */
@@ -84,11 +84,7 @@ async function guarded({ guesses }: PageContext, ask: Ask, work: () => Promise<A
     return answer
   } catch (error) {
     if (!(error instanceof CofferError) || error.status >= 500) throw error
-    return answerHtml({
-      status: error.status,
-      title: ERRORS[error.code].title,
-      body: message('This could not be done', error.message),
-    })
+    return answerMessage(error.status, 'This could not be done', error.message)
   }
 }
 
@@ -190,8 +186,6 @@ button { background: #0b5cad; border: 0; border-radius: 6px; color: #fff; cursor
 :root { --fault: #b3261e } @media (prefers-color-scheme: dark) { :root { --fault: #ffb4ab } }
 `
 
-const MESSAGE_STYLE = 'main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }'
-
 function answerWelcome({ tenantName, email }: Invited): Answer {
   const body = `<main><h1>You are a member</h1>
 <p><strong>${encode(email)}</strong> now belongs to the tenant <strong><bdi>${encode(tenantName)}</bdi></strong>.</p>
@@ -201,17 +195,12 @@ function answerWelcome({ tenantName, email }: Invited): Answer {
 
 function answerDead(reason: DeadLink): Answer {
   const { status, title, advice } = DEAD_LINKS[reason]
-  return answerHtml({ status, title, body: message(title, advice), style: MESSAGE_STYLE })
+  return answerMessage(status, title, advice)
 }
 
 function refuseHaste(seconds: number): Answer {
-  const title = 'Too many unknown links'
-  const body = message(title, `Try again in ${seconds} s, with the link from the mail.`)
-  const answer = answerHtml({ status: 429, title, body, style: MESSAGE_STYLE })
+  const text = `Try again in ${seconds} s, with the link from the mail.`
+  const answer = answerMessage(429, 'Too many unknown links', text)
   answer.headers['retry-after'] = String(seconds)
   return answer
-}
-
-function message(title: string, text: string): string {
-  return `<main><h1>${encode(title)}</h1><p>${encode(text)}</p></main>`
 }

@@ -52,3 +52,11 @@ ${body}
   answer.headers['referrer-policy'] = 'no-referrer'
   return answer
 }
+
+/** A page with a heading and one paragraph. */
+export function answerMessage(status: number, title: string, text: string): Answer {
+  const body = `<main><h1>${encodeHtml(title)}</h1><p>${encodeHtml(text)}</p></main>`
+  return answerHtml({ status, title, body, style: MESSAGE_STYLE })
+}
+
+export const MESSAGE_STYLE = 'main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }'

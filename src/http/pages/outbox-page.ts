@@ -10,7 +10,7 @@ import { readMailSettings } from '../../operations/invite/mail.js'
 import { listLetters, type OutboxLetter } from '../../operations/invite/outbox.js'
 import type { Answer, Ask } from '../exchange.js'
 import { readHeader } from '../headers.js'
-import { answerHtml } from './html.js'
+import { answerHtml, answerMessage } from './html.js'
 import type { Page } from './pages.js'
 
 export const OUTBOX_PATH = '/outbox'
@@ -160,8 +160,3 @@ article details { margin: 1rem 0 0 } article pre { white-space: pre-wrap; overfl
 article .letter { border: 1px solid var(--line); border-radius: 6px; max-width: none }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem } dt { margin: 0; color: var(--dim) } dd { margin: 0; overflow-wrap: anywhere }
 `
-
-function answerMessage(status: number, title: string, text: string): Answer {
-  const body = `<main><h1>${encode(title)}</h1><p>${encode(text)}</p></main>`
-  return answerHtml({ status, title, body })
-}

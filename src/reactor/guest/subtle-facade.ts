@@ -38,7 +38,7 @@ export function createSubtle(epoch: Epoch): Record<string, unknown> {
     const work = gateAsync(epoch, (subtle[name] as Work).bind(subtle), unwrap, makes ? wrapMade : undefined)
     const checked: Work = async (...args) => {
       if (key !== undefined && !keys.has(args[key]))
-        throw new TypeError('The key is none that crypto.subtle made')
+        throw new TypeError('The key was not created by crypto.subtle')
       return work(...args)
     }
     return [name, checked]
