@@ -4,9 +4,9 @@ import type { Rule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
-import type { TokenRecord } from './token/token-record.js'
+import type { TokenRecord } from './token-record.js'
 
-export type { TokenRecord } from './token/token-record.js'
+export type { TokenRecord } from './token-record.js'
 
 /** The number of each kind on disk. Never change or reuse a number. */
 export const KINDS = {

@@ -6,10 +6,10 @@ import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
+import { KEPT_AS_GIVEN, type KeptName, type TokenRecord } from '../token-record.js'
 import { fingerprintText } from './fingerprint.js'
 import { mergePatch } from './merge-patch.js'
 import { checkMetadata } from './metadata.js'
-import { KEPT_AS_GIVEN, type KeptName, type TokenRecord } from './token-record.js'
 import {
   type GivenId,
   type Rendering,
