@@ -77,6 +77,11 @@ const PLACEHOLDERS: Record<FlagShape, string> = {
   boolean: '',
 }
 
+function placeholderOf(schema: Schema): string | undefined {
+  if (schema.type === 'integer') return '<number>'
+  return schema.type === 'string' && schema.isPath ? '<file>' : undefined
+}
+
 /** Adds the operation's flags to its command. Repeating a flag that takes one value is refused. */
 export function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
@@ -87,7 +92,7 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
       command.addOption(new Option(name.replace('--', '--no-'), description))
       continue
     }
-    const placeholder = schema.type === 'integer' ? '<number>' : PLACEHOLDERS[shape]
+    const placeholder = placeholderOf(schema) ?? PLACEHOLDERS[shape]
     const short = schema.short === undefined ? '' : `-${schema.short}, `
     const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
