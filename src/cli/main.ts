@@ -8,7 +8,7 @@ import type { Vault } from '../vault/vault.js'
 import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
-import { createInput } from './input/input.js'
+import { createInputReader } from './input/input.js'
 import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
@@ -83,7 +83,7 @@ async function runLine(
     cwd: process.cwd(),
     pid: process.pid,
     clock: process.clock ?? Date.now,
-    input: createInput({ cwd: process.cwd(), stdin }),
+    input: createInputReader({ cwd: process.cwd(), stdin }),
     registry,
     listCommands: () => listCommands(registry),
     describeCommand: (words) => describeCommand(registry, words, columns),

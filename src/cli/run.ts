@@ -1,14 +1,15 @@
 /** Runs one operation from the command line: input, question, `perform`, output. */
 import { CofferError } from '../errors.js'
+import type { OperationInput } from '../framework/operation.js'
 import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
-import type { Asked, Vault } from '../vault/vault.js'
+import type { OperationRequest, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
 import type { CommandContext } from './context/context.js'
 import { readApiKey, requireVault } from './context/credentials.js'
-import type { Input, Options, Steps, Task } from './context/task.js'
+import type { Options, Steps, Task } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
 import { listFlags } from './input/options.js'
 import { gatherInput } from './input/request.js'
@@ -74,12 +75,12 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
   const opened = createOpened(context, definition)
   const reveal = options.reveal === true
   let chosen: Promise<string | undefined> | undefined
-  const findOwner = async (tenant?: string): Promise<Asked['as']> => {
+  const findOwner = async (tenant?: string): Promise<OperationRequest['as']> => {
     chosen ??= findTenantChoice(context)
     const name = tenant ?? (await chosen)
     return { reveal, ...(name === undefined ? {} : { tenant: name }) }
   }
-  const askAs = (operation: string, asked: Input, as: Asked['as']) =>
+  const askAs = (operation: string, asked: OperationInput, as: OperationRequest['as']) =>
     opened.use(async (vault) => (await vault.ask({ operation, input: asked, as })).result)
   return {
     ...facts,
@@ -162,7 +163,7 @@ function pageSizeOf({ input }: RegisteredOperation): number {
 /** Pages that are too large together are asked for in smaller ones. */
 async function* walkPages(
   { ask }: Task,
-  input: Input & { size: number },
+  input: OperationInput & { size: number },
   signal: AbortSignal,
 ): AsyncGenerator<List<unknown>> {
   let { size } = input

@@ -6,9 +6,9 @@ import type { KnownCallers } from './known-callers.js'
 import type { Post } from './mail-port.js'
 import type { AnyOperation } from './operation.js'
 import type { FindReactors } from './reactor-runtime.js'
-import type { VaultPowers } from './vault-port.js'
+import type { OpenVault } from './vault-port.js'
 
-export interface Host extends VaultPowers {
+export interface Host extends OpenVault {
   readonly store: Store
   readonly random: RandomSource
   readonly post: Post

@@ -15,7 +15,7 @@ import type { Post } from './mail-port.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
-import type { OfflineVault, VaultPowers } from './vault-port.js'
+import type { OfflineVault, OpenVault } from './vault-port.js'
 
 /** Everything a handler can reach. Time and data are those of one run of a unit of work, which may run more than once. */
 export interface Context {
@@ -36,10 +36,13 @@ export interface Context {
   /** The tenant that the caller acts in. */
   tenant(): Promise<TenantRecord>
   /** The vault as a whole. @throws CofferError `forbidden` for a caller that is not its owner */
-  vault(): VaultPowers
+  vault(): OpenVault
   /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
   reached(entityType: EntityType, entityId: string, as?: LogEntry): void
 }
+
+/** Path, query and body of a request as one object, before it is checked. */
+export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
@@ -64,7 +67,7 @@ export interface Session {
   perform(
     caller: Caller,
     definition: AnyOperation,
-    input: Record<string, unknown>,
+    input: OperationInput,
     recipient?: Recipient,
   ): Promise<unknown>
 }

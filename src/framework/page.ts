@@ -36,7 +36,7 @@ export function itemOutput(output: Schema): Schema {
 }
 
 /** What of a list is asked for. */
-export interface Asked {
+export interface PageRequest {
   page?: number
   size?: number
 }
@@ -64,7 +64,7 @@ export function isPaged({ properties = {} }: ObjectSchema): boolean {
 }
 
 /** The page `page` of `total` items, `size` to a page; past the end `data` is empty and the totals are true. */
-export function listOf<T>(data: T[], total: number, { page, size }: Required<Asked>): List<T> {
+export function listOf<T>(data: T[], total: number, { page, size }: Required<PageRequest>): List<T> {
   return {
     pagination: {
       total_items: total,
@@ -104,7 +104,7 @@ interface Progress<K extends Kind, View> {
  */
 export async function readPage<K extends Kind, View>(
   { inUnit, recipient }: Session,
-  { page = 1, size = 20 }: Asked,
+  { page = 1, size = 20 }: PageRequest,
   { locate, show, note }: Listing<K, View>,
 ): Promise<List<View>> {
   const { mostBytes, isStrict, wantsText } = recipient

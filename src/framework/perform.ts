@@ -17,6 +17,7 @@ import {
   Existing,
   type LogEntry,
   type OfflineSession,
+  type OperationInput,
   type Session,
   successOf,
 } from './operation.js'
@@ -28,8 +29,6 @@ export interface Outcome<Result = unknown> {
   status: number
   result: Result
 }
-
-type Input = Record<string, unknown>
 
 export interface PerformOptions {
   /** What could not be read of the input; it is refused together with what is wrong with the rest. */
@@ -46,13 +45,13 @@ export async function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
-  input: Input,
+  input: OperationInput,
   traceId: string,
   { misspelled = {}, recipient = ANYBODY }: PerformOptions = {},
 ): Promise<Outcome> {
   authorize(caller, definition)
   const success = successOf(definition)
-  const complete = completeValue(definition.input, input) as Input
+  const complete = completeValue(definition.input, input) as OperationInput
   const checked = await checkInput(host, definition, complete, misspelled)
   const session = createSession(host, caller, definition, traceId, recipient)
   const { run, runDetached } = definition
@@ -80,10 +79,10 @@ export async function perform(
 export async function performOffline(
   session: OfflineSession,
   definition: AnyOperation,
-  input: Input,
+  input: OperationInput,
   validate: Host['validate'],
 ): Promise<unknown> {
-  const complete = completeValue(definition.input, input) as Input
+  const complete = completeValue(definition.input, input) as OperationInput
   validate(definition, complete)
   return definition.runOffline!(session, complete)
 }
@@ -119,8 +118,8 @@ function createSession(
 }
 
 /** What only the owner is given. @throws CofferError `forbidden` for any other caller */
-function requireOwner<T>(powers: T, { grants }: Caller): T {
-  if (grants === undefined) return powers
+function requireOwner<T>(granted: T, { grants }: Caller): T {
+  if (grants === undefined) return granted
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
@@ -145,7 +144,7 @@ export function authorize(caller: Caller, { audience, permissions = [] }: AnyOpe
 async function checkInput(
   host: Host,
   definition: AnyOperation,
-  input: Input,
+  input: OperationInput,
   misspelled: Readonly<PropertyErrors>,
 ): Promise<unknown> {
   const refused: PropertyErrors = {}

@@ -5,7 +5,7 @@
 import type { Kind, RecordOf } from '../domain/records.js'
 import type { RecordLocation } from '../storage/store.js'
 import type { Session } from './operation.js'
-import { type Asked, BYTES_AT_ONCE, type Listing, readPage } from './page.js'
+import { BYTES_AT_ONCE, type Listing, type PageRequest, readPage } from './page.js'
 
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
@@ -13,7 +13,7 @@ const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 export async function readScanned<K extends Kind, View>(
   session: Session,
   { kind, tenants, matches }: Scan<K>,
-  { page = 1, size = 20 }: Asked,
+  { page = 1, size = 20 }: PageRequest,
   show: Listing<K, View>['show'],
 ) {
   const all = await session.inUnit(async ({ store }) => {

@@ -1,5 +1,5 @@
 /**
- * The ports through which the owner's operations reach the vault as a whole: {@link VaultPowers} while it is open,
+ * The ports through which the owner's operations reach the vault as a whole: {@link OpenVault} while it is open,
  * {@link OfflineVault} where an operation needs exclusive access to it, or works before it can be opened.
  */
 import type { TenantKeyBytes } from '../domain/records.js'
@@ -58,7 +58,7 @@ export interface VaultMaintenance {
 }
 
 /** What the owner of an open vault may do that no record stands for. */
-export interface VaultPowers {
+export interface OpenVault {
   readonly store: Pick<Store, 'verifyLogs'>
   /** @throws CofferError `unprocessable` for a vault in memory */
   maintenance(): VaultMaintenance
@@ -107,7 +107,7 @@ export interface OfflineVault {
   salvage(source: string): Promise<SalvageReport & { directory: string; salvaged_from: string }>
   /** Changes every key of the vault. Interrupted, it goes on when it is called again. */
   rekey(): Promise<{ directory: string; resealed: number; dropped: { id: string; kind: string }[] }>
-  /** Asked of whoever has the vault open, else read from its header. */
+  /** OperationRequest of whoever has the vault open, else read from its header. */
   listSlots(): Promise<SlotFacts[]>
   /**
    * Keeps the slots that `choose` names and adds `added`. Nothing but the header is written; works while a server runs.

@@ -29,7 +29,7 @@ import type { Lock } from '../storage/lock.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
-import type { Asked, Vault } from './vault.js'
+import type { OperationRequest, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
 /** Records of the vault itself are kept under this number. */
@@ -98,7 +98,7 @@ export function createApp(parts: {
       const host = { store, createUuid: () => createUuid(random) }
       return sweepExpired(host, SWEPT_AT_ONCE, () => performance.now() > end)
     },
-    ask: (asked) => answerAsked(app, asked),
+    ask: (request) => answerRequest(app, request),
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
       expressions ??= import('../domain/expression/expression.js').then(({ createExpressions }) =>
@@ -139,9 +139,9 @@ export function createApp(parts: {
 }
 
 /** An operation for the owner, or for the application whose key it is. */
-async function answerAsked<Name extends string>(
+async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, as, explain }: Asked<Name>,
+  { operation, input, as, explain }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = registry.find(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
@@ -176,8 +176,8 @@ async function findVaultOwner(
 
 async function findExplained(
   app: App,
-  as: Asked['as'],
-  { application }: NonNullable<Asked['explain']>,
+  as: OperationRequest['as'],
+  { application }: NonNullable<OperationRequest['explain']>,
 ): Promise<Explained> {
   if ('key' in as) return as
   if (application === undefined) return { owner: await app.owner(as) }

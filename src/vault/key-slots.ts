@@ -48,15 +48,15 @@ export async function changeKeySlots(
     const header = (await ask('vault header')) as Header
     const primitives = await choosePrimitives(role)
     const sealed: SealedHeader = { ...header, slots: parseSlots(header.slots) }
-    const powers = { primitives, random }
-    const { root, slot } = await openSlot(powers, sealed, toSecret(opener!))
+    const context = { primitives, random }
+    const { root, slot } = await openSlot(context, sealed, toSecret(opener!))
     const kept = choose(sealed.slots.map(describeSlot), slot.id)
     const slots = sealed.slots.filter(({ id }) => kept.includes(id))
     // Checked before a key file is saved: one that opens nothing would only confuse.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)
-      slots.push(await createSlot(powers, { root, secret, created: formatDate(clock()) }))
+      slots.push(await createSlot(context, { root, secret, created: formatDate(clock()) }))
     }
     if (slots.length === 0)
       throw new CofferError('conflict', 'The last key slot stays: nothing else opens the vault.')

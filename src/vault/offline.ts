@@ -13,7 +13,7 @@ import { restoreVault, salvageVault } from './restore.js'
 import { type ChooseOpener, choosePrimitives, type NewOpener, openKeyring, toSecret } from './unlock.js'
 
 /** What an offline vault needs of the run: where it is, what opens it, and whom to tell how far work has come. */
-export interface OfflinePowers {
+export interface OfflineEffects {
   /** The vault that is there. @throws CofferError `vault_missing` */
   find(): VaultLocation
   /** Where a new one is made. */
@@ -27,8 +27,8 @@ export interface OfflinePowers {
 }
 
 /** The vault of a run for operations that need exclusive access to it, or that make another one. */
-export function createOfflineVault(powers: OfflinePowers): OfflineVault {
-  const { find, findNew, tenant, choose, createOpener, progress } = powers
+export function createOfflineVault(effects: OfflineEffects): OfflineVault {
+  const { find, findNew, tenant, choose, createOpener, progress } = effects
   return {
     holder: () => readHolder(find()),
     verify: () => verifyAtRest(find(), choose),

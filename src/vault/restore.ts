@@ -50,7 +50,7 @@ export async function salvageVault(
     const primitives = await choosePrimitives(effects.role)
     const { header, keyring } = await openKeyring(effects, primitives, secret)
     const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
-    const powers = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
+    const context = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
     let reseal: ReturnType<typeof createReseal> | undefined
     const { missingLogs, ...report } = await salvageRows({
       present: lsmOptions(effects, header, keyring),
@@ -60,7 +60,7 @@ export async function salvageVault(
         tenants.set(number, { present: keys, next: keys })
       },
       reseal: (row) => {
-        reseal ??= createReseal(powers)
+        reseal ??= createReseal(context)
         return reseal(row)
       },
     })

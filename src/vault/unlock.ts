@@ -43,13 +43,13 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
 
 /** The only slot of a new vault. */
 export async function createFirstSlot(
-  powers: SlotContext,
+  context: SlotContext,
   { root, vault, created }: { root: Uint8Array; vault: string; created: string },
   opener: NewOpener,
 ): Promise<Slot> {
-  const secret = await toNewSecret(opener, vault, powers.random)
+  const secret = await toNewSecret(opener, vault, context.random)
   const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
-  return createSlot(powers, { root, secret, created, ...cost })
+  return createSlot(context, { root, secret, created, ...cost })
 }
 
 /** What a new opener opens slots with; a new key file is saved before anything relies on it. */

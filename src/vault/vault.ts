@@ -9,7 +9,7 @@ import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
 
 /** An operation, and as whom: the owner of the vault, or the application with this key. */
-export interface Asked<Name extends string = string> {
+export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string }
@@ -19,7 +19,7 @@ export interface Asked<Name extends string = string> {
 
 export interface Vault {
   /** What goes in and out is JSON. @throws CofferError whatever the operation refuses. */
-  ask<Name extends string>(asked: Asked<Name>): Promise<Outcome<ResultOf<Name>>>
+  ask<Name extends string>(asked: OperationRequest<Name>): Promise<Outcome<ResultOf<Name>>>
   /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
   configureReactors?(options: ReactorOptions): void
   /** Takes tokens whose time is over off the disk, where nobody else does; for about `ms`, where that is given. */
@@ -55,7 +55,7 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
 /** What `vault` says to a message of another process, failures included. */
 export async function answerMessage(vault: Vault, message: unknown): Promise<Reply> {
   try {
-    return { outcome: await vault.ask(message as Asked) }
+    return { outcome: await vault.ask(message as OperationRequest) }
   } catch (error) {
     return { error: toSent(error) }
   }

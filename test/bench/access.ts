@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureStarters } from '../../src/cli/commands/serve/sample-applications.js'
+import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { decideTransform, type Rule } from '../../src/domain/access.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
@@ -85,13 +85,13 @@ async function openVault(tokens: number) {
     role: 'server' as const,
   }
   const app = await createVault(where, 'bench', opener)
-  const starters = await ensureStarters(app)
+  const samples = await ensureSampleApplications(app)
   const ids = await fill(app, tokens)
   const close = async () => {
     await app.close()
     rmSync(place, { recursive: true, force: true })
   }
-  return { app, ids, key: starters.private?.key ?? '', close }
+  return { app, ids, key: samples.private?.key ?? '', close }
 }
 
 async function fill(app: App, tokens: number): Promise<string[]> {

@@ -7,7 +7,7 @@ import { closeSync, fdatasync, mkdtempSync, openSync, rmSync, write } from 'node
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureStarters } from '../../src/cli/commands/serve/sample-applications.js'
+import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { keepRequestsYoung } from '../../src/cli/commands/serve/serve.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Caller } from '../../src/framework/caller.js'
@@ -87,11 +87,11 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const notice = () => {}
   const directory = join(place, 'vault')
   const app = await createVault({ directory, pid: process.pid, notice, role: 'server' }, 'bench', opener)
-  const starters = await ensureStarters(app)
+  const samples = await ensureSampleApplications(app)
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  return { port, key: starters.private?.key ?? '', ids }
+  return { port, key: samples.private?.key ?? '', ids }
 }
 
 async function fill(app: App, tokens: number): Promise<string[]> {

@@ -3,7 +3,7 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import { ensureStarters } from '../../src/cli/commands/serve/sample-applications.js'
+import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
@@ -205,10 +205,10 @@ const VERSION = '0.0.0'
 
 async function createWorld(faults: unknown[]): Promise<World> {
   const app = await openEphemeral({ tenantName: 'fuzz' })
-  const starters = await ensureStarters(app)
+  const samples = await ensureSampleApplications(app)
   const service = { host: app, registry, authenticate, version: VERSION }
   const answerer = createAnswerer(completeService({ ...service, reportFault: (error) => faults.push(error) }))
-  const keyOf = (type: 'management' | 'private' | 'public') => starters[type]?.key ?? ''
+  const keyOf = (type: 'management' | 'private' | 'public') => samples[type]?.key ?? ''
   return {
     app,
     answerer,

@@ -5,7 +5,7 @@ import t from 'tap'
 import type { List } from '../../src/framework/page.js'
 import { type Schema, toJsonSchema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
-import type { Asked } from '../../src/vault/vault.js'
+import type { OperationRequest } from '../../src/vault/vault.js'
 import { createVaultHome } from '../cli/home.js'
 import { openTestVault, sampleOf } from './vault.js'
 
@@ -24,7 +24,11 @@ t.test('no application may ask for one, by whatever name', async (t) => {
   const { key } = await vault.createApplication('management', { permissions: ['tenant:read', 'log:read'] })
   t.ok(owners.length > 20)
   for (const { name, input } of owners) {
-    const asked: Asked = { operation: name, input: sampleOf(input) as Record<string, unknown>, as: { key } }
+    const asked: OperationRequest = {
+      operation: name,
+      input: sampleOf(input) as Record<string, unknown>,
+      as: { key },
+    }
     await t.rejects(vault.app.ask(asked), { code: 'forbidden' }, name)
   }
   t.notOk(

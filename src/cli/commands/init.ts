@@ -15,7 +15,7 @@ import {
 } from '../context/credentials.js'
 import type { Options } from '../context/task.js'
 import { chooseFormat, printNotice, printResult } from '../output/output.js'
-import { ensureStarters } from './serve/sample-applications.js'
+import { ensureSampleApplications } from './serve/sample-applications.js'
 
 const DEFAULT_TENANT = 'default'
 
@@ -31,7 +31,7 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   const opener = await chooseNewOpener(context, flags.passphrase === true, (path) => {
     keyFile = path
   })
-  const wantsStarters = flags.starterApps === true || (await wishesForStarters(context))
+  const wantsSamples = flags.starterApps === true || (await confirmSamples(context))
   let app: App
   try {
     app = await createVault(
@@ -45,7 +45,7 @@ export async function initVault(context: CommandContext, flags: Options): Promis
     throw error
   }
   const { id, name, owner_id } = await app.tenant()
-  const applications = wantsStarters ? await ensureStarters(app) : undefined
+  const applications = wantsSamples ? await ensureSampleApplications(app) : undefined
   await app.close()
   const result = {
     vault: app.header?.vault,
@@ -58,11 +58,11 @@ export async function initVault(context: CommandContext, flags: Options): Promis
     format: chooseFormat(terminal, config.output),
     fields: config.fields,
   })
-  if (wantsStarters) await printNotice(terminal, 'The keys of the applications are shown this once.')
+  if (wantsSamples) await printNotice(terminal, 'The keys of the applications are shown this once.')
   await printNotice(terminal, adviseAfterInit(flags, keyFile))
 }
 
-async function wishesForStarters({ terminal, config }: CommandContext): Promise<boolean> {
+async function confirmSamples({ terminal, config }: CommandContext): Promise<boolean> {
   if (!terminal.mayPrompt || config.yes) return false
   const { confirm } = await import('../input/prompt.js')
   return confirm(terminal, {

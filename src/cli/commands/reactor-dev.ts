@@ -3,10 +3,11 @@ import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { type CofferError, toProblem } from '../../errors.js'
+import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
 import type { CommandContext } from '../context/context.js'
 import { tellSandbox } from '../context/sandbox.js'
-import type { Input, Steps, Task } from '../context/task.js'
+import type { Steps, Task } from '../context/task.js'
 import { readMap } from '../input/options.js'
 import { readTexts } from '../input/request.js'
 import { findPlace, formatFrame } from '../output/code-frame.js'
@@ -81,7 +82,10 @@ async function* saves(path: string, signal: AbortSignal): AsyncGenerator<void> {
 }
 
 /** @throws CofferError what the code ended in, once its place was shown. */
-async function runOnce({ context, options, ask, print }: Task, input: Readonly<Input>): Promise<void> {
+async function runOnce(
+  { context, options, ask, print }: Task,
+  input: Readonly<OperationInput>,
+): Promise<void> {
   const { terminal } = context
   const run = (await ask({ ...input })) as ReactorRun & { sandbox: Sandbox }
   if (options.verbose === true) await printNotice(terminal, tellSandbox(run.sandbox))

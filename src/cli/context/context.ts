@@ -5,7 +5,7 @@ import type { Registry } from '../../framework/registry.js'
 import type { App } from '../../vault/app.js'
 import type { Clock } from '../../vault/open.js'
 import type { Vault } from '../../vault/vault.js'
-import type { Input } from '../input/input.js'
+import type { InputReader } from '../input/input.js'
 import type { InputStream, OutputStream, Terminal } from '../output/terminal.js'
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
@@ -43,7 +43,7 @@ export interface CommandContext {
   readonly pid: number
   readonly clock: Clock
   /** Files and standard input; one for the whole run, because standard input can be read once. */
-  readonly input: Input
+  readonly input: InputReader
   readonly registry: Registry
   /** Every command there is, the program itself first. */
   listCommands(): CommandFacts[]

@@ -1,6 +1,6 @@
 /** Operations that need no open vault, or exclusive access to one: performed here, with the effects of this run. */
 import { resolve } from 'node:path'
-import type { AnyOperation, OfflineSession } from '../../framework/operation.js'
+import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/reactor-runtime.js'
 import { validateInput } from '../../framework/validate.js'
@@ -12,14 +12,13 @@ import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import type { CommandContext } from './context.js'
 import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, saveKeyFile } from './credentials.js'
-import type { Input } from './task.js'
 import { findTenantChoice } from './tenant-choice.js'
 
 /** @throws CofferError whatever the operation refuses. */
 export async function askOffline(
   context: CommandContext,
   definition: AnyOperation,
-  input: Input,
+  input: OperationInput,
 ): Promise<unknown> {
   let reactors: Promise<ReactorRuntime> | undefined
   const progress = createSealingProgress(context)
@@ -58,7 +57,7 @@ export async function askOffline(
   }
 }
 
-function validate({ name }: AnyOperation, input: Input): void {
+function validate({ name }: AnyOperation, input: OperationInput): void {
   validateInput(name, input)
 }
 

@@ -3,10 +3,10 @@
  * question, another way to print. Most operations add nothing.
  */
 import type { Format } from '../../config.js'
+import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { CommandContext } from './context.js'
 
-export type Input = Record<string, unknown>
 /** The options of a command line, by the names that commander gives them. */
 export type Options = Readonly<Record<string, unknown>>
 
@@ -14,7 +14,7 @@ export type Options = Readonly<Record<string, unknown>>
 export interface Task {
   readonly context: CommandContext
   readonly definition: RegisteredOperation
-  readonly input: Readonly<Input>
+  readonly input: Readonly<OperationInput>
   readonly options: Options
   /** What follows the name of the command, as it was typed. */
   readonly words: readonly (string | undefined)[]
@@ -22,9 +22,9 @@ export interface Task {
   /** The API key to act with; undefined for the owner. */
   readonly key: string | undefined
   /** Performs the operation, or another one as the same caller; opens the vault for it unless `together` has. */
-  ask(input?: Input, operation?: string): Promise<unknown>
+  ask(input?: OperationInput, operation?: string): Promise<unknown>
   /** The same as the owner of the vault, in the tenant given, else in that of this run. */
-  askAsOwner(operation: string, input: Input, tenant?: string): Promise<unknown>
+  askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
   /** Keeps the vault open for everything that `work` asks. */
   together<T>(work: () => Promise<T>): Promise<T>
   /** Prints a result of the operation, in the format of this run unless another is given. */
@@ -34,7 +34,11 @@ export interface Task {
 /** What a command does besides asking once and printing the answer. */
 export interface Steps {
   /** The input, where the schema's flags and standard input are not all of it. */
-  gather?(context: CommandContext, words: readonly (string | undefined)[], options: Options): Promise<Input>
+  gather?(
+    context: CommandContext,
+    words: readonly (string | undefined)[],
+    options: Options,
+  ): Promise<OperationInput>
   /** Asks before something is destroyed, in place of the usual question. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /** In place of asking once and printing the answer. */

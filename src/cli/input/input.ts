@@ -41,7 +41,7 @@ function openAtOnce(path: string, flags: number): OpenFile {
 }
 
 /** `flag` is what the source was given to, as typed, and is named in every refusal. */
-export interface Input {
+export interface InputReader {
   /**
    * The text that a source spells: `@path` that of the file, `-` (or `@-`) that of standard input, `@@x` is `@x`, and
    * everything else itself. Of a file or standard input, a byte order mark and one line break at the end do not count,
@@ -56,7 +56,7 @@ export interface Input {
   ): Promise<string>
   /**
    * The whole text of a file as it stands; `-` is standard input, until its end.
-   * @throws CofferError like {@link Input.readValue}
+   * @throws CofferError like {@link InputReader.readValue}
    */
   readFile(path: string, flag: string, options?: { limitBytes?: number }): Promise<string>
   /** Whether standard input was read, so that there is nothing more to be had from it. */
@@ -73,7 +73,7 @@ export interface Input {
 }
 
 /** The text that an answer to a question spells: that of a file as `@path`, else itself. @throws CofferError `usage` */
-export async function readAnswer(input: Input, answer: string, flag: string): Promise<string> {
+export async function readAnswer(input: InputReader, answer: string, flag: string): Promise<string> {
   // Standard input is where the answer was typed.
   return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
 }
@@ -86,7 +86,11 @@ export const SECRET_LIMIT_BYTES = 4096
 const BYTE_ORDER_MARK = /^\ufeff/
 
 /** `stdin` can be read once; whoever comes second is told who was first. */
-export function createInput(sources: { cwd: string; stdin: InputStream; files?: InputFiles }): Input {
+export function createInputReader(sources: {
+  cwd: string
+  stdin: InputStream
+  files?: InputFiles
+}): InputReader {
   const { cwd, stdin, files = diskFiles } = sources
   let reader: string | undefined
 

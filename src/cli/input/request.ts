@@ -9,13 +9,13 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema, Schema } from '../../framework/schema.js'
 import { printNotice, printWarning } from '../output/output.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
-import { type Input, readAnswer } from './input.js'
+import { type InputReader, readAnswer } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 
 /** Where input comes from: standard input and files, and a person at the terminal. */
-export interface Asking {
+export interface GatheringContext {
   readonly terminal: Terminal
-  readonly input: Input
+  readonly input: InputReader
   readonly cwd: string
 }
 
@@ -25,7 +25,7 @@ export interface Asking {
  * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
  */
 export async function gatherInput(
-  context: Asking,
+  context: GatheringContext,
   definition: RegisteredOperation,
   words: readonly (string | undefined)[],
   options: Readonly<Record<string, unknown>>,
@@ -51,7 +51,7 @@ export async function gatherInput(
 
 /** Paths are those of whoever typed them; a server that does the work is in another directory. */
 function resolvePaths(
-  { cwd }: Asking,
+  { cwd }: GatheringContext,
   { input }: RegisteredOperation,
   values: Record<string, unknown>,
 ): Record<string, unknown> {
@@ -71,7 +71,7 @@ type Contents = Readonly<Record<string, boolean | readonly string[]>>
 
 /** One after another, because standard input can be read once and in order. */
 async function readContents(
-  input: Input,
+  input: InputReader,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<Contents> {
@@ -86,7 +86,7 @@ async function readContents(
 
 /** The texts given to a flag, with the content of files in the place of their names. */
 export async function readTexts(
-  input: Input,
+  input: InputReader,
   flag: Pick<Flag, 'name' | 'shape'>,
   given: readonly string[],
 ): Promise<string[]> {
@@ -127,7 +127,7 @@ function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): b
 
 /** Whatever comes of the command, who gave a secret as an argument should know. */
 async function warnOfExposed(
-  { terminal }: Asking,
+  { terminal }: GatheringContext,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -151,7 +151,7 @@ function isSource(text: string): boolean {
 
 /** Who gave `-` at a terminal should know that it is their turn. */
 async function noteWaiting(
-  { terminal }: Asking,
+  { terminal }: GatheringContext,
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
@@ -166,8 +166,8 @@ async function noteWaiting(
  * flags say all must not wait for an input that nobody will close.
  */
 async function readBody(
-  context: Asking,
-  input: Input,
+  context: GatheringContext,
+  input: InputReader,
   definition: RegisteredOperation,
   given: Contents,
   options: Readonly<Record<string, unknown>>,
@@ -185,7 +185,7 @@ async function readBody(
 }
 
 /** A body that is any JSON at all. */
-async function readDocument({ input, terminal }: Asking, source: string): Promise<unknown> {
+async function readDocument({ input, terminal }: GatheringContext, source: string): Promise<unknown> {
   if (source === '-' && isTerminal(terminal.stdin)) {
     throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
   }
@@ -202,7 +202,7 @@ function parseBody(text: string, name: string): Record<string, unknown> {
 }
 
 async function completeInput(
-  context: Asking,
+  context: GatheringContext,
   definition: RegisteredOperation,
   flags: readonly Flag[],
   merged: Record<string, unknown>,
@@ -231,7 +231,7 @@ async function completeInput(
 }
 
 async function askFor(
-  { terminal, input }: Asking,
+  { terminal, input }: GatheringContext,
   flag: Flag,
   given: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {

@@ -8,7 +8,7 @@ import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'
 import { describeDate } from '../../domain/letter.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import {
-  type AcceptPowers,
+  type AcceptContext,
   acceptInvitation,
   DEAD_LINKS,
   type DeadLink,
@@ -26,7 +26,7 @@ const GUESSES = { count: 60, periodMs: 60_000 }
 const MOST_BLOCKED = 10_000
 
 export interface AcceptPageOptions {
-  powers: AcceptPowers
+  powers: AcceptContext
   drawBytes(count: number): Uint8Array
   /** ms of a monotonic clock. */
   clock(): number
@@ -49,7 +49,7 @@ export function createAcceptPage({ powers, drawBytes, clock }: AcceptPageOptions
 }
 
 interface PageContext {
-  powers: AcceptPowers
+  powers: AcceptContext
   tokens: FormTokens
   guesses: GuessLimiter
 }

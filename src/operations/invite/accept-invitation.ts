@@ -12,7 +12,7 @@ import { closedInput } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { type MemberView, memberOutput, viewMember } from '../member/member.js'
 import { isMember, joinTenant } from '../member/user.js'
-import { endLink, findLink, type LinkPowers } from './link.js'
+import { endLink, findLink, type SecretHashing } from './link.js'
 import { dropSecrets } from './mail.js'
 
 /** Why a link opens nothing. `member`: the person belongs to the tenant already. */
@@ -27,16 +27,16 @@ export interface Invited {
 
 export type LinkState = { isLive: true; invited: Invited } | { isLive: false; reason: DeadLink }
 
-export interface AcceptPowers extends LinkPowers {
+export interface AcceptContext extends SecretHashing {
   readonly store: Store
   createUuid(): string
 }
 
 /** What the link with this secret opens now. Changes nothing. */
-export async function inspectLink(powers: AcceptPowers, secret: string): Promise<LinkState> {
+export async function inspectLink(context: AcceptContext, secret: string): Promise<LinkState> {
   if (!isLinkSecret(secret)) return { isLive: false, reason: 'unknown' }
-  return powers.store.read(async (reader) => {
-    const found = await openLink(powers, reader, secret)
+  return context.store.read(async (reader) => {
+    const found = await openLink(context, reader, secret)
     if ('reason' in found) return { isLive: false, reason: found.reason }
     const { email, expires_at: expiresAt } = found.invitation
     return { isLive: true, invited: { tenantName: found.tenant.name, email, expiresAt } }
@@ -49,11 +49,11 @@ export type Acceptance =
 
 /** Makes the person a member (`ADMIN`) and consumes the invitation, or says why not. Of two at once, one wins. */
 export async function acceptInvitation(
-  { store: vault, ...powers }: AcceptPowers,
+  { store: vault, ...context }: AcceptContext,
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
 ): Promise<Acceptance> {
   const valid = checkNames(names)
-  return vault.write((store) => acceptLink({ ...powers, store }, { secret, names: valid, traceId }))
+  return vault.write((store) => acceptLink({ ...context, store }, { secret, names: valid, traceId }))
 }
 
 /** For a person who has the link but no browser. The log records name them, not the owner who runs the command. */
@@ -87,12 +87,12 @@ function checkNames(given: PersonNames): PersonNames {
 }
 
 async function acceptLink(
-  powers: LinkPowers & { store: StoreWriter; createUuid(): string },
+  context: SecretHashing & { store: StoreWriter; createUuid(): string },
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
 ): Promise<Acceptance> {
   if (!isLinkSecret(secret)) return { isAccepted: false, reason: 'unknown' }
-  const { store, createUuid } = powers
-  const found = await openLink(powers, store, secret)
+  const { store, createUuid } = context
+  const found = await openLink(context, store, secret)
   if ('reason' in found) return { isAccepted: false, reason: found.reason }
   const { link, tenant, invitation } = found
   const record = await createMember(store, found, names, createUuid)
@@ -154,11 +154,11 @@ interface OpenLink {
 }
 
 async function openLink(
-  powers: LinkPowers,
+  context: SecretHashing,
   reader: StoreReader,
   secret: string,
 ): Promise<OpenLink | { reason: DeadLink }> {
-  const link = await findLink(powers, reader, secret)
+  const link = await findLink(context, reader, secret)
   if (link === undefined) return { reason: 'unknown' }
   if (link.ended !== undefined) return { reason: link.ended }
   const tenant = await reader.get('tenant', 0, String(link.tenant))

@@ -6,7 +6,7 @@ import type { LinkRecord } from '../../domain/records.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 /** What hashing and comparing takes. */
-export interface LinkPowers {
+export interface SecretHashing {
   hashSecret(text: string, reader: StoreReader): Promise<string>
   isEqualSecret(a: string, b: string): boolean
 }
@@ -18,13 +18,13 @@ export function drawSecret(random: RandomSource): string {
 
 /** The link that `secret` opens, whatever became of it. */
 export async function findLink(
-  powers: LinkPowers,
+  context: SecretHashing,
   reader: StoreReader,
   secret: string,
 ): Promise<LinkRecord | undefined> {
-  const hash = await powers.hashSecret(secret, reader)
+  const hash = await context.hashSecret(secret, reader)
   const link = await reader.get('link', 0, hash)
-  return link !== undefined && powers.isEqualSecret(link.id, hash) ? link : undefined
+  return link !== undefined && context.isEqualSecret(link.id, hash) ? link : undefined
 }
 
 /** From here on the link says why it works no more. */

@@ -1,7 +1,7 @@
 /** The client that reactor code is given: each of its calls is an operation, for the bound application. */
 import { CofferError } from '../../errors.js'
 import type { Caller } from '../../framework/caller.js'
-import type { AnyOperation, Session } from '../../framework/operation.js'
+import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/reactor-runtime.js'
 import { ANYBODY, type Recipient } from '../../framework/recipient.js'
@@ -11,15 +11,13 @@ import { createToken, deleteToken, getToken, listTokens, updateToken } from '../
 import { createAttributes, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
-type Input = Record<string, unknown>
-
 /** What the code gets goes to another process through a pipe, and it may ask for several answers at once. */
 const CODE: Recipient = { ...ANYBODY, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
 interface Call {
   definition: AnyOperation
   /** The operation's input from what the method was given. */
-  read(args: readonly unknown[]): Input
+  read(args: readonly unknown[]): OperationInput
 }
 
 const CALLS = new Map<string, Call>([
@@ -64,7 +62,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
 }
 
 /** @throws CofferError `validation` for what is no object. */
-function readBody(body: unknown): Input {
+function readBody(body: unknown): OperationInput {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw new CofferError('validation', 'This method inputSchema an object of attributes.')
   return Object.fromEntries(
@@ -73,7 +71,7 @@ function readBody(body: unknown): Input {
 }
 
 /** One value may stand for a list of one. */
-function readQuery(query: unknown): Input {
+function readQuery(query: unknown): OperationInput {
   const input = query === undefined || query === null ? {} : readBody(query)
   for (const [name, { type }] of Object.entries(tokenFilters))
     if (type === 'array' && typeof input[name] === 'string') input[name] = [input[name]]
@@ -81,10 +79,10 @@ function readQuery(query: unknown): Input {
 }
 
 /** A query may be given as text alone. */
-function readSearch(query: unknown): Input {
+function readSearch(query: unknown): OperationInput {
   return typeof query === 'string' ? { query } : query === undefined ? {} : readBody(query)
 }
 
-function readPair([parent_id, child_id]: readonly unknown[]): Input {
+function readPair([parent_id, child_id]: readonly unknown[]): OperationInput {
   return { parent_id, child_id }
 }

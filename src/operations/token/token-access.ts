@@ -5,7 +5,7 @@ import { type Permission, stricterTransform, type Transform } from '../../domain
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
-import { type Asked, type List, readPage } from '../../framework/page.js'
+import { type List, type PageRequest, readPage } from '../../framework/page.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import {
@@ -101,7 +101,7 @@ export function filterConditions(filters: TokenFilters): Condition[] {
  */
 export async function listTokensWhere(
   session: Session,
-  { page = 1, size = 20 }: Asked,
+  { page = 1, size = 20 }: PageRequest,
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
 ): Promise<List<TokenView>> {

@@ -12,7 +12,12 @@ import type { App } from '../../../vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../../vault/open.js'
 import type { CommandContext } from '../../context/context.js'
 import { findFixture } from '../../context/fixtures.js'
-import { ensureStarters, performAsOwner, STARTER_TYPES, type Starters } from './sample-applications.js'
+import {
+  ensureSampleApplications,
+  performAsOwner,
+  SAMPLE_TYPES,
+  type SampleApplications,
+} from './sample-applications.js'
 
 const DIRECTORY = '.coffer-demo'
 
@@ -20,7 +25,7 @@ export interface DemoVault {
   app: App
   directory: string
   /** With their keys. */
-  starters: Starters
+  samples: SampleApplications
 }
 
 /** Opens the demo vault, made and filled when it is not there. @throws CofferError as opening any vault */
@@ -30,17 +35,17 @@ export async function openDemoVault(
 ): Promise<DemoVault> {
   const directory = resolve(cwd, DIRECTORY)
   const keyFile = join(directory, 'vault.key')
-  const startersFile = join(directory, 'applications.json')
+  const samplesFile = join(directory, 'applications.json')
   const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
-  if (existsSync(startersFile)) {
+  if (existsSync(samplesFile)) {
     const app = await openVault(place, async () => ({
       kind: 'key-file',
       text: await readFile(keyFile, 'utf8'),
     }))
-    const starters = parseStarters(await readFile(startersFile, 'utf8'))
-    if (starters !== undefined) return { app, directory, starters }
+    const samples = parseSamples(await readFile(samplesFile, 'utf8'))
+    if (samples !== undefined) return { app, directory, samples }
     await app.close()
-    throw new CofferError('vault_damaged', `${startersFile} is not what it was. Remove ${directory}.`)
+    throw new CofferError('vault_damaged', `${samplesFile} is not what it was. Remove ${directory}.`)
   }
   if (existsSync(keyFile))
     throw new CofferError('vault_damaged', `${directory} was left half made. Remove it and start again.`)
@@ -48,10 +53,10 @@ export async function openDemoVault(
   const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600, flag: 'wx' })
   const app = await createVault(place, 'demo', { kind: 'key-file', save })
   try {
-    const starters = await ensureStarters(app)
+    const samples = await ensureSampleApplications(app)
     await fill(app)
-    await writeFile(startersFile, JSON.stringify(starters), { mode: 0o600, flag: 'wx' })
-    return { app, directory, starters }
+    await writeFile(samplesFile, JSON.stringify(samples), { mode: 0o600, flag: 'wx' })
+    return { app, directory, samples }
   } catch (error) {
     await app.close()
     throw error
@@ -59,15 +64,15 @@ export async function openDemoVault(
 }
 
 /** They are printed into commands to be pasted, so whoever changed the file must not say what stands there. */
-function parseStarters(text: string): Starters | undefined {
-  const isStarter = (value: unknown) => {
+function parseSamples(text: string): SampleApplications | undefined {
+  const isSample = (value: unknown) => {
     const { id, key } = (value ?? {}) as Record<string, unknown>
     return /^[0-9a-f-]{36}$/.test(String(id)) && isApiKey(String(key))
   }
   try {
-    const starters = JSON.parse(text) as Record<string, unknown>
-    const known = STARTER_TYPES.filter((type) => isStarter(starters[type]))
-    return known.length === Object.keys(starters).length ? (starters as Starters) : undefined
+    const samples = JSON.parse(text) as Record<string, unknown>
+    const known = SAMPLE_TYPES.filter((type) => isSample(samples[type]))
+    return known.length === Object.keys(samples).length ? (samples as SampleApplications) : undefined
   } catch {
     return undefined
   }

@@ -7,19 +7,19 @@ import { createApplication, listApplications } from '../../../operations/applica
 import type { App } from '../../../vault/app.js'
 
 /** `key` only where it is new: it is never kept. */
-export interface Starter {
+export interface SampleApplication {
   id: string
   key?: string
 }
 
-export type Starters = Partial<Record<ApplicationType, Starter>>
+export type SampleApplications = Partial<Record<ApplicationType, SampleApplication>>
 
-export const STARTER_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
+export const SAMPLE_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
 
 /** The newest application of each type in the vault's first tenant. */
-export async function findStarters(app: App): Promise<Starters> {
-  const found: Starters = {}
-  for (const type of STARTER_TYPES) {
+export async function findSampleApplications(app: App): Promise<SampleApplications> {
+  const found: SampleApplications = {}
+  for (const type of SAMPLE_TYPES) {
     const list = (await performAsOwner(app, listApplications, { type: [type], size: 1 })) as {
       data: { id: string }[]
     }
@@ -30,14 +30,14 @@ export async function findStarters(app: App): Promise<Starters> {
 }
 
 /** Those that are there, and a new one of each type that is not. */
-export async function ensureStarters(app: App): Promise<Starters> {
-  const starters = await findStarters(app)
-  for (const type of STARTER_TYPES.filter((each) => starters[each] === undefined)) {
+export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
+  const samples = await findSampleApplications(app)
+  for (const type of SAMPLE_TYPES.filter((each) => samples[each] === undefined)) {
     const input = { name: `starter ${type}`, type, ...grantsOf(type) }
-    const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<Starter>
-    starters[type] = { id, key }
+    const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<SampleApplication>
+    samples[type] = { id, key }
   }
-  return starters
+  return samples
 }
 
 /** Everything that the type may hold; tokens in the clear for the private one. */

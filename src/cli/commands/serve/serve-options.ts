@@ -16,7 +16,7 @@ export interface ServeOptions {
   prefix: string
   bodyLimitBytes: number
   vault: 'found' | 'ephemeral' | 'demo'
-  wantsStarters: boolean
+  wantsSamples: boolean
   rate?: Rate
   log?: LogFormat
   /** Paths. */
@@ -38,7 +38,7 @@ export function readServeFlags(flags: Flags): ServeOptions {
     ...readAddresses(textOf(flags.host), flags.allowRemote === true),
     ...readDocumentFlags(flags),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
-    wantsStarters: ephemeral === true || demo === true || starterApps === true,
+    wantsSamples: ephemeral === true || demo === true || starterApps === true,
     ...(rate === undefined ? {} : { rate: parseRate(rate) }),
     ...(log === undefined ? {} : { log }),
     ...(tls === undefined ? {} : { tls }),

@@ -15,7 +15,11 @@ import { tellGaps, tellSandbox } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
-import { ensureStarters, findStarters, type Starters } from './sample-applications.js'
+import {
+  ensureSampleApplications,
+  findSampleApplications,
+  type SampleApplications,
+} from './sample-applications.js'
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
@@ -31,8 +35,10 @@ export async function serve(
   if (!(await limitCore(context.pid))) await printNotice(context.terminal, CORE_DANGER)
   if (options.vault === 'found') {
     const work = async (app: App) => {
-      const starters = options.wantsStarters ? await ensureStarters(app) : await findStarters(app)
-      await serveVault(context, options, app, { starters, place: app.header?.vault ?? '' })
+      const samples = options.wantsSamples
+        ? await ensureSampleApplications(app)
+        : await findSampleApplications(app)
+      await serveVault(context, options, app, { samples, place: app.header?.vault ?? '' })
     }
     return context.withVault(work, 'server')
   }
@@ -46,21 +52,21 @@ export async function serve(
 
 /** What is said of the vault that is served. */
 interface Opened {
-  starters: Starters
+  samples: SampleApplications
   place: string
 }
 
 async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
   const app = await openEphemeral({ tenantName: 'ephemeral', clock })
-  return { app, starters: await ensureStarters(app), place: 'in memory, gone when this stops' }
+  return { app, samples: await ensureSampleApplications(app), place: 'in memory, gone when this stops' }
 }
 
 async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
   const { openDemoVault } = await import('./demo-vault.js')
   const notices: string[] = []
-  const { app, directory, starters } = await openDemoVault(context, (text) => notices.push(text))
+  const { app, directory, samples } = await openDemoVault(context, (text) => notices.push(text))
   for (const text of notices) await printNotice(context.terminal, text)
-  return { app, starters, place: `${directory}, with sample tokens; remove it to start anew` }
+  return { app, samples, place: `${directory}, with sample tokens; remove it to start anew` }
 }
 
 async function serveVault(
@@ -147,7 +153,7 @@ async function announce(
   { terminal, config }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
-  { url, outboxUrl, starters, place }: Opened & { url: string; outboxUrl?: string },
+  { url, outboxUrl, samples, place }: Opened & { url: string; outboxUrl?: string },
 ): Promise<void> {
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
@@ -157,14 +163,14 @@ async function announce(
       prefix,
       tenant_id: id,
       owner_id,
-      applications: starters,
+      applications: samples,
       outbox_url: outboxUrl,
       reactor_sandbox: sandbox,
     }
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
   } else {
     const header = nameHeaders(prefix).apiKey.toUpperCase()
-    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, starters, sandbox }))
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox }))
   }
   const gaps = tellGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -181,12 +187,12 @@ interface Introduction extends Opened {
   sandbox: Sandbox
 }
 
-function introduce({ url, outboxUrl, header, place, starters, sandbox }: Introduction): string {
-  const keys = Object.entries(starters).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
-  const isNew = Object.values(starters).some(({ key }) => key !== undefined)
+function introduce({ url, outboxUrl, header, place, samples, sandbox }: Introduction): string {
+  const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
+  const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
-  const key = starters.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
+  const key = samples.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
   const advice =
     keys.length === 0 ? 'There is no application yet: start with --starter-apps to get three.\n' : ''
   const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
