@@ -1,4 +1,4 @@
-/** From an API key to a caller. A checked key is known until a record changes that it depends on. */
+/** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
 
 import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
 import { isApiKey } from '../domain/application.js'
@@ -8,12 +8,12 @@ import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
 
-/** The records that lead from a key to a caller. */
+/** Kinds of records that authentication reads. */
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
  * The application that `key` belongs to, as a caller.
- * @throws CofferError `unauthenticated`, without saying why: who has no key learns nothing about keys.
+ * @throws CofferError `unauthenticated`, with the same message for every reason, so that it tells nothing about keys.
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
   if (!isApiKey(key)) throw unauthenticated()
@@ -38,12 +38,11 @@ function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires:
   })
 }
 
-/** Whether its key has stopped working. `now`: ms since the epoch. */
+/** Whether the application's key has expired. `now`: ms since the epoch. */
 export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }
 
-/** What an application may do, from what it was given. */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   const grants: Grants = application
   return {
@@ -51,7 +50,7 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
     actor: { type: 'application', id: application.id },
     grants,
     holds: (permission) => holdsPermission(grants, permission),
-    // What covers the root covers everything below it.
+    // A grant on the root container covers every container.
     holdsEverywhere: (permission) => decideTransform(grants, permission, ['/']) !== undefined,
     transform: (permission, containers) => decideTransform(grants, permission, containers),
   }
@@ -62,7 +61,7 @@ async function findApplication(
   tenant: number,
   id: string,
 ): Promise<ApplicationRecord | undefined> {
-  // The keys of a deleted tenant's applications outlive it only as hashes that lead nowhere.
+  // The API key records of a deleted tenant may still exist.
   if ((await reader.get('tenant', 0, String(tenant))) === undefined) return undefined
   return reader.get('application', tenant, id)
 }

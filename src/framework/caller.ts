@@ -1,4 +1,4 @@
-/** Who asks for an operation, and what they may do. Nothing here says through which door they came. */
+/** The caller of an operation and its permissions; the same for commands, HTTP requests and reactor code. */
 import type { Grants } from '../domain/access.js'
 import type { Permission, Transform } from '../domain/permissions.js'
 
@@ -8,23 +8,20 @@ export interface Actor {
 }
 
 export interface Caller {
-  /** The number of the tenant that the caller acts in; no operation reaches another. */
+  /** The number of the caller's tenant; an operation accesses no other. */
   tenant: number
   actor: Actor
-  /** What an application was given; absent for the owner, who was given everything. */
+  /** The application's grants; absent for the owner, who has every permission. */
   grants?: Grants
-  /** Whether the caller has the permission at all, on whatever container. */
+  /** Whether the caller has the permission on at least one container. */
   holds(permission: Permission): boolean
-  /** Whether the caller has it whatever the container. */
+  /** Whether the caller has the permission on every container. */
   holdsEverywhere(permission: Permission): boolean
-  /** How much may be seen where `permission` is used on all of `containers`; undefined where it is not granted. */
+  /** The strictest transform of `permission` on `containers`; undefined if one of them does not grant it. */
   transform(permission: Permission, containers: readonly string[]): Transform | undefined
 }
 
-/**
- * The person who can unlock the vault: every permission in the tenant. Data is shown masked unless they ask for it,
- * so that a secret never stands on a screen by accident.
- */
+/** The owner of the vault: every permission in the tenant. Data is masked unless `reveal`, so that no secret is displayed by accident. */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
     tenant,

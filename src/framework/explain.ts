@@ -1,8 +1,9 @@
 /**
- * Why a caller may or may not: an operation on tokens is performed as them in a unit of work that is then undone, and
- * every decision on the way is noted. So an explanation is what would happen, and changes nothing.
+ * Explains an authorization: performs an operation on tokens as another caller, in a unit of work that is rolled back,
+ * and records every decision of the access rules.
  */
 import { decideContainer, type PassedOver } from '../domain/access.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Store } from '../storage/store.js'
@@ -12,10 +13,10 @@ import type { Host } from './host.js'
 import type { AnyOperation } from './operation.js'
 import { type Outcome, perform } from './perform.js'
 
-/** Whose call is explained: an application by its key or its id, or the owner. */
+/** The caller to explain: an application by its key or its id, or the owner. */
 export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }
 
-/** What decided on one container for one permission. Nothing decided where `decided_by` is absent: a refusal. */
+/** The decision on one permission for one container. A refusal has no `decided_by`. */
 export interface ExplainedDecision {
   permission: Permission
   container: string
@@ -27,15 +28,15 @@ export interface ExplainedDecision {
 export interface Explanation {
   operation: string
   caller: { type: string; id?: string }
-  /** What the operation takes before it looks at any token, and whether the caller has it anywhere. */
+  /** The permissions that the operation requires, and whether the caller has each on any container. */
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /** The answer; what a rule reveals is masked in it unless `reveal` was asked for. */
+  /** The answer; data that a rule reveals is masked in it unless `reveal`. */
   sees?: unknown
 }
 
-/** @throws CofferError `usage` for an operation that is none on tokens, `not_found` for an unknown application */
+/** @throws CofferError `usage` for an operation that is not on tokens, `not_found` for an unknown application */
 export async function explain(
   host: Host,
   whose: Explained,
@@ -59,7 +60,7 @@ export async function explain(
     is_held: caller.holds(permission),
   }))
   const noting = noteDecisions(caller, reveal, notes)
-  const answer = await rehearse(host, noting, notes, definition, input)
+  const answer = await performAndUndo(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }
 
@@ -76,7 +77,7 @@ async function findCaller(host: Host, whose: Explained): Promise<Caller> {
   })
 }
 
-/** The same caller, whose every decision goes to `notes`; data is never shown in the clear unless `reveal`. */
+/** The same caller; each decision is added to `notes`, and data is masked unless `reveal`. */
 function noteDecisions(caller: Caller, reveal: boolean, notes: Map<string, ExplainedDecision>): Caller {
   return {
     ...caller,
@@ -96,21 +97,21 @@ function explainDecision({ grants }: Caller, permission: Permission, container: 
     return { permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }
   const { decidedBy, transform, passedOver } = decideContainer(grants, permission, container)
   const describe = (priority: number) => {
-    const description = grants.rules.find((rule) => rule.priority === priority)?.description
-    return { priority, ...(description === undefined ? {} : { description }) }
+    const rule = grants.rules.find((each) => each.priority === priority)
+    return { priority, ...omitUndefined({ description: rule?.description }) }
   }
   return {
     permission,
     container,
-    ...(decidedBy === undefined
-      ? {}
-      : { decided_by: decidedBy === 'permissions' ? decidedBy : describe(decidedBy) }),
-    ...(transform === undefined ? {} : { transform }),
+    ...omitUndefined({
+      decided_by: typeof decidedBy === 'number' ? describe(decidedBy) : decidedBy,
+      transform,
+    }),
     passed_over: passedOver.map(({ priority, reason }) => ({ ...describe(priority), reason })),
   }
 }
 
-async function rehearse(
+async function performAndUndo(
   host: Host,
   caller: Caller,
   notes: Map<string, ExplainedDecision>,
@@ -126,19 +127,19 @@ async function rehearse(
     throw error
   }
   const { status, result } = done
-  return { outcome: { status }, ...(result === undefined ? {} : { sees: result }) }
+  return { outcome: { status }, ...omitUndefined({ sees: result }) }
 }
 
 function describeRefusal({ status, message, errors }: CofferError): Explanation['outcome'] {
-  return { status, detail: message, ...(errors === undefined ? {} : { errors }) }
+  return { status, detail: message, ...omitUndefined({ errors }) }
 }
 
-/** A store whose units of work do all that they are asked for and leave nothing behind but `notes` of their last run. */
+/** A store that rolls back every unit of work; of `notes` it keeps those of the last run, because an engine may repeat it. */
 function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
   return {
     ...store,
     write: async (work) => {
-      const undo = new CofferError('internal', 'A rehearsal is always undone.')
+      const undo = new CofferError('internal', 'An explanation is always rolled back.')
       const before = [...notes]
       let result: { value: Awaited<ReturnType<typeof work>> } | undefined
       try {

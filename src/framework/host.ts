@@ -1,4 +1,4 @@
-/** The effects that operations are given: storage, randomness, mail, reactors, keyed hashes. `vault/app.ts` brings them. */
+/** The effects that operations use: storage, randomness, mail, reactors, keyed hashes. `vault/app.ts` implements them. */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Store, StoreReader } from '../storage/store.js'
@@ -14,13 +14,13 @@ export interface Host extends OpenVault {
   readonly post: Post
   createUuid(): string
   expressions(): Promise<Expressions>
-  /** What runs people's code; started when first asked for. */
+  /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
-  /** Keyed hash of an API key or a link's secret, hexadecimal; the key of the hash is read where it is not known yet. */
+  /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** Whose key was checked already. */
+  /** Callers whose API key was verified. */
   readonly callers: KnownCallers
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void

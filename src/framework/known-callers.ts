@@ -1,4 +1,4 @@
-/** Callers whose API key was checked, so that not every request checks it again. */
+/** A cache of callers by API key, so that not every request reads the records of its application. */
 import { BoundedMap } from '../bounded-map.js'
 import type { Mac } from '../crypto/ports.js'
 import type { Caller } from './caller.js'
@@ -7,8 +7,8 @@ const MOST_CALLERS = 1024
 const NAME_BYTES = 32
 
 /**
- * Valid for one value of the change counter of the records that they depend on. Entries are named by a digest of the key
- * under a secret of this process, so that the time of a look-up tells nothing of any key.
+ * Valid for one value of the change counter of the records that authentication reads. Entries are found by a digest of
+ * the key under a secret of this process, so that the time of a look-up tells nothing about a key.
  */
 export class KnownCallers {
   readonly #mac: Mac
@@ -19,12 +19,11 @@ export class KnownCallers {
     this.#mac = mac
   }
 
-  /** The caller that {@link keep} was given for `key` under this change counter. */
   find(key: string, counter: number): Caller | undefined {
     return this.#counter === counter ? this.#callers.get(this.#nameOf(key)) : undefined
   }
 
-  /** Contract: `key` was found to be that of `caller`, for ever, under this change counter. */
+  /** Contract: under this change counter `key` belongs to `caller`, and does not expire. */
   keep(key: string, counter: number, caller: Caller): void {
     if (this.#counter !== counter) this.#callers.clear()
     this.#counter = counter

@@ -1,7 +1,7 @@
-/** The ports through which mail leaves: {@link Post} takes what was committed, {@link Mailer} speaks to a mail server. */
+/** The ports of outgoing mail: {@link Post} sends committed mail in the background, {@link Mailer} talks to a mail server. */
 import type { Sender } from '../domain/mail-server.js'
 
-/** One mail, complete. `id` is its Message-ID, the same at every attempt. */
+/** A complete mail. `id` is its Message-ID, the same at every attempt. */
 export interface Message {
   id: string
   from: Sender
@@ -14,29 +14,27 @@ export interface Message {
 }
 
 /**
- * What came of handing a message over. `refused` is final; `postponed` is this mail's alone; `unreachable` is every
- * mail's, because the server could not be spoken to. The reason is in our words and holds no address.
+ * The result of sending a message. `refused` is final; `postponed` concerns this mail only; `unreachable` concerns every
+ * mail to the server. The reason contains no address.
  */
 export type Delivery =
   | { outcome: 'sent' }
   | { outcome: 'refused' | 'postponed' | 'unreachable'; reason: string }
 
-/** A way to a mail server. */
 export interface Mailer {
-  /** Where mail goes, for people. */
+  /** The name of the mail server, for display. */
   readonly server: string
-  /** Never rejects: what goes wrong is the delivery. */
+  /** Never rejects: a failure is a delivery. */
   send(message: Message): Promise<Delivery>
-  /** What is under way fails now. */
+  /** Fails what is being sent. */
   close(): void
 }
 
-/** Who carries mail away. */
 export interface Post {
-  /** Where people reach the server that carries mail; absent where none does. */
+  /** The URL of the server that sends mail in the background; undefined without one. */
   readonly publicUrl: string | undefined
-  /** Mail of this tenant was committed. Returns at once. */
+  /** Sends the mail of this tenant, which was committed. Does not wait. */
   collect(tenant: number): void
-  /** Resolves when everything collected so far has been tried once. */
+  /** Resolves when every mail collected so far was attempted once. */
   settle(): Promise<void>
 }

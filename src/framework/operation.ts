@@ -1,6 +1,6 @@
 /**
- * What an operation is: one declaration, from which the command, the route, the permission check, the validation,
- * the help and the log record are derived. Nothing here runs one; that is `perform`.
+ * The declaration of an operation, from which the command, the route, the permission check, the validation, the help
+ * and the log record are derived. `perform` runs it.
  */
 
 import type { RandomSource } from '../crypto/ports.js'
@@ -17,27 +17,27 @@ import type { Recipient } from './recipient.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
 import type { OfflineVault, OpenVault } from './vault-port.js'
 
-/** Everything a handler can reach. Time and data are those of one run of a unit of work, which may run more than once. */
+/** What a handler can use, within one unit of work. The engine may run the unit again. */
 export interface Context {
   readonly store: StoreWriter
   readonly caller: Caller
-  /** ms since the epoch, the same for all of the operation. */
+  /** ms since the epoch, constant within the unit of work. */
   readonly now: number
-  /** The same as the interface writes it. */
+  /** `now` as the API formats it. */
   readonly date: string
   readonly random: RandomSource
   createUuid(): string
-  /** The expression language; loaded when first asked for. */
+  /** The expression language, loaded on first use. */
   expressions(): Promise<Expressions>
-  /** Keyed hash of an API key or a link's secret, hexadecimal. */
+  /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
   /** Compares two such hashes in constant time. */
   isEqualSecret(a: string, b: string): boolean
-  /** The tenant that the caller acts in. */
+  /** The caller's tenant. */
   tenant(): Promise<TenantRecord>
-  /** The vault as a whole. @throws CofferError `forbidden` for a caller that is not its owner */
+  /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
-  /** Notes that the operation reached this entity; `perform` writes the records in the same transaction. */
+  /** Has `perform` write a log record for this entity in the same transaction. */
   reached(entityType: EntityType, entityId: string, as?: LogEntry): void
 }
 
@@ -46,24 +46,20 @@ export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
-/**
- * What an operation is given that must not hold the vault while it works, because it waits for something slow. Each
- * `inUnit` is a transaction of its own, log records included.
- */
+/** What a handler can use that takes several transactions, for example because it waits for something slow in between. */
 export interface Session {
   readonly caller: Caller
   readonly traceId: string
-  /** Whom the answer is for. */
   readonly recipient: Recipient
   createUuid(): string
-  /** Told of mail once the unit that wrote it is committed. */
+  /** Sends mail, after the unit that wrote it is committed. */
   readonly post: Post
-  /** What runs people's code; started when first asked for. */
+  /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
-  /** `soon` for what only notes that something was seen: appended when it resolves, synced a moment later. */
+  /** Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for reads. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
-  /** Performs another operation for another caller, as if they had asked. */
+  /** Performs another operation as `caller`. */
   perform(
     caller: Caller,
     definition: AnyOperation,
@@ -72,29 +68,26 @@ export interface Session {
   ): Promise<unknown>
 }
 
-/**
- * What an operation is given that needs exclusive access to the vault, or no vault at all. The person who holds the
- * secret of the vault is its owner.
- */
+/** What a handler can use that needs exclusive access to the vault, or no vault. It always runs for the owner. */
 export interface OfflineSession {
   readonly vault: OfflineVault
-  /** The runtime of reactors as a new vault would have it; one for all that is asked of the session. */
+  /** The reactor runtime with the settings of a new vault; the same at every call. */
   reactors(): Promise<ReactorRuntime>
-  /** Tells the person something that is no part of the answer. */
+  /** Displays a message that is not part of the answer. */
   notice(text: string): Promise<void>
-  /** Performs another operation of the owner on the vault, which can be opened now. */
+  /** Opens the vault and performs another operation as the owner. */
   ask(definition: AnyOperation): Promise<unknown>
 }
 
-/** What judges an input in itself is given, besides the input: nothing that is stored. */
+/** What `check` can use: nothing that is stored. */
 export interface CheckTools {
-  /** The expression language; loaded when first asked for. */
+  /** The expression language, loaded on first use. */
   expressions(): Promise<Expressions>
   /** ms since the epoch. */
   now(): Promise<number>
 }
 
-/** An answer that names something which existed before: it is 200 where creating would have been 201. */
+/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
 export class Existing<T> {
   readonly result: T
   constructor(result: T) {
@@ -108,69 +101,69 @@ export interface Operation<
   Checked = unknown,
   Name extends string = string,
 > {
-  /** `noun verb`: the command's words, the operation's id and its name in logs. */
+  /** `noun verb`: the command, the operation's id and its name in logs. */
   readonly name: Name
   /** One sentence for lists of commands and routes. */
   readonly summary: string
-  /** Further paragraphs of the help and the reference. */
+  /** Further paragraphs of the help and the API reference. */
   readonly details?: string
   /**
-   * Who may ask: only the owner of the vault, or (`command`) whoever has the permissions, but not over HTTP. Absent:
-   * whoever has the permissions, over HTTP too.
+   * `owner`: the owner of the vault only. `command`: callers with the permissions, but not over HTTP. Absent: callers
+   * with the permissions, also over HTTP.
    */
   readonly audience?: 'owner' | 'command'
-  /** `vault`: it is about the vault as a whole, and works where the tenant that the owner chose is gone. */
+  /** `vault`: concerns the whole vault, and works when the tenant that the owner chose is deleted. */
   readonly scope?: 'vault'
-  /** All of them are needed; none means any valid key. The owner has them all, so what is theirs alone names none. */
+  /** All of them are required; an empty list accepts any valid key. Absent for audience `owner`. */
   readonly permissions?: readonly Permission[]
-  /** `METHOD /path/{parameter}`; only without an audience, and always then. */
+  /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: string
-  /** Where it creates something; else its success is 200, or 204 without an output. Only with a route. */
+  /** For an operation that creates; otherwise the status is 200, or 204 without an output. Only with a route. */
   readonly success?: 201
-  /** Of an operation without a route: the input properties that its command takes as words, in order. */
+  /** Without a route: the input properties that are positional arguments of the command, in order. */
   readonly positionals?: readonly string[]
-  /** No command and no help: only other parts of the program perform it. Needs `audience: 'owner'`. */
+  /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true
   /** Path, query and body merged into one object. */
   readonly input: I
-  /** The schema of the result; absent where there is none. Of a list, made by `listOutput`. */
+  /** The schema of the answer; absent without one. For a list, made by `listOutput`. */
   readonly output?: O
-  /** The property that the whole body is, where the body is no object of properties. */
+  /** The property that is the whole body, for a body that may be any JSON. */
   readonly wholeBody?: string
-  /** What the body must be sent as, where it is not `application/json`. */
+  /** The content type of the body, if not `application/json`. */
   readonly contentType?: string
-  /** Columns of a table on a terminal, instead of those of the output's schema. */
+  /** Columns of a table on a terminal; by default those of the output's schema. */
   readonly columns?: readonly string[]
-  /** Command lines that work as pasted in a fresh vault, after those above them. */
+  /** Command lines that succeed in a new vault when run in this order. */
   readonly examples: readonly string[]
-  /** `--explain` can say which access rules decide, without performing it. */
+  /** The command has `--explain`. */
   readonly isExplainable?: true
-  /** It may answer with {@link Existing}. */
+  /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
-  /** The answer holds data of tokens, which the owner sees masked unless they ask a read to reveal it. */
+  /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */
   readonly isRevealable?: true
-  /** What is lost for ever, where a person is asked first. */
+  /** What is destroyed, for the confirmation prompt; absent without one. */
   readonly destroys?: string
   /**
-   * The record written for each entity reached, and for an operation of the owner for the tenant they act in; absent
-   * where reading leaves no trace by design.
+   * The log record for each entity passed to `reached`; with audience `owner`, also one for the tenant. Absent for
+   * operations that are not logged.
    */
   readonly log?: LogEntry
   /**
-   * Judges what no schema can say but is right or wrong whatever is stored. Its complaints and the schema's are one
-   * answer, before anything is looked up; what the schema refused is missing from the input. The result goes to `run`.
+   * Validates what a schema cannot express, without stored data. Its errors and those of the schema are reported
+   * together; properties that the schema refused are missing from `input`. The result is passed to `run`.
    * @throws CofferError `validation`
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
-  /** The work, all of it in one transaction. */
+  /** Runs in one transaction. */
   run?(context: Context, input: Infer<I>, checked: Checked): Promise<Answer<O> | Existing<Answer<O>>>
-  /** Instead of `run`, for what takes several transactions. */
+  /** Instead of `run`: takes several transactions. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O>>
-  /** Instead of both, or where the vault does not open: without an open vault, in the process of the owner. */
+  /** Runs without an open vault, in the owner's process: instead of both, or when the vault is too damaged to open. */
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }
 
-/** A declaration whose handler is typed by its input and output. */
+/** Declares an operation; its handler is typed by its input and output. */
 export function operation<
   const I extends ObjectSchema,
   const Name extends string,
@@ -180,11 +173,10 @@ export function operation<
   return definition
 }
 
-/** Any operation, for what treats them all alike. */
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
 export type AnyOperation = Operation<any, Schema | undefined, any>
 
-/** The status of a success. */
+/** The HTTP status of a success. */
 export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }

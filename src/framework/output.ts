@@ -1,4 +1,4 @@
-/** The pieces that outputs are declared from. An attribute without a value is absent, never null. */
+/** Building blocks of output schemas. An attribute without a value is absent, never null. */
 import type { Schema } from './schema.js'
 
 export const text = { type: 'string' } as const
@@ -9,13 +9,13 @@ export const count = { type: 'integer', minimum: 0 } as const
 export const date = {
   type: 'string',
   format: 'date-time',
-  description: 'UTC, with milliseconds and the offset spelled.',
+  description: 'UTC, with milliseconds and offset.',
   examples: ['2030-08-27T02:23:57.000+00:00'],
 } as const
 export const texts = { type: 'array', items: text } as const
 export const textMap = { type: 'object', additionalProperties: text } as const
 
-/** Who made a record and who changed it last, and when. */
+/** Creator and last modifier of a record. */
 export const audit = {
   created_by: uuid,
   created_at: date,

@@ -1,6 +1,6 @@
 /**
- * Lists, as every operation that has one answers it: the input that asks for a page, the object that is one, and how
- * the records on it are read: a few at a time, others served between them, up to what an answer may weigh.
+ * Pagination: the input and output schemas of lists, and reading a page in several units of work, so that other calls
+ * are served in between, up to the size limit of an answer.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
 import type { RecordLocation } from '../storage/store.js'
@@ -9,9 +9,10 @@ import { arrayOf, component, count, object } from './output.js'
 import { JsonText, refuseOne, refusePage } from './recipient.js'
 import { type Infer, memberOf, type NumberSchema, type ObjectSchema, type Schema } from './schema.js'
 
-/** Bytes that one unit of work opens and shows, or one record that has more. */
+/** Bytes that one unit of work reads; a single record may be larger. */
 export const BYTES_AT_ONCE = 256 * 1024
 
+/** One page of a list. */
 export interface List<T> {
   pagination: Infer<typeof paginationOutput>
   data: T[]
@@ -29,13 +30,12 @@ export function listOutput<const S extends Schema>(item: S) {
   return object({ pagination: paginationOutput, data: arrayOf(item) })
 }
 
-/** What a list or an array with this output has members of; of any other output, the output itself. */
+/** The schema of the members of a list or an array; for any other output, the output itself. */
 export function itemOutput(output: Schema): Schema {
   const { pagination, data } = (output.type === 'object' && output.properties) || {}
   return memberOf(pagination === undefined || data === undefined ? output : data)
 }
 
-/** What of a list is asked for. */
 export interface PageRequest {
   page?: number
   size?: number
@@ -44,18 +44,18 @@ export interface PageRequest {
 /** `page` and `size` for a list whose pages hold at most `largest` items. */
 export function pageInput<const L extends number>(largest: L) {
   return {
-    page: { type: 'integer', minimum: 1, default: 1, description: 'Which page, from 1.' },
+    page: { type: 'integer', minimum: 1, default: 1, description: 'The number of the page, from 1.' },
     size: {
       type: 'integer',
       minimum: 1,
       maximum: largest,
       default: 20,
-      description: `Items on a page, at most ${largest}.`,
+      description: `Items per page, at most ${largest}.`,
     },
   } as const satisfies Record<string, NumberSchema>
 }
 
-/** The properties by which a page is asked for. */
+/** The properties that select a page. */
 export const PAGE_PROPERTIES: readonly string[] = Object.keys(pageInput(1))
 
 /** Whether an operation with this input answers in pages. */
@@ -63,7 +63,7 @@ export function isPaged({ properties = {} }: ObjectSchema): boolean {
   return PAGE_PROPERTIES.every((property) => Object.hasOwn(properties, property))
 }
 
-/** The page `page` of `total` items, `size` to a page; past the end `data` is empty and the totals are true. */
+/** The page number `page` of `total` items; beyond the last page `data` is empty. */
 export function listOf<T>(data: T[], total: number, { page, size }: Required<PageRequest>): List<T> {
   return {
     pagination: {
@@ -76,31 +76,30 @@ export function listOf<T>(data: T[], total: number, { page, size }: Required<Pag
   }
 }
 
-/** How a list is read. Its functions are called in units of work, each of a few records, and so perhaps again. */
+/** How the records of a page are found and shown. An engine may repeat the unit of work that calls these. */
 export interface Listing<K extends Kind, View> {
-  /** Where the records of the page are, and how many match in all. */
+  /** The locations of the page's records, and the number of all that match. */
   locate(context: Context): Promise<{ locations: RecordLocation<K>[]; total: number }>
-  /** What the caller sees of a record; undefined where that is nothing any more. */
+  /** The record as the caller sees it; undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
-  /** What is noted of a record once the page is accepted. It keeps nothing of the record that may be large. */
+  /** The logging of a record, called after the whole page was accepted. Contract: it references nothing large. */
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
-/** A page as far as it was read. */
 interface Progress<K extends Kind, View> {
   items: View[]
   notes: ((context: Context) => Promise<void>)[]
-  /** Of the page so far, as JSON. */
+  /** Length of the page so far, as JSON. */
   bytes: number
-  /** Records still to be read. */
+  /** Records not yet read. */
   left: readonly RecordLocation<K>[]
   total: number
 }
 
 /**
- * Reads a page. Small ones take one unit of work; between those of a large one other works run, and what they remove
- * meanwhile may be missing on it. What is refused leaves no note.
- * @throws CofferError `validation` for several items that are too large together, `unavailable`
+ * Reads a page, a large one in several units of work; records removed in between are missing from it. A refused page
+ * is not logged.
+ * @throws CofferError `validation` for a page that is too large, `unavailable`
  */
 export async function readPage<K extends Kind, View>(
   { inUnit, recipient }: Session,

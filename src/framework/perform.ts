@@ -1,8 +1,7 @@
 /**
- * The only way to run an operation: authorize, check, run, log. Four steps, no hooks. It cannot know whether a
- * command, a request or a reactor asked.
+ * The only way to run an operation: authorize, check, run, log. It is the same for commands, HTTP requests and reactor
+ * code.
  */
-
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/entity-types.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
@@ -21,33 +20,30 @@ import {
   type Session,
   successOf,
 } from './operation.js'
-import { ANYBODY, hand, type Recipient } from './recipient.js'
+import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
 
 export interface Outcome<Result = unknown> {
-  /** HTTP's word for what happened: the operation's own, or 200 where nothing had to be created. */
+  /** The HTTP status: the operation's own, or 200 for {@link Existing}. */
   status: number
   result: Result
 }
 
 export interface PerformOptions {
-  /** What could not be read of the input; it is refused together with what is wrong with the rest. */
+  /** Errors of properties that could not be parsed; reported together with those of validation. */
   misspelled?: Readonly<PropertyErrors>
-  /** Whom the answer is for; what it does not accept is undone. */
+  /** Limits the size of the answer; the transaction of a refused answer is rolled back. */
   recipient?: Recipient | undefined
 }
 
-/**
- * Runs `definition` for `caller` in one transaction, log records included.
- * @throws CofferError `forbidden`, `validation`, and whatever the operation itself or `recipient` refuses.
- */
+/** @throws CofferError `forbidden`, `validation`, those of the operation and of `recipient` */
 export async function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { misspelled = {}, recipient = ANYBODY }: PerformOptions = {},
+  { misspelled = {}, recipient = LOCAL_RECIPIENT }: PerformOptions = {},
 ): Promise<Outcome> {
   authorize(caller, definition)
   const success = successOf(definition)
@@ -61,21 +57,17 @@ export async function perform(
     if (isLoggedOnce) await session.inUnit(reachTenant)
     return { status: success, result }
   }
-  if (run === undefined)
-    throw new CofferError('internal', `${definition.name} takes a vault that is not open.`)
+  if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
   return session.inUnit(async (context) => {
     const out = await run(context, complete, checked)
     if (isLoggedOnce) await reachTenant(context)
     const isExisting = out instanceof Existing
-    const result = hand(isExisting ? out.result : out, recipient)
+    const result = toAnswer(isExisting ? out.result : out, recipient)
     return { status: isExisting ? 200 : success, result }
   })
 }
 
-/**
- * Runs `definition` without an open vault, for the person who holds its secret.
- * @throws CofferError `validation`, and whatever the operation itself refuses.
- */
+/** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
 export async function performOffline(
   session: OfflineSession,
   definition: AnyOperation,
@@ -94,7 +86,7 @@ function createSession(
   traceId: string,
   recipient: Recipient,
 ): Session {
-  // A read's log record may be synced a moment later; whatever changes something is answered after its sync.
+  // A read may be answered before its log record is synced; a change may not.
   const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
   return {
     caller,
@@ -117,29 +109,29 @@ function createSession(
   }
 }
 
-/** What only the owner is given. @throws CofferError `forbidden` for any other caller */
+/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
 function requireOwner<T>(granted: T, { grants }: Caller): T {
   if (grants === undefined) return granted
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
-/** The owner may act where no tenant is left; then there is no log either. */
+/** Logs an operation of the owner for the tenant; without a tenant there is no log. */
 async function reachTenant({ store, caller, reached }: Context): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   if (tenant !== undefined) reached('tenant', tenant.id)
 }
 
-/** @throws CofferError `forbidden` naming what is missing. */
+/** @throws CofferError `forbidden` naming the missing permissions */
 export function authorize(caller: Caller, { audience, permissions = [] }: AnyOperation): void {
   if (audience === 'owner') requireOwner(undefined, caller)
   const missing = permissions.filter((permission) => !caller.holds(permission))
   if (missing.length === 0) return
-  throw new CofferError('forbidden', `This takes the permission ${missing.join(' and ')}.`)
+  throw new CofferError('forbidden', `This requires the permission ${missing.join(' and ')}.`)
 }
 
 /**
- * Says everything that is wrong with the input in itself: what the door could not read, what the schema refuses, what
- * the operation's `check` does. Of one property only the first of these is told: the rest rests on it.
+ * Reports all errors of the input together: of parsing, of the schema and of the operation's `check`. For one property
+ * the errors of the earliest of these steps are reported, because the later ones follow from them.
  */
 async function checkInput(
   host: Host,
@@ -200,7 +192,7 @@ async function writeLog(
   traceId: string,
 ): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
-  // A deleted tenant takes its log along, the record of its deletion included.
+  // The log of a deleted tenant is deleted with it, so its deletion is not logged.
   if (tenant === undefined) return
   for (const { type, id, as = definition.log } of reached) {
     if (as === undefined) continue

@@ -1,32 +1,28 @@
-/**
- * The port through which operations run people's code: what an invocation is, what comes of it. It knows nothing of
- * processes, and nothing here has an effect.
- */
+/** The port through which operations run reactor code: invocations and their results. */
 import type { CofferError } from '../errors.js'
 
-/** Most bytes of JSON in UTF-8 that a call of the client answers. */
+/** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
 export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
-/** A call of the bound client, by its dotted name (`tokens.create`); what it throws is what the code catches. */
+/** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
 export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
 
-/** One run of one reactor's code. What ran in a child is never run beside other code, configuration or rights. */
+/** One run of a reactor's code. A child process is reused only for the same code, configuration and application. */
 export interface Invocation {
   tenant: number
-  /** Who asked, a name within the tenant: children are shared out between those. Left out where there is one only. */
+  /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
   caller?: string
-  /** The application that the reactor is bound to; undefined for none. */
+  /** The application whose permissions the client has; undefined for none. */
   application?: string | undefined
   reactor: string
   code: string
-  /** Any JSON object; detokenized, validated and cast. */
+  /** Detokenized, validated and cast. */
   args: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
-  /** The client handed to the code; null when the reactor is bound to no application. */
+  /** The client of the code; null without an application. */
   client: ClientCall | null
 }
 
-/** What the code returned, or the error that its caller gets. */
 export type ReactorOutcome =
   | { kind: 'result'; raw?: unknown; tokenize?: unknown }
   | { kind: 'failure'; error: CofferError }
@@ -36,45 +32,42 @@ export interface ConsoleLine {
   text: string
 }
 
-/** All that is known of a run. Console and stack may hold plaintext: they are for the vault's owner only. */
+/** The result of a run. Console and stack may contain plaintext: only the vault's owner may see them. */
 export interface ReactorRun {
   outcome: ReactorOutcome
   console: readonly ConsoleLine[]
   durationMs: number
-  /** Most memory seen above that of an idle child. */
+  /** Peak memory above that of an idle child process. */
   memoryMiB: number
-  /** Where the code failed, in its own lines. */
+  /** The stack of the failure, with positions in the reactor's code. */
   stack?: string
 }
 
-/** What compiling and loading code without calling it tells. `fault` is the 422 that a run would end in. */
+/** The result of compiling and loading code without calling it. `fault`: the error (422) that a run would end with. */
 export interface CompileReport {
   fault?: CofferError
-  /** Dotted names that the code reads of `req.args`, as far as its text shows. */
+  /** Dotted names of the properties of `req.args` that the code reads. */
   args: string[]
-  /** Names that the code reads of `req.configuration`. */
+  /** Names of the properties of `req.configuration` that the code reads. */
   configuration: string[]
-  /** Where the code may read more than its text shows. */
+  /** Reads whose property names cannot be determined from the code. */
   unknown: string[]
 }
 
-/**
- * What holds code back that has left its realm, on this machine: each is in force, or the system does not give it.
- * `vault status` shows it as it stands here.
- */
+/** The confinement of reactor code that escaped its realm: whether each measure is active on this machine. */
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
   node_permissions: boolean
-  /** Node refuses sockets too: version 25 and later. */
+  /** Node refuses sockets too (version 25 and later). */
   node_network_permission: boolean
-  /** No network interface, no abstract sockets of others. */
+  /** No network interface, no abstract sockets of other processes. */
   network_namespace: boolean
-  /** No other process is seen or can be signalled, and none outlives the first. */
+  /** Other processes are invisible and cannot be signalled; all processes end with the first one. */
   process_namespace: boolean
-  /** No capabilities outside, and no access to the memory of other processes. */
+  /** No capabilities, and no access to the memory of other processes. */
   user_namespace: boolean
   no_new_privileges: boolean
-  /** No file or socket can be opened once the code is there. */
+  /** No file or socket can be opened after the code is loaded. */
   no_new_descriptors: boolean
   /** The kernel ends the child when the host is killed. */
   ends_with_host: boolean
@@ -83,31 +76,29 @@ export interface Sandbox {
 export interface ReactorRuntime {
   readonly sandbox: Sandbox
   /**
-   * Never rejects for what the code does: that is a `failure` with `reactor_timeout`, `reactor_failed` or
-   * `formula_invalid`.
-   * @throws CofferError `unavailable` when no child can be started or too many wait; `rate_limited` when too many of
-   * the same caller do, or one waited for too long.
+   * Errors of the code are a `failure` with `reactor_timeout`, `reactor_failed` or `formula_invalid`.
+   * @throws CofferError `unavailable` if no child can be started or the queue is full; `rate_limited` if the caller
+   * has too many runs in the queue, or one waited too long.
    */
   run(invocation: Invocation): Promise<ReactorRun>
-  /** @throws CofferError as `run` does. */
   check(code: string): Promise<CompileReport>
-  /** Ends every child once it has nothing to do; what was asked for before is still done. */
+  /** Completes all requested runs and ends each child process when it is idle. */
   retire(): void
-  /** Kills every child; what still runs ends as `unavailable`. */
+  /** Kills every child process; its run fails with `unavailable`. */
   close(): Promise<void>
 }
 
-/** What whoever starts the process says; the rest is in the vault's settings. */
+/** Options of this process; the other settings of reactors are in the vault. */
 export interface ReactorOptions {
-  /** Under which name code finds its client; `svc` unless said. */
+  /** The name of the client in reactor code; default `svc`. */
   prefix?: string
-  /** `host` or `host:port`, as `--allow-net` takes them. */
+  /** `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
-  /** Where the bundles are that code may require. */
+  /** The directory of the bundles that reactor code may require. */
   modulesDirectory?: string
-  /** Children started ahead of need: worth it where there is more to come. */
+  /** Child processes started in advance. */
   spares?: number
 }
 
-/** The runtime as the vault's settings want it now: `values` are those that are kept. @throws CofferError `usage` */
+/** The runtime for the vault's settings, whose stored values are `values`. @throws CofferError `usage` */
 export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

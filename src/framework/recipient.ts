@@ -1,33 +1,32 @@
-/** Whom an answer is for: how much of it they take, and in which form. The door makes one; `perform` and pages ask it. */
+/** The size limit and the form of an answer, which depend on its transport. */
 import { CofferError, invalid } from '../errors.js'
 
 export interface Recipient {
-  /** Most bytes of an answer, as JSON in UTF-8. */
+  /** The largest answer, in bytes of JSON (UTF-8). */
   readonly mostBytes: number
-  /** Whether that counts for an answer too that cannot be asked for in smaller pages. */
+  /** Whether the limit applies also to an answer that cannot be split into smaller pages. */
   readonly isStrict: boolean
-  /** Values are wanted as {@link JsonText}, to be sent on as they are. */
+  /** Whether values are answered as {@link JsonText}. */
   readonly wantsText: boolean
   /**
-   * Makes room for an answer of so many bytes, in the place of what was said of it before, so that asking again changes
-   * nothing; asked before what was read is noted. @throws CofferError `unavailable`
+   * Reserves memory for an answer of so many bytes, instead of an earlier reservation; called before reads are logged.
+   * @throws CofferError `unavailable`
    */
   reserve(bytes: number): void
 }
 
 const MIB = 1024 * 1024
-/** A page of any list, whoever asks. */
 export const MOST_PAGE_BYTES = 16 * MIB
 
-/** Who gets the answer as it is, in this process. */
-export const ANYBODY: Recipient = {
+/** A recipient in this process. */
+export const LOCAL_RECIPIENT: Recipient = {
   mostBytes: MOST_PAGE_BYTES,
   isStrict: false,
   wantsText: false,
   reserve: () => undefined,
 }
 
-/** A value as the JSON text that is sent of it, with the length of that in UTF-8. */
+/** A value as JSON text, with its length in UTF-8. */
 export class JsonText {
   readonly text: string
   readonly bytes: number
@@ -43,10 +42,10 @@ export class JsonText {
 }
 
 /**
- * The answer as `recipient` wants it, once there is room for it.
+ * The answer in the form of `recipient`, after its memory is reserved.
  * @throws CofferError `validation` for one that is too large, `unavailable`
  */
-export function hand(result: unknown, recipient: Recipient): unknown {
+export function toAnswer(result: unknown, recipient: Recipient): unknown {
   if (result === undefined || (!recipient.wantsText && !recipient.isStrict)) return result
   const json = new JsonText(result)
   if (recipient.isStrict && json.bytes > recipient.mostBytes) throw refuseOne(recipient)
@@ -55,14 +54,14 @@ export function hand(result: unknown, recipient: Recipient): unknown {
 }
 
 export function refuseOne(recipient: Recipient): CofferError {
-  return new CofferError('validation', `The answer is larger than ${inMib(recipient)}, the most given here.`)
+  return new CofferError('validation', `The answer exceeds the limit of ${inMib(recipient)}.`)
 }
 
-/** How the refusal of a page begins that would be taken in smaller ones. */
+/** The beginning of the error of a page that is accepted if it is smaller. */
 export const ASK_SMALLER = 'ask for a smaller size'
 
 export function refusePage(recipient: Recipient): CofferError {
-  return invalid('size', `${ASK_SMALLER}; this page is larger than ${inMib(recipient)}`)
+  return invalid('size', `${ASK_SMALLER}; this page exceeds the limit of ${inMib(recipient)}`)
 }
 
 function inMib({ mostBytes }: Recipient): string {

@@ -1,4 +1,4 @@
-/** All operations, refused at load where one would be wrong later. It knows what an operation says, not what it does. */
+/** The registry of operations. It validates their declarations when it is created. */
 import { PERMISSIONS, type Permission } from '../domain/permissions.js'
 import { type AnyOperation, successOf } from './operation.js'
 import { itemOutput } from './page.js'
@@ -7,39 +7,38 @@ import { findUnknownName, type ObjectSchema, type Schema } from './schema.js'
 const NAME = /^[a-z]+( [a-z]+(-[a-z]+)*)$/
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** What operations are about, and those operations; the noun is the first word of their names. */
+/** Operations on one kind of thing; the noun is the first word of their names. */
 export interface Noun {
   readonly name: string
-  /** One line for the list of commands. */
   readonly summary: string
   readonly operations: readonly AnyOperation[]
 }
 
-/** An operation's place in HTTP. */
+/** The HTTP endpoint of an operation. */
 export interface Endpoint {
   readonly method: string
-  /** `/tokens/{id}`: safe to log where the path is not. */
+  /** The template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */
   readonly path: string
   readonly segments: readonly string[]
-  /** The input properties that travel in the path, in order. */
+  /** The input properties in the path, in order. */
   readonly parameters: readonly string[]
   readonly success: number
-  /** The input properties that travel in the query. */
+  /** The input properties in the query. */
   readonly query: Readonly<Record<string, Schema>>
-  /** The input properties that travel in the body. */
+  /** The input properties in the body. */
   readonly body: Readonly<Record<string, Schema>>
   readonly takesBody: boolean
 }
 
-/** A declaration with what follows from its name and route. */
+/** A declaration with what is derived from its name and route. */
 export interface RegisteredOperation extends AnyOperation {
   readonly noun: string
   readonly verb: string
   readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
-  /** The input properties that its command takes as words, in order: with a route, the path's parameters. */
+  /** The input properties that are positional arguments of the command, in order: with a route, the path's parameters. */
   readonly positionals: readonly string[]
-  /** Absent for operations of the owner. */
+  /** Absent without a route. */
   readonly endpoint?: Endpoint
 }
 
@@ -50,13 +49,11 @@ export interface RoutedOperation extends RegisteredOperation {
 export interface Registry {
   readonly nouns: readonly Noun[]
   readonly operations: readonly RegisteredOperation[]
-  /** Those that can be asked for over HTTP. */
   readonly routed: readonly RoutedOperation[]
-  /** The operation called `noun verb`. */
   find(name: string): RegisteredOperation | undefined
 }
 
-/** @throws Error naming the operation and what is wrong: a fault of ours, seen at the first start. */
+/** @throws Error naming the operation and the faults of its declaration */
 export function createRegistry(nouns: readonly Noun[]): Registry {
   const byName = new Map<string, RegisteredOperation>()
   const routes = new Set<string>()
@@ -65,7 +62,7 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
       const registered = register(definition)
       const { name, endpoint } = registered
       const faults = findFaults(definition, registered)
-      // Two paths that differ only in what they call their parameters answer the same requests.
+      // Two paths that differ only in the names of their parameters match the same requests.
       const route = endpoint && `${endpoint.method} ${endpoint.path.replaceAll(/\{[^}]*\}/g, '{}')}`
       if (registered.noun !== noun) faults.push(`it is listed under ${noun}`)
       if (byName.has(name)) faults.push('its name is taken')
@@ -115,8 +112,7 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   const { run, runDetached, runOffline, audience } = operation
   if (run !== undefined && runDetached !== undefined) faults.push('it has both run and runDetached')
   if ((run ?? runDetached ?? runOffline) === undefined) faults.push('it has no handler')
-  if (runOffline !== undefined && audience !== 'owner')
-    faults.push('only the owner has a vault that is not open')
+  if (runOffline !== undefined && audience !== 'owner') faults.push('runOffline needs the audience owner')
   if (operation.examples.length === 0 && operation.isInternal !== true) faults.push('it has no example')
   if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')
@@ -138,7 +134,7 @@ function findCommandFaults({
   const faults: string[] = []
   if (audience === undefined) faults.push('it needs a route or an audience')
   if ((permissions === undefined) === (audience === 'command'))
-    faults.push('permissions are named for every audience but the owner')
+    faults.push('permissions are needed with every audience but owner, and with no other')
   if (success !== undefined) faults.push('success needs a route')
   for (const positional of positionals) {
     if (!Object.hasOwn(input.properties ?? {}, positional))
@@ -151,7 +147,7 @@ function findRouteFaults(definition: AnyOperation, { method, path, parameters, q
   const { audience, isInternal, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
-  if (audience !== undefined || isInternal) faults.push('only an operation for everybody has a route')
+  if (audience !== undefined || isInternal) faults.push('an operation with an audience has no route')
   if (permissions === undefined) faults.push('a route needs permissions')
   if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)
@@ -181,8 +177,7 @@ function findSchemaFaults(schema: Schema, where: string): string[] {
   const faults = [...required, ...needsOneOf]
     .filter((name) => !Object.hasOwn(properties, name))
     .map((name) => `${where} requires ${name}, which it does not have`)
-  if (additionalProperties === undefined)
-    faults.push(`${where} does not say whether it is a map, closed, or ignores the rest`)
+  if (additionalProperties === undefined) faults.push(`${where} has no additionalProperties`)
   if (typeof additionalProperties === 'object') {
     if (schema.maxProperties === undefined) faults.push(`${where} is a map without maxProperties`)
     faults.push(...findSchemaFaults(additionalProperties, `${where}.*`))

@@ -1,6 +1,6 @@
 /**
- * Records by what no look-up knows, such as a part of a name: every record is looked at, a few in a unit of work. For
- * kinds that a tenant has few of.
+ * Lists filtered by something that is not indexed, such as a part of a name: reads every record, in several units of
+ * work. For kinds of which a tenant has few records.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
 import type { RecordLocation } from '../storage/store.js'
@@ -9,7 +9,7 @@ import { BYTES_AT_ONCE, type Listing, type PageRequest, readPage } from './page.
 
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
-/** The page of all that match in `tenants`, newest first, and their exact number. All match where `matches` is absent. */
+/** A page of the records of `tenants` for which `matches` holds (default: all), newest first, and their exact number. */
 export async function readScanned<K extends Kind, View>(
   session: Session,
   { kind, tenants, matches }: Scan<K>,

@@ -1,29 +1,26 @@
 /**
- * The subset of JSON Schema that operations declare their input and output in, the TypeScript type of each schema, and
- * how a value of it is read from text (a flag, a query parameter). Small on purpose: every reader must know all of it.
+ * The subset of JSON Schema in which operations declare their input and output, the TypeScript type of each schema, and
+ * parsing a value from text (a flag, a query parameter).
  */
 import { isObject } from '../domain/json/json.js'
 
-/** What every schema may say besides its type; none of it changes what is valid but `nullable`. */
+/** Annotations of any schema; of these only `nullable` affects validation. */
 interface Annotations {
   description?: string
-  /**
-   * Whether null is a value of its own here (true) or refused (false). Where nothing is said, null for something
-   * optional means that it was left out.
-   */
+  /** Whether null is a value (true) or refused (false). By default null for an optional property means absent. */
   nullable?: boolean
-  /** Never required as an argument, asked for with a masked prompt, kept out of every log. */
+  /** A masked prompt, a warning when given as a command-line argument, never logged. */
   sensitive?: true
-  /** The flag's name where it is not the property's: the singular of an array. */
+  /** The name of the flag if not the property's: for an array, the singular. */
   flag?: string
-  /** Where another property has one of these values, what is given to the flag is text, JSON or not. */
+  /** If another property has one of these values, the flag's value is text, never JSON. */
   textWhere?: Readonly<Record<string, readonly string[]>>
-  /** Of an output: the name under which the OpenAPI document describes it once. */
+  /** Of an output: the name of its component in the OpenAPI document. */
   component?: string
-  /** Of an output: what of it a table on a terminal shows, if not all; dots reach into objects. */
+  /** Of an output: the columns of a table on a terminal (default: all); dots separate the names of nested properties. */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** A second name of the flag, of one letter. */
+  /** The one-letter form of the flag. */
   short?: string
 }
 
@@ -34,7 +31,7 @@ export interface StringSchema extends Annotations {
   maxLength?: number
   format?: 'uuid' | 'date-time'
   default?: string
-  /** The path of a file, which the command line makes absolute. */
+  /** A path, which the command line makes absolute. */
   isPath?: true
 }
 
@@ -53,23 +50,23 @@ export interface BooleanSchema extends Annotations {
 export interface ArraySchema extends Annotations {
   type: 'array'
   items: Schema
-  /** Of an input, always there; an output is not bounded. */
+  /** Required in inputs. */
   maxItems?: number
 }
 
-/** `additionalProperties`: false is closed, true ignores the rest, a schema makes it a map. It is never left out. */
+/** `additionalProperties`: false refuses other properties, true ignores them, a schema makes the object a map. */
 export interface ObjectSchema extends Annotations {
   type: 'object'
   properties?: Readonly<Record<string, Schema>>
   required?: readonly string[]
-  /** One of these has to be given; a person who gave none is asked for the first. Whoever runs the operation checks. */
+  /** At least one of these is required, which the operation checks; the command line prompts for the first. */
   needsOneOf?: readonly string[]
   additionalProperties: boolean | Schema
   minProperties?: number
   maxProperties?: number
 }
 
-/** An input: these properties, of which some are required; what else is sent is ignored. */
+/** An input schema that ignores unknown properties. */
 export function inputSchema<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
@@ -77,7 +74,7 @@ export function inputSchema<
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
-/** The same, but what else is sent is refused. */
+/** An input schema that refuses unknown properties. */
 export function closedInput<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
@@ -85,12 +82,12 @@ export function closedInput<
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
-/** A filter of a list: what is kept may have any of the values. An empty one would be a filter that nobody meant. */
+/** A filter of a list: matches any of the values. An empty value is refused. */
 export function filterBy(description: string) {
   return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
 }
 
-/** Any JSON, or one of a few texts. */
+/** Any JSON, or an enumeration of strings. */
 export interface AnySchema extends Annotations {
   type?: never
   enum?: readonly string[]
@@ -123,15 +120,15 @@ type Bare<S> = S extends { enum: readonly (infer E)[] }
                 ? Record<string, unknown>
                 : unknown
 
-/** The type of what a schema describes. */
+/** The type of the values of a schema. */
 export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
 
-/** The type of what an operation with this output answers with. */
+/** The type of the answer of an operation with this output. */
 export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Keywords that JSON Schema does not have. */
+/** Keywords that JSON Schema lacks. */
 const ANNOTATIONS = new Set([
   'nullable',
   'sensitive',
@@ -143,10 +140,7 @@ const ANNOTATIONS = new Set([
   'columns',
 ])
 
-/**
- * What `schema` is to a JSON Schema (2020-12) validator: our own annotations left out, `nullable` spelled as a type, and a
- * reference to the OpenAPI document in the place of a component.
- */
+/** As JSON Schema (2020-12): without our annotations, `nullable` as a type, components as references to the OpenAPI document. */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))
@@ -162,20 +156,17 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   return out
 }
 
-/**
- * The value that `text` spells for `schema`. Text that spells none is returned as it is, so that validation, which
- * knows how to say what was expected, refuses it.
- */
+/** Parses `text` as a value of `schema`. Unparsable text is returned unchanged, so that validation reports it. */
 export function readText(schema: Schema, text: string): unknown {
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type !== 'integer' && schema.type !== 'number') return text
-  // Without a maximum any number of digits spells one; the largest there is follows all that is counted.
+  // Without a maximum (a page number), a number too large to be exact becomes one beyond every count.
   if (schema.maximum === undefined && /^\d{16,}$/.test(text)) return Math.min(Number(text), Number.MAX_VALUE)
   const isNumber = /^-?\d{1,15}(\.\d{1,15})?$/.test(text)
   return isNumber ? Number(text) : text
 }
 
-/** `value` with defaults filled in, and without null for what is optional, where null has no meaning; at every depth. */
+/** `value` with defaults added, and without the nulls that mean absent; at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array' && schema.items.type === 'object' && Array.isArray(value))
     return value.map((item) => completeValue(schema.items, item))
@@ -196,7 +187,7 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   return complete
 }
 
-/** `value` without each part that is not of the type that its schema says; in an array undefined stands for it. */
+/** `value` without the parts that have the wrong type; in an array they become undefined. */
 export function keepFitting(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
@@ -218,14 +209,14 @@ export function keepFitting(schema: Schema, value: unknown): unknown {
   return isOfType ? value : undefined
 }
 
-/** The first name in a path of names (`user.email`) that values of `schema` cannot have. Arrays are passed through. */
+/** The first name in a path (`user.email`) that `schema` does not have, and the names that it has there instead. */
 export function findUnknownName(
   schema: Schema,
   path: string,
 ): { level: number; names: string[] } | undefined {
   let at = schema
   for (const [level, name] of path.split('.').entries()) {
-    // Below what may be any JSON, or has names of its own, every name may be.
+    // Any JSON and maps may have any name.
     if (at.type === undefined && at.enum === undefined) return undefined
     if (at.type === 'object' && typeof at.additionalProperties === 'object') return undefined
     const { properties = {} } = at.type === 'object' ? at : {}
@@ -236,7 +227,7 @@ export function findUnknownName(
   return undefined
 }
 
-/** What an array has members of, at any depth; of anything else, that itself. */
+/** The schema of the members of an array, at any depth; any other schema itself. */
 export function memberOf(schema: Schema): Schema {
   return schema.type === 'array' ? memberOf(schema.items) : schema
 }

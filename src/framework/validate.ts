@@ -1,16 +1,13 @@
 /**
- * Runs the validators that ajv compiled when the project was built (`build.ts`), so that no command pays for compiling,
- * and turns their failures into messages per property, without any value.
+ * Validates inputs with the functions that ajv compiled at build time (`build.ts`), so that commands start without ajv,
+ * and turns failures into messages per property, without any value.
  */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import compiled from './validators.js'
 
-/**
- * Checks the merged input of the operation called `name`.
- * @throws CofferError `validation` with a message for each property that does not fit.
- */
+/** Validates the input of the operation `name`. @throws CofferError `validation` */
 export function validateInput(name: string, input: Record<string, unknown>): void {
   const validate = compiled[name]
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
@@ -18,7 +15,7 @@ export function validateInput(name: string, input: Record<string, unknown>): voi
   refuseErrors(describeFailures(validate.errors ?? [], input))
 }
 
-/** ajv's failures of `input` as messages per property, keyed by the path as the caller wrote it. */
+/** ajv's failures as messages per property, keyed by its path in `input`. */
 export function describeFailures(failures: readonly ErrorObject[], input: unknown): PropertyErrors {
   const errors: PropertyErrors = Object.create(null)
   for (const failure of failures) {
@@ -30,7 +27,7 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
   return { ...errors }
 }
 
-/** `/rules/0/container` as `rules[0].container`; a missing or surplus property is named itself. */
+/** `/rules/0/container` as `rules[0].container`; the path of a missing or unknown property includes its name. */
 function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
   const named: unknown = params.missingProperty ?? params.additionalProperty
   const parts = instancePath
@@ -41,7 +38,7 @@ function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
   let path = ''
   let place = input
   for (const part of parts) {
-    // Only the input knows whether a number is a place in an array or a name.
+    // Whether a number is an index or a name depends on the input.
     path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
     place = (place as Record<string, unknown> | null | undefined)?.[part]
   }

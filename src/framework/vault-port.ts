@@ -1,12 +1,12 @@
 /**
- * The ports through which the owner's operations reach the vault as a whole: {@link OpenVault} while it is open,
- * {@link OfflineVault} where an operation needs exclusive access to it, or works before it can be opened.
+ * The ports through which the owner's operations access the vault as a whole: {@link OpenVault} while it is open,
+ * {@link OfflineVault} for operations that need exclusive access to it or run before it is opened.
  */
 import type { TenantKeyBytes } from '../domain/records.js'
 import type { Store } from '../storage/store.js'
 import type { Sandbox } from './reactor-runtime.js'
 
-/** A key slot without what it holds. */
+/** A key slot without its key. */
 export interface SlotFacts {
   id: string
   kind: 'key-file' | 'passphrase'
@@ -19,7 +19,7 @@ export interface VaultFacts {
   created: string
   key_slots: SlotFacts[]
   storage: {
-    /** Live rows, and dead rows that compaction has still to remove. */
+    /** Live rows; `dead`: rows that compaction will remove. */
     records: number
     logs: number
     dead: number
@@ -29,35 +29,34 @@ export interface VaultFacts {
   }
 }
 
-/** What verifying every byte of a vault found. */
+/** The result of verifying every byte of a vault. */
 export interface Verification {
   findings: { place: string; problem: string }[]
   readable: { records: number; logs: number }
   segments: number
-  /** Rows dated later than the clock; absent where there are none. */
+  /** Rows dated later than the clock; absent without any. */
   dated_ahead?: { records: number; logs: number; newest: string }
-  /** Write-ahead logs that were set aside; absent where there are none. */
+  /** Write-ahead logs that recovery set aside; absent without any. */
   set_aside?: string[]
 }
 
-/** The header of a vault as its file has it; `mac` authenticates the rest. */
+/** The header of a vault as stored; `mac` authenticates the rest. */
 export type VaultHeader = object & { mac: string }
 
-/** What can be done to an open vault on disk. */
 export interface VaultMaintenance {
   describe(): Promise<VaultFacts>
-  /** Reads every byte that the vault relies on. */
+  /** Reads and checks every byte in use. */
   verify(): Promise<Verification>
   /** Flushes and compacts until nothing is due. */
   compact(): Promise<void>
-  /** Writes everything into one new sealed file and gives its length in bytes. */
+  /** Writes the vault into one new sealed file; resolves to its length in bytes. */
   backup(path: string): Promise<number>
   readHeader(): VaultHeader
-  /** @throws CofferError `conflict` when the present header is not the one whose `mac` is `replaces`. */
+  /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
 }
 
-/** What the owner of an open vault may do that no record stands for. */
+/** Effects on the vault as a whole, for its owner. */
 export interface OpenVault {
   readonly store: Pick<Store, 'verifyLogs'>
   /** @throws CofferError `unprocessable` for a vault in memory */
@@ -65,11 +64,11 @@ export interface OpenVault {
   generateTenantKeys(): TenantKeyBytes
   /** The confinement of reactor code on this machine. */
   sandbox(): Promise<Sandbox>
-  /** Removes expired tokens from the disk, some thousands at most; gives their number. */
+  /** Purges expired tokens, some thousands at most; resolves to their number. */
   sweep(): Promise<number>
 }
 
-/** Who has a vault open; `state` is `unknown` for a process of another machine. */
+/** The process that has a vault open; `state` is `unknown` for a process of another machine. */
 export interface Holder {
   pid: number
   host: string
@@ -77,7 +76,7 @@ export interface Holder {
   state: 'alive' | 'dead' | 'unknown'
 }
 
-/** What became of a salvage; none of it holds data. */
+/** The result of a salvage, without any data. */
 export interface SalvageReport {
   findings: Verification['findings']
   /** Rows by kind. */
@@ -86,32 +85,33 @@ export interface SalvageReport {
   missing: Record<string, number>
 }
 
-/** How a new key slot is opened: `file` names where the new key file goes, or holds the new passphrase. */
+/** A new key slot: `file` is the path of the new key file, or of a file that contains the new passphrase. */
 export interface NewSlot {
   kind: SlotFacts['kind']
   file?: string | undefined
 }
 
-/** Given the slots and the id of the one that was opened: the ids of those to keep. */
+/** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
 
 /** The vault of this run and the secret that opens it. */
 export interface OfflineVault {
-  /** undefined when no process has the vault open. Reads nothing but the lock. */
+  /** undefined if no process has the vault open. Reads only the lock. */
   holder(): Holder | undefined
-  /** @throws CofferError when not even the header opens */
+  /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
-  /** Makes a vault, where there is none, of the backup in `file`. */
+  /** Creates a vault from the backup in `file`. */
   restore(file: string): Promise<{ directory: string; restored_from: string }>
-  /** Makes a vault, where there is none, of what can be read of the damaged one in `source`, which stays as it is. */
+  /** Creates a vault from what is readable of the damaged one in `source`, which is not changed. */
   salvage(source: string): Promise<SalvageReport & { directory: string; salvaged_from: string }>
-  /** Changes every key of the vault. Interrupted, it goes on when it is called again. */
+  /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<{ directory: string; resealed: number; dropped: { id: string; kind: string }[] }>
-  /** OperationRequest of whoever has the vault open, else read from its header. */
+  /** Answered by the server that has the vault open, otherwise read from the header. */
   listSlots(): Promise<SlotFacts[]>
   /**
-   * Keeps the slots that `choose` names and adds `added`. Nothing but the header is written; works while a server runs.
-   * @throws CofferError `conflict` when the slots were changed meanwhile, or none would be left
+   * Keeps the slots that `choose` selects and adds `added`. Writes only the header and a log record; works while a
+   * server runs.
+   * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
    */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
 }

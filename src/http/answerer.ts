@@ -6,7 +6,7 @@ import { CofferError } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import { authorize, perform } from '../framework/perform.js'
-import { ANYBODY, type Recipient } from '../framework/recipient.js'
+import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
@@ -128,8 +128,8 @@ async function runOperation(
 
 /** The answer is wanted as text, and its bytes must be reserved. */
 function recipientOf({ share }: Ask): Recipient {
-  const reserve = share === undefined ? ANYBODY.reserve : (bytes: number) => share.reserve(bytes)
-  return { ...ANYBODY, wantsText: true, reserve }
+  const reserve = share === undefined ? LOCAL_RECIPIENT.reserve : (bytes: number) => share.reserve(bytes)
+  return { ...LOCAL_RECIPIENT, wantsText: true, reserve }
 }
 
 /** @throws CofferError `unauthenticated` */

@@ -221,7 +221,7 @@ t.test('with a key the command acts as the application it belongs to', async (t)
     '--reveal is the owner’s',
   )
   const denied = await home.run(['token', 'delete', 'tok-1', '--yes'], { env })
-  t.same([denied.code, denied.stderr], [4, 'error: This takes the permission token:delete.\n'])
+  t.same([denied.code, denied.stderr], [4, 'error: This requires the permission token:delete.\n'])
   const wrong = await home.run(['token', 'list'], { env: { COFFER_API_KEY: 'key_wrong' } })
   t.same([wrong.code, wrong.stderr], [4, 'error: The API key is missing, unknown, or no longer valid.\n'])
 })
@@ -260,7 +260,7 @@ t.test(
       await home.json(['token', 'create'], { stdin: JSON.stringify({ id: `tok-${n}`, type: 'token', data }) })
     const page = await home.run(['token', 'list', '--size', '18', '--reveal'])
     t.same([page.code, page.stdout], [2, ''])
-    t.match(page.stderr, /^error: size: ask for a smaller size; this page is larger than 16 MiB\n$/)
+    t.match(page.stderr, /^error: size: ask for a smaller size; this page exceeds the limit of 16 MiB\n$/)
     const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}`)
     for (const words of [[], ['--size', '18']]) {
       const all = await home.run(['token', 'list', '--all', '--reveal', '--output', 'id', ...words])

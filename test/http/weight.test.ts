@@ -23,7 +23,9 @@ t.test('a page that is too large is refused by name, and notes nothing', async (
   const before = await countLogs()
   const asked = await request(announcement, key, 'GET /tokens?size=100')
   t.equal(asked.status, 400)
-  t.same(asked.json.errors, { 'query.size': ['ask for a smaller size; this page is larger than 16 MiB'] })
+  t.same(asked.json.errors, {
+    'query.size': ['ask for a smaller size; this page exceeds the limit of 16 MiB'],
+  })
   const searched = await request(announcement, key, 'POST /tokens/search', { size: 100 })
   t.same(Object.keys(searched.json.errors), ['size'])
   t.equal(await countLogs(), before)

@@ -3,13 +3,13 @@ import type { LogRecord } from '../../src/domain/records.js'
 import type { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
-import { ANYBODY, JsonText, type Recipient } from '../../src/framework/recipient.js'
+import { JsonText, LOCAL_RECIPIENT, type Recipient } from '../../src/framework/recipient.js'
 import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 
 const MIB = 1024 * 1024
 const TOKENS = 18
 /** The rules of all, with numbers for which little has to be made. */
-const SMALL: Recipient = { ...ANYBODY, mostBytes: MIB }
+const SMALL: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MIB }
 
 const vault = await openTestVault()
 const { app, createApplication } = vault
@@ -60,7 +60,7 @@ t.test('a page of any list may have 16 MiB', async (t) => {
   const metadata = { huge: 'yes' }
   for (let count = 0; count < 17; count++) await ask('token create', { type: 'token', data: large, metadata })
   const error = await refusal(vault.ask('token list', { metadata, size: 17 }))
-  t.same(error.errors, { size: ['ask for a smaller size; this page is larger than 16 MiB'] })
+  t.same(error.errors, { size: ['ask for a smaller size; this page exceeds the limit of 16 MiB'] })
   const { data: items } = (await vault.ask('token list', { metadata, size: 15 })) as List
   t.equal(items.length, 15)
   for (const { id } of items) await ask('token delete', { id })
@@ -75,7 +75,7 @@ t.test(
       const before = await countLogs()
       const { code, status, errors } = await refusal(ask(name, { ...input, size: TOKENS }))
       t.same([code, status], ['validation', 400], name)
-      t.same(errors, { size: ['ask for a smaller size; this page is larger than 1 MiB'] })
+      t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
       t.equal(await countLogs(), before, 'what was refused was not read')
       const list = (await ask(name, { ...input, size: 15 })) as List
       t.equal(list.pagination.total_items, TOKENS)

@@ -41,7 +41,7 @@ t.test('an answer of the client has at most 4 MiB of UTF-8; what is refused was 
     return { raw: [await list(2), await list(3), await search(2), await search(3)] }`)
   t.same(raw, [
     [MIB / 2, MIB / 2].slice(0, 2),
-    [400, { size: ['ask for a smaller size; this page is larger than 4 MiB'] }],
+    [400, { size: ['ask for a smaller size; this page exceeds the limit of 4 MiB'] }],
     2,
     400,
   ])
@@ -52,7 +52,7 @@ t.test('an answer of the client has at most 4 MiB of UTF-8; what is refused was 
     await run(`
       const refused = (work) => work.then(() => 'answered', ({ status, message }) => [status, message])
       return { raw: [await refused(svc.tokens.retrieve('beyond')), await refused(svc.tokens.list({ id: 'beyond' }))] }`),
-    Array(2).fill([400, 'The answer is larger than 4 MiB, the most given here.']),
+    Array(2).fill([400, 'The answer exceeds the limit of 4 MiB.']),
   )
   t.equal(await readsOf('beyond'), 0)
 })

@@ -4,7 +4,7 @@ import type { Caller } from '../../framework/caller.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/reactor-runtime.js'
-import { ANYBODY, type Recipient } from '../../framework/recipient.js'
+import { LOCAL_RECIPIENT, type Recipient } from '../../framework/recipient.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
 import { searchTokens } from '../token/search.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/token.js'
@@ -12,7 +12,7 @@ import { createAttributes, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 /** What the code gets goes to another process through a pipe, and it may ask for several answers at once. */
-const CODE: Recipient = { ...ANYBODY, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
+const CODE: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
 interface Call {
   definition: AnyOperation
