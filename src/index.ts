@@ -1,6 +1,6 @@
 /**
- * The library: a vault in this process, and the server over it, for tests that embed either. A handler answers a
- * `Request` with a `Response` and needs no port.
+ * The library: a vault in this process and its HTTP server, to embed in tests. A handler answers a `Request` with a
+ * `Response` and needs no port.
  */
 
 import { authenticate } from './framework/authenticate.js'
@@ -19,14 +19,13 @@ export { type ResultOf, registry } from './operations/all.js'
 export type { App } from './vault/app.js'
 export { createVault, type Opener, openEphemeral, openVault, type VaultLocation } from './vault/open.js'
 
-/** What may be said of a service; the vault and the operations are those of the product. */
 export type HandlerOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>
 
 function serviceOf(app: App, options: HandlerOptions): ServiceOptions {
   return { ...options, host: app, registry, authenticate, version: VERSION }
 }
 
-/** The interface of `app` as a function; every request is authenticated like one that came over a socket. */
+/** The HTTP API of `app` as a function; requests are authenticated as over a socket. */
 export function createHandler(
   app: App,
   options: HandlerOptions = {},
@@ -34,7 +33,7 @@ export function createHandler(
   return createAnswer(completeService(serviceOf(app, options)))
 }
 
-/** The same on a port; loopback unless `sockets.addresses` says otherwise. Closing the vault stays the caller's. */
+/** Serves the HTTP API of `app` on a port; on loopback unless `sockets.addresses` is set. Does not close the vault. */
 export function startServer(
   app: App,
   sockets: SocketOptions = {},

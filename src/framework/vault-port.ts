@@ -64,8 +64,8 @@ export interface OpenVault {
   generateTenantKeys(): TenantKeyBytes
   /** The confinement of reactor code on this machine. */
   sandbox(): Promise<Sandbox>
-  /** Purges expired tokens, some thousands at most; resolves to their number. */
-  sweep(): Promise<number>
+  /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
+  sweep(ms?: number): Promise<number>
 }
 
 /** The process that has a vault open; `state` is `unknown` for a process of another machine. */

@@ -1,6 +1,4 @@
-/**
- * The composition root: from an engine and keys to everything that operations are given. `open.ts` brings both.
- */
+/** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
 import type { Keyring } from '../crypto/keyring.js'
 import { createMac, isEqualDigest } from '../crypto/mac.js'
 import type { Mac, RandomSource } from '../crypto/ports.js'
@@ -8,8 +6,8 @@ import type { Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { Expressions } from '../domain/expression/expression.js'
-import type { SettingsRecord, TenantRecord } from '../domain/records.js'
-import { AFTER_DAMAGE, CofferError } from '../errors.js'
+import type { TenantRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
@@ -20,48 +18,45 @@ import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtim
 import { validateInput } from '../framework/validate.js'
 import { createPost, type LastingPost } from '../mail/post.js'
 import { type ResultOf, registry } from '../operations/all.js'
+import { readSettings } from '../operations/config/settings-record.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import type { Engine } from '../storage/engine.js'
 import type { Lock } from '../storage/lock.js'
-import type { Store, StoreReader } from '../storage/store.js'
+import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import type { OperationRequest, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
-/** Records of the vault itself are kept under this number. */
+/** The tenant number of records that belong to the vault itself. */
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
-/** A sweep that has more to do leaves it to the next one. */
+/** The most records that one sweep purges. */
 const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
-/** An open vault: what `perform` needs, who its owner is, and what it consists of. */
+/** An open vault in this process. */
 export interface App extends Host, Vault {
   readonly post: LastingPost
   readonly header: Header | undefined
-  /** The person who could unlock the vault, acting in the tenant of this name or id, else in the oldest. */
+  /** The owner of the vault as a caller, in the tenant of this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
-  /** The tenant of this name or id, else the oldest. */
+  /** The tenant of this name or id (default: the oldest). */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** What reactors are started with, once the first is run; adds to what was said before. */
+  /** Sets options for the reactor runtime; effective until its first use, merged with earlier options. */
   configureReactors(options: ReactorOptions): void
-  /** Takes tokens whose time is over off the disk, at most some thousands at once and for about `ms`; gives their number. */
-  sweep(ms?: number): Promise<number>
-  close(): Promise<void>
 }
 
-/** Composes an open vault from what opening it took. */
 export function createApp(parts: {
   engine: Engine
   keyring: Keyring
   random: RandomSource
   header: Header | undefined
   primitives: Primitives
-  /** Absent where nobody else could open the vault. */
+  /** Absent for a vault in memory. */
   lock?: Lock
 }): App {
   const { engine, keyring, random, header, primitives, lock } = parts
@@ -95,15 +90,12 @@ export function createApp(parts: {
     createUuid: () => createUuid(random),
     sweep: (ms = Number.POSITIVE_INFINITY) => {
       const end = performance.now() + ms
-      const host = { store, createUuid: () => createUuid(random) }
-      return sweepExpired(host, SWEPT_AT_ONCE, () => performance.now() > end)
+      return sweepExpired(app, SWEPT_AT_ONCE, () => performance.now() > end)
     },
     ask: (request) => answerRequest(app, request),
     validate: ({ name }, input) => validateInput(name, input),
     expressions: () => {
-      expressions ??= import('../domain/expression/expression.js').then(({ createExpressions }) =>
-        createExpressions(random),
-      )
+      expressions ??= loadExpressions(random)
       return expressions
     },
     configureReactors: (options) => {
@@ -138,7 +130,7 @@ export function createApp(parts: {
   return app
 }
 
-/** An operation for the owner, or for the application whose key it is. */
+/** Performs or explains an operation as the owner, or as the application with the given key. */
 async function answerRequest<Name extends string>(
   app: App,
   { operation, input, as, explain }: OperationRequest<Name>,
@@ -158,10 +150,10 @@ async function answerRequest<Name extends string>(
   return outcome as Outcome<ResultOf<Name>>
 }
 
-/** The owner, in the tenant they chose, else in the oldest, else in none. */
+/** The owner, in the given tenant, else in the oldest, else in none. */
 async function findVaultOwner(
   app: App,
-  { reveal, tenant: chosen }: { reveal: boolean; tenant?: string },
+  { reveal, tenant: chosen }: { reveal: boolean; tenant?: string | undefined },
 ): Promise<Caller> {
   for (const tenant of new Set([chosen, undefined])) {
     try {
@@ -184,19 +176,19 @@ async function findExplained(
   return { application, tenant: (await app.tenant(as.tenant)).number }
 }
 
-/** What runs people's code without a vault, as one that was just made would. @throws CofferError `usage` */
+/** Imported on first use, because most commands evaluate no expression. */
+export async function loadExpressions(random: RandomSource): Promise<Expressions> {
+  const { createExpressions } = await import('../domain/expression/expression.js')
+  return createExpressions(random)
+}
+
+/** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
   const { startReactors } = await import('../reactor/start.js')
   return startReactors({}, options)
 }
 
-async function readSettings(reader: StoreReader): Promise<SettingsRecord> {
-  const settings = await reader.get('settings', 0, 'vault')
-  if (settings !== undefined) return settings
-  throw new CofferError('vault_damaged', `The settings of the vault are missing. ${AFTER_DAMAGE}`)
-}
-
-/** The first tenant is found without a search, which is what nearly every command wants. */
+/** Without a name, reads the first tenant by its number, which is faster than a search. */
 async function readTenant(store: Store, nameOrId?: string): Promise<TenantRecord> {
   return store.read(async (reader) => {
     if (nameOrId !== undefined) return findTenant(reader, nameOrId)
@@ -210,7 +202,7 @@ async function readTenant(store: Store, nameOrId?: string): Promise<TenantRecord
   })
 }
 
-/** The vault's own records and its first tenant, at once. */
+/** Creates the vault's own records and its first tenant in one transaction. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,

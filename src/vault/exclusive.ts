@@ -1,16 +1,18 @@
-/** Exclusive access to a vault that no process has open. */
+/** Exclusive access to a vault that no process has open: its lock, header, and engine options. */
 import type { Keyring } from '../crypto/keyring.js'
 import { Budget, sizeOf } from '../domain/expression/budget.js'
+import type { Expressions } from '../domain/expression/expression.js'
 import type { TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
+import { loadExpressions } from './app.js'
 import { type Effects, owning } from './open.js'
 import { describeLocked } from './unlock.js'
 
 const CACHE_BYTES = 4 * 1024 * 1024
 
-/** Holds the lock of the vault for as long as `work` lasts. */
+/** Holds the lock of the vault while `work` runs. */
 export async function runExclusive<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
   return owning(effects, async (lock) => {
     const result = await work()
@@ -19,24 +21,21 @@ export async function runExclusive<T>(effects: Effects, work: () => Promise<T>):
   })
 }
 
-/** What can be known of the vault before it is opened. */
 export async function readLocked({ files, directory }: Effects) {
   return describeLocked(await readHeader(files, directory))
 }
 
-/** What the tree of the vault is read and written with. */
+/** The options of the vault's LSM tree. */
 export function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {
   return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
 }
 
-/** Search index values are kept as digests alone; their expressions are in the token. */
+/** Evaluates the search index expressions of a token, because only digests of their values are stored. */
 export function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
-  let expressions: Promise<import('../domain/expression/expression.js').Expressions> | undefined
+  let expressions: Promise<Expressions> | undefined
   return async ({ data, search_indexes }) => {
     if (search_indexes === undefined || search_indexes.length === 0) return []
-    expressions ??= import('../domain/expression/expression.js').then(({ createExpressions }) =>
-      createExpressions(random),
-    )
+    expressions ??= loadExpressions(random)
     const errors = {}
     const scope = { data }
     const values = await renderSearchIndexes(
@@ -44,6 +43,6 @@ export function createSearchRenderer({ random }: Effects): (token: TokenRecord) 
       search_indexes,
     )
     if (Object.keys(errors).length === 0) return values
-    throw new CofferError('internal', 'A search index of a token renders no more.')
+    throw new CofferError('internal', 'A search index of a token cannot be evaluated.')
   }
 }

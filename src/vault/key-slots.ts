@@ -1,4 +1,4 @@
-/** Changing what opens a vault, which may be open elsewhere: the process that opens the root key writes the header. */
+/** Changes the key slots of a vault, which a server may have open: this process seals the header, the server stores it. */
 import {
   checkSlotCount,
   createSlot,
@@ -22,9 +22,9 @@ import {
 } from './unlock.js'
 
 /**
- * Replaces the vault's key slots by those that `choose` keeps and one for `added`. Nothing but the header is written,
- * and a record of it in the log of `tenant` (its name or id; the first unless given).
- * @throws CofferError `conflict` when the slots were changed meanwhile, or when none would be left
+ * Keeps the key slots that `choose` selects and adds one for `added`. Writes only the header, and a record to the log of
+ * `tenant` (name or id; default: the first).
+ * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
  */
 export async function changeKeySlots(
   location: VaultLocation,
@@ -42,7 +42,7 @@ export async function changeKeySlots(
     opener = await chooseOpener(locked)
     return opener
   })
-  const as = { reveal: false, ...(tenant === undefined ? {} : { tenant }) }
+  const as = { reveal: false, tenant }
   const ask = async (operation: string, input = {}) => (await vault.ask({ operation, input, as })).result
   try {
     const header = (await ask('vault header')) as Header
@@ -52,14 +52,14 @@ export async function changeKeySlots(
     const { root, slot } = await openSlot(context, sealed, toSecret(opener!))
     const kept = choose(sealed.slots.map(describeSlot), slot.id)
     const slots = sealed.slots.filter(({ id }) => kept.includes(id))
-    // Checked before a key file is saved: one that opens nothing would only confuse.
+    // Checked before a key file is saved, so that none is left that opens nothing.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)
       slots.push(await createSlot(context, { root, secret, created: formatDate(clock()) }))
     }
     if (slots.length === 0)
-      throw new CofferError('conflict', 'The last key slot stays: nothing else opens the vault.')
+      throw new CofferError('conflict', 'The last key slot cannot be removed: nothing else opens the vault.')
     const next = sealHeader(primitives, { ...sealed, slots }, root)
     primitives.wipe(root)
     await ask('vault replace-header', { header: next, replaces: header.mac })

@@ -1,4 +1,4 @@
-/** Maintenance of an open vault: status, verification, compaction, backup and its header. It reads no records. */
+/** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { CofferError } from '../errors.js'
@@ -7,16 +7,15 @@ import { createRowCheck } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
 import type { Header } from '../storage/vault-file.js'
 
-/** `header` is the one that the engine was opened with. */
 export function createMaintenance(
   engine: EngineMaintenance,
   keyring: Keyring,
   header: Header,
 ): VaultMaintenance {
-  let present = header
+  let current = header
   return {
     async describe() {
-      const { vault, format, created, slots } = present
+      const { vault, format, created, slots } = current
       const { sstables: segments, walBytes, recordBytes, logBytes, rows } = await engine.status()
       return {
         vault,
@@ -28,20 +27,19 @@ export function createMaintenance(
     },
     async verify() {
       const { learn, check } = createRowCheck(keyring)
-      // Tenants' keys are in records, and those of a tenant may lie anywhere.
+      // Tenants' keys are in records that may be anywhere, so they are collected first.
       await engine.verify(learn)
       return engine.verify(check)
     },
     compact: () => engine.compact(),
     backup: (path) => engine.backup(path),
-    readHeader: () => present,
+    readHeader: () => current,
     async replaceHeader(header, replaces) {
       const next = header as Header
-      if (present.mac !== replaces) {
-        throw new CofferError('conflict', 'Somebody else changed the key slots meanwhile. Try again.')
-      }
+      if (current.mac !== replaces)
+        throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
       await engine.replaceHeader(next)
-      present = next
+      current = next
     },
   }
 }

@@ -1,4 +1,4 @@
-/** The vault of a run for operations that need exclusive access to it, or that make another one. */
+/** The vault of a run, for operations that need exclusive access to it or that create another one. */
 import { formatDate } from '../domain/dates.js'
 import type { Holder, NewSlot, OfflineVault, VaultFacts, Verification } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
@@ -12,21 +12,19 @@ import { rekey } from './rekey.js'
 import { restoreVault, salvageVault } from './restore.js'
 import { type ChooseOpener, choosePrimitives, type NewOpener, openKeyring, toSecret } from './unlock.js'
 
-/** What an offline vault needs of the run: where it is, what opens it, and whom to tell how far work has come. */
+/** The effects of the run: locations, secrets and progress. */
 export interface OfflineEffects {
-  /** The vault that is there. @throws CofferError `vault_missing` */
+  /** The existing vault. @throws CofferError `vault_missing` */
   find(): VaultLocation
-  /** Where a new one is made. */
+  /** The location of a vault to create. */
   findNew(): VaultLocation
-  /** The tenant whose log says what was changed, by name or id; undefined for the first. */
+  /** The tenant whose log gets the record, by name or id; undefined for the first. */
   tenant(): Promise<string | undefined>
   choose: ChooseOpener
-  /** What shall open a new key slot. */
   createOpener(slot: NewSlot): Promise<NewOpener>
   progress(done: number, total: number): void
 }
 
-/** The vault of a run for operations that need exclusive access to it, or that make another one. */
 export function createOfflineVault(effects: OfflineEffects): OfflineVault {
   const { find, findNew, tenant, choose, createOpener, progress } = effects
   return {
@@ -68,19 +66,15 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
   }
 }
 
-/** undefined when nobody has it. Reads nothing but the lock. */
 function readHolder(location: VaultLocation): Holder | undefined {
   const { files, directory, pid } = completeEffects(location)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
-  const { holder: owner, state: life } = held
-  return { pid: owner.pid, host: owner.host, since: formatDate(owner.since), state: life }
+  const { pid: owner, host, since } = held.holder
+  return { pid: owner, host, since: formatDate(since), state: held.state }
 }
 
-/**
- * Verifies a vault without opening it, so that one which is too damaged for that can still say what is readable.
- * @throws CofferError when not even its header opens.
- */
+/** Verifies a vault without opening it, for one that is too damaged. @throws CofferError if its header cannot be opened */
 async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   const effects = completeEffects(location)
   const secret = toSecret(await choose(await readLocked(effects)))

@@ -1,6 +1,6 @@
 /**
- * From the address of a vault and a secret to an open vault: which kind of storage the address names, who may have the
- * vault, which key opens it. It builds the effects that {@link createApp} composes.
+ * Creates and opens vaults by address: chooses the kind of storage, takes the lock, opens the keys and the engine, and
+ * passes them to {@link createApp}.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,44 +39,43 @@ import {
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 const VAULT_ID_BYTES = 16
-/** How long a command waits for another to finish. */
+/** How long to wait for the lock. */
 const PATIENCE_MS = 10_000
 
 export type { Clock } from '../crypto/ports.js'
 export type { LockedVault, NewOpener, Opener } from './unlock.js'
 
-/** Where a vault is, and the effects of this run; everything but the directory has a real default. */
+/** The address of a vault, and the effects of this run; the optional ones default to the real ones. */
 export interface VaultLocation {
-  /** Its address: a directory, or one that begins with a scheme, see {@link createVault}. */
+  /** A directory, or an address with a scheme, see {@link createVault}. */
   directory: string
   pid: number
-  /** Told what a person should know and no program needs, such as a torn frame that was dropped. */
+  /** Displays a message, for example that a torn frame was dropped. */
   notice(text: string): void
-  /** A server keeps the vault open for long; a command works and lets go. */
+  /** A server also answers other processes while it has the vault open. */
   role?: 'command' | 'server'
   files?: Files
   clock?: Clock
   random?: RandomSource
 }
 
-/** How vaults of one kind of storage are created and opened. */
 interface VaultFactory {
   create(effects: Effects, tenantName: string, opener: NewOpener): Promise<App>
   open(effects: Effects, choose: ChooseOpener): Promise<App>
 }
 
-/** By the scheme of a vault's address. A directory has none. */
+/** By the scheme of a vault's address; a directory has none. */
 const FACTORIES: Readonly<Record<string, VaultFactory>> = {
   '': { create: createInDirectory, open: openInDirectory },
   'memory:': {
     create: createInMemory,
     open: async () => {
-      throw new CofferError('vault_missing', 'A vault in memory is gone when it is closed.')
+      throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
     },
   },
 }
 
-/** `memory:` and `name:` of `name://…`; other colons belong to a path. */
+/** `memory:`, or the `name:` of `name://…`; any other colon is part of a path. */
 const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
 
 /** @throws CofferError `usage` for an address with an unknown scheme */
@@ -84,23 +83,23 @@ function findFactory(address: string): VaultFactory {
   const [scheme = ''] = SCHEME.exec(address) ?? []
   const factory = FACTORIES[scheme.toLowerCase()]
   if (factory !== undefined) return factory
-  throw new CofferError('usage', `A vault cannot be kept at ${scheme}// here. Name a directory, or memory:`)
+  throw new CofferError('usage', `Vaults at ${scheme}// are not supported. Give a directory, or memory:`)
 }
 
-/** The directory that `address` names, from `cwd`. @throws CofferError `usage` where it names none */
+/** The directory at `address`, relative to `cwd`. @throws CofferError `usage` if it is not a directory */
 export function resolveDirectory(cwd: string, address: string): string {
   if (findFactory(address) === FACTORIES['']) return resolve(cwd, address)
   throw new CofferError(
     'usage',
-    'A vault in memory lasts as long as its process. Run: coffer serve --ephemeral',
+    'A vault in memory exists only within one process. Run: coffer serve --ephemeral',
   )
 }
 
 /**
- * Creates a vault at `location.directory`, with one tenant and its owner, and opens it. The address `memory:` stands for
- * a vault that is nowhere but in memory: no opener opens it again, and it is gone when closed.
- * @throws CofferError `conflict` when there is one already, `usage` for a passphrase that is too short, and for an
- * address with an unknown scheme
+ * Creates a vault at `location.directory`, with one tenant and its owner, and opens it. With the address `memory:` the
+ * vault is in memory and lost when closed.
+ * @throws CofferError `conflict` if one exists, `usage` for a passphrase that is too short and for an address with an
+ * unknown scheme
  */
 export async function createVault(
   location: VaultLocation,
@@ -134,7 +133,7 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   makeDirectories(files, directory)
   return owning(effects, async (lock) => {
     if (hasHeader(files, directory))
-      throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
+      throw new CofferError('conflict', `There is already a vault in ${directory}. Choose another directory.`)
     const { app, keyring } = await createOwned(effects, lock, opener)
     await createFirstTenant(app, tenantName)
     return effects.role === 'server' ? listening(effects, keyring, app) : app
@@ -167,15 +166,15 @@ async function createOwned(
   return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
 }
 
-/** The id of the vault in `directory`, which anybody may know. @throws CofferError `vault_missing`, `vault_exposed` */
+/** The id of the vault in `directory`; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
 export async function identifyVault(directory: string): Promise<string> {
   return (await readHeader(nodeFiles(), directory)).vault
 }
 
 /**
- * Opens the vault at `location.directory` with what `choose` finds for it, once nobody else has it open.
+ * Opens the vault at `location.directory`, after waiting for the lock.
  * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
- * `unavailable` when another process keeps it for longer than one waits, `usage` for an address with an unknown scheme
+ * `unavailable` if another process keeps the lock, `usage` for an address with an unknown scheme
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
   return findFactory(location.directory).open(completeEffects(location), choose)
@@ -183,7 +182,7 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 
 async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
   const { files, directory } = effects
-  // Whoever has to be asked is asked before the vault is taken from everybody else.
+  // Prompts before taking the lock, so that other processes do not wait for a person.
   const opener = await choose(describeLocked(await readHeader(files, directory)))
   return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
 }
@@ -191,14 +190,14 @@ async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
   const { random, role } = effects
   const primitives = await choosePrimitives(role)
-  // Read once the vault is ours: the owner before us may have changed it.
+  // Read under the lock: the previous holder may have changed the header.
   const { header, keyring } = await openKeyring(effects, primitives, secret)
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   const app = createApp({ engine, keyring, random, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
 }
 
-/** The same vault, and commands of other processes answered for as long as it is open. */
+/** The vault, which also answers commands of other processes while it is open. */
 async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
   try {
     const answer = (message: unknown) => answerMessage(app, message)
@@ -211,8 +210,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
 }
 
 /**
- * The vault in `location.directory` for one command: through the server that has it open, if there is one, else opened
- * here.
+ * The vault in `location.directory` for one command: through the server that has it open, or else opened here.
  * @throws CofferError as {@link openVault}
  */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
@@ -224,7 +222,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   try {
     return await owning(effects, (lock) => openOwned(effects, lock, secret))
   } catch (error) {
-    // A server that was about to start when we looked has the vault now, and listens.
+    // A server may have started and taken the lock since the first attempt.
     const late =
       error instanceof CofferError && error.code === 'unavailable'
         ? await findRemote(effects, secret)
@@ -251,7 +249,7 @@ function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOpti
   }
 }
 
-/** For the socket of a vault whose own path is too long for one. @throws CofferError `storage_failed` */
+/** For the socket of a vault whose path is too long for a socket. @throws CofferError `storage_failed` */
 function makeSocketDirectory(): string {
   try {
     return mkdtempSync(join(tmpdir(), 'coffer-'))
@@ -260,7 +258,7 @@ function makeSocketDirectory(): string {
   }
 }
 
-/** Takes the vault for what `work` opens in it, which lets go of it when closed; now, when `work` fails. */
+/** Takes the lock and runs `work`, whose result must release it; releases it if `work` fails. */
 export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
   const lock = await acquireLock({
     ...effects,
@@ -276,7 +274,7 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
   }
 }
 
-/** A location with every effect settled. */
+/** A location with every default filled in. */
 export type Effects = Required<VaultLocation>
 
 export function completeEffects(location: VaultLocation): Effects {

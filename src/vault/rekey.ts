@@ -1,4 +1,4 @@
-/** Changing every key of a vault. */
+/** Changes every key of a vault. */
 import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { deriveKey } from '../crypto/mac.js'
@@ -16,28 +16,24 @@ import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './ex
 import { completeEffects, type Effects, type VaultLocation } from './open.js'
 import { type ChooseOpener, choosePrimitives, openKeyring, toSecret } from './unlock.js'
 
-export interface RekeyReport {
-  /** Slots that could not be taken along, because only their own secret makes one of them. */
-  dropped: { id: string; kind: string }[]
-}
-
 /**
- * Changes every key of the vault: root, tenants', the engine's. Fingerprints stay, for callers keep them. Killed at any
- * moment, the vault opens with what opened it before, and calling again goes on.
+ * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
+ * store fingerprints. After a crash at any point the vault opens with the same secret, and another call completes it.
+ * @returns the dropped slots: creating one again needs its own secret
  */
 export async function rekey(
   location: VaultLocation,
   choose: ChooseOpener,
   progress: (done: number, total: number) => void,
-): Promise<RekeyReport> {
+): Promise<{ dropped: { id: string; kind: string }[] }> {
   const effects = completeEffects(location)
   const { random, role, clock } = effects
   const secret = toSecret(await choose(await readLocked(effects)))
   return runExclusive(effects, async () => {
     const primitives = await choosePrimitives(role)
     const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
-    const present = lsmOptions(effects, header, keyring)
-    const unfinished = await readRekey(present)
+    const current = lsmOptions(effects, header, keyring)
+    const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
     const root = deriveKey(primitives, seed, 'rekey/root')
     const nextKeyring = createKeyring(primitives, random, root)
@@ -61,7 +57,7 @@ export async function rekey(
       renderSearch: createSearchRenderer(effects),
     })
     await rekeyVault({
-      present,
+      present: current,
       header: nextHeader,
       keys: nextKeyring.engine,
       secret: seed,
@@ -73,7 +69,7 @@ export async function rekey(
   })
 }
 
-/** Derived from the seed of this change, so that going on after a kill gives the same ones. */
+/** Derived from the seed of this rekey, so that it can be completed after a crash. */
 function nextKeys(
   primitives: Primitives,
   seed: Uint8Array,

@@ -1,4 +1,4 @@
-/** A new vault from a backup, or from what can be read of a damaged vault. */
+/** Creates a vault from a backup, or from what is readable of a damaged vault. */
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { TenantKeyBytes, TenantRecord } from '../domain/records.js'
@@ -15,7 +15,7 @@ import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './ex
 import { completeEffects, type VaultLocation } from './open.js'
 import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
 
-/** Makes a vault in `location.directory`, where there is none, of the backup in `file`. */
+/** Creates a vault in `location.directory` from the backup in `file`. @throws CofferError `conflict` if one exists */
 export async function restoreVault(
   location: VaultLocation,
   file: string,
@@ -32,9 +32,9 @@ export async function restoreVault(
 }
 
 /**
- * Makes a vault in `location.directory`, where there is none, of what can be read of the damaged one in `source`, which stays as it
- * is. It opens with what opens that one.
- * @throws CofferError `conflict`, and `vault_damaged` when not even the header of `source` opens
+ * Creates a vault in `location.directory` from what is readable of the damaged one in `source`, which is not changed.
+ * The new vault has the same key slots.
+ * @throws CofferError `conflict` if one exists, `vault_damaged` if the header of `source` cannot be opened
  */
 export async function salvageVault(
   location: VaultLocation,

@@ -1,4 +1,4 @@
-/** What opens a vault: secrets, the key slots they open, and the keys that come of them. */
+/** Unlocking a vault: secrets, the key slots that they open, and the keyring. */
 import { type FileKey, formatKeyFile, parseKeyFile } from '../crypto/key-file.js'
 import {
   checkNewPassphrase,
@@ -19,24 +19,22 @@ import { loadSodium } from '../crypto/sodium.js'
 import type { Files } from '../storage/files.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 
-/** What opens a vault: the text of a key file, or a passphrase. */
+/** The secret that opens a vault: the text of a key file, or a passphrase. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
 
-/** What can be known of a vault before it is opened. */
+/** What is known of a vault before it is unlocked. */
 export interface LockedVault {
   id: string
   slots: readonly Opener['kind'][]
 }
 
-/** How a new vault shall open. `save` is given the text of its key file, before the vault exists. */
+/** The secret of a new key slot. `save` stores the text of the new key file, before the slot exists. */
 export type NewOpener =
   | { kind: 'key-file'; save(vault: string, text: string): Promise<void> }
   | { kind: 'passphrase'; passphrase: string; cost?: ScryptCost }
 
-/** Chooses what opens a vault, once that is known to be there. */
 export type ChooseOpener = (vault: LockedVault) => Promise<Opener>
 
-/** What can be known of the vault with this header before it is opened. */
 export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>): LockedVault {
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
@@ -52,7 +50,7 @@ export async function createFirstSlot(
   return createSlot(context, { root, secret, created, ...cost })
 }
 
-/** What a new opener opens slots with; a new key file is saved before anything relies on it. */
+/** The secret of a new opener; a new key file is saved first. */
 export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
@@ -63,26 +61,26 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** The header (as it stands now, unless given) and the keys that `secret` opens. */
+/** Opens the keyring with `secret`; reads the header unless given. */
 export async function openKeyring(
   { random, files, directory }: { random: RandomSource; files: Files; directory: string },
   primitives: Primitives,
   secret: Secret,
   header?: Header,
 ): Promise<{ header: Header; keyring: Keyring; slot: Slot }> {
-  const present = header ?? (await readHeader(files, directory))
-  const sealed = { ...present, slots: parseSlots(present.slots) }
+  const current = header ?? (await readHeader(files, directory))
+  const sealed = { ...current, slots: parseSlots(current.slots) }
   const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  return { header: present, keyring, slot }
+  return { header: current, keyring, slot }
 }
 
 export function toSecret(opener: Opener): Secret {
   return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
 }
 
-/** A command is over before libsodium is warm; a server is glad that it is faster afterwards. */
+/** Native primitives start faster, libsodium runs faster. */
 export async function choosePrimitives(role: 'command' | 'server'): Promise<Primitives> {
   return role === 'command' ? nativePrimitives : loadSodium()
 }

@@ -1,35 +1,33 @@
-/**
- * A vault as commands use it: opened by this process, or kept open by a server that does what they ask. Which of the
- * two it is makes no difference to what they get.
- */
+/** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
 import type { Outcome } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
 
-/** An operation, and as whom: the owner of the vault, or the application with this key. */
+/** A request to perform an operation as the owner of the vault, or as the application with this key. */
 export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
-  as: { key: string } | { reveal: boolean; tenant?: string }
-  /** Nothing is done; the result says what would be, for the application with this id where one is named. */
-  explain?: { application?: string; reveal: boolean }
+  as: { key: string } | { reveal: boolean; tenant?: string | undefined }
+  /** Explains the operation instead, for the application with this id, or else for the caller. */
+  explain?: { application?: string | undefined; reveal: boolean }
 }
 
 export interface Vault {
-  /** What goes in and out is JSON. @throws CofferError whatever the operation refuses. */
+  /** Input and result are JSON. @throws CofferError those of the operation */
   ask<Name extends string>(asked: OperationRequest<Name>): Promise<Outcome<ResultOf<Name>>>
-  /** Only where this process has the vault open: elsewhere whoever opened it said what reactors may. */
+  /** Absent if a server has the vault open, which has its own options. */
   configureReactors?(options: ReactorOptions): void
-  /** Takes tokens whose time is over off the disk, where nobody else does; for about `ms`, where that is given. */
+  /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
   sweep(ms?: number): Promise<number>
   close(): Promise<void>
 }
 
 type Reply = { outcome: Outcome } | { error: SentError }
 
-/** An error as it crosses the socket; its cause stays where it happened. */
+/** An error as it is sent over the socket, without its cause. */
 interface SentError {
   code: ErrorCode
   message: string
@@ -46,13 +44,13 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
       const { code, message, ...details } = reply.error
       throw new CofferError(code, message, details)
     },
-    // A server sweeps by itself.
+    // The server has an expiry sweeper of its own.
     sweep: async () => 0,
     close: async () => peer.close(),
   }
 }
 
-/** What `vault` says to a message of another process, failures included. */
+/** Answers a message of another process, failures included. */
 export async function answerMessage(vault: Vault, message: unknown): Promise<Reply> {
   try {
     return { outcome: await vault.ask(message as OperationRequest) }
@@ -65,5 +63,5 @@ function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
   const { code, message, status, errors } = known
-  return { code, message, status, ...(errors === undefined ? {} : { errors }) }
+  return { code, message, status, ...omitUndefined({ errors }) }
 }

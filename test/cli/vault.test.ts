@@ -53,7 +53,7 @@ t.test('init never touches a vault or a key that is there', async (t) => {
     t.same(await home.run(words), {
       code: 5,
       stdout: '',
-      stderr: `error: There is a vault in ${home.place}/.coffer already. Choose another directory.\n`,
+      stderr: `error: There is already a vault in ${home.place}/.coffer. Choose another directory.\n`,
     })
   }
   t.same(read(), before)

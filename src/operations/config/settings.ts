@@ -1,21 +1,30 @@
-/** The settings of the vault, which its owner reads and changes; what each may be stands in `domain/settings`. */
+/** The settings of the vault, for its owner. `domain/settings` defines and validates them. */
 import { about } from '../../domain/property-errors.js'
-import type { SettingsRecord } from '../../domain/records.js'
 import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
-import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { anyJson, arrayOf, boolean, object, text } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
-import type { StoreReader } from '../../storage/store.js'
+import { readSettings } from './settings-record.js'
 
 const settingOutput = object({
   name: text,
-  'value?': anyJson('Concealed where it is secret.'),
+  'value?': anyJson('A secret is concealed.'),
   is_set: boolean,
   description: text,
 })
 const columns = ['name', 'value', 'is_set', 'description']
 const name = { type: 'string', description: 'See coffer config list.' } as const
+
+/** What the operations on one setting have in common. */
+const ofOneSetting = {
+  audience: 'owner',
+  scope: 'vault',
+  input: closedInput(['name'], { name }),
+  positionals: ['name'],
+  output: settingOutput,
+  columns,
+  check: ({ name: given }: { name?: string | undefined }) => requireSettingName(String(given)),
+} as const
 
 export const listSettings = operation({
   name: 'config list',
@@ -33,16 +42,10 @@ export const listSettings = operation({
 })
 
 export const getSetting = operation({
+  ...ofOneSetting,
   name: 'config get',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Show one setting of the vault.',
-  input: closedInput(['name'], { name }),
-  positionals: ['name'],
-  output: settingOutput,
-  columns,
   examples: ['coffer config get mail.from'],
-  check: ({ name: given }) => requireSettingName(String(given)),
   run: async ({ store }, _, known) => showSetting(known, (await readSettings(store)).values),
 })
 
@@ -51,12 +54,12 @@ export const setSetting = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Change a setting of the vault.',
-  details: 'A value with a password in it is best asked for, or given as @FILE or on standard input.',
+  details: 'For a value that contains a password, use the prompt, @FILE or standard input.',
   input: closedInput(['name', 'value'], {
     name,
     value: {
       type: 'string',
-      description: 'Left out, it is asked for; @FILE is what the file holds, - is standard input.',
+      description: 'The value; @FILE reads a file, - standard input; without it, a prompt asks.',
     },
   }),
   positionals: ['name', 'value'],
@@ -75,17 +78,11 @@ export const setSetting = operation({
 })
 
 export const unsetSetting = operation({
+  ...ofOneSetting,
   name: 'config unset',
-  audience: 'owner',
-  scope: 'vault',
-  summary: 'Forget a setting of the vault, so that its default counts again.',
-  input: closedInput(['name'], { name }),
-  positionals: ['name'],
-  output: settingOutput,
-  columns,
+  summary: 'Reset a setting of the vault to its default.',
   examples: ['coffer config unset mail.url'],
   log: { operation: 'update', message: 'Vault setting changed' },
-  check: ({ name: given }) => requireSettingName(String(given)),
   run: (context, _, known) => changeSetting(context, known, undefined),
 })
 
@@ -99,10 +96,4 @@ async function changeSetting(
   const values = value === undefined ? others : { ...others, [known]: value }
   await store.replace('settings', 0, { ...settings, values })
   return showSetting(known, values)
-}
-
-async function readSettings(reader: StoreReader): Promise<SettingsRecord> {
-  const settings = await reader.get('settings', 0, 'vault')
-  if (settings !== undefined) return settings
-  throw new CofferError('vault_damaged', 'The settings of the vault are missing. Run: coffer vault verify')
 }

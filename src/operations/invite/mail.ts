@@ -1,6 +1,6 @@
 /**
- * Mail as operations see it: written in the transaction that it is about, handed over after the commit, marked when
- * somebody took it. Nothing here waits, connects or knows SMTP; {@link Mailer} and {@link Post} are implemented elsewhere.
+ * The mail of invitations: written in the transaction of the invitation, sent after its commit, then updated with the
+ * result. `src/mail` sends it.
  */
 import { formatDate } from '../../domain/dates.js'
 import { formatLink } from '../../domain/invitation.js'
@@ -8,33 +8,28 @@ import { composeLetter, delayMail, type Letter, wrapLetter } from '../../domain/
 import { defaultSender, readSender, type Sender } from '../../domain/mail-server.js'
 import type { InvitationRecord, MailRecord } from '../../domain/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
-import { CofferError } from '../../errors.js'
 import type { Delivery, Message } from '../../framework/mail-port.js'
 import { readAll } from '../../storage/pages.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
+import { readSettings } from '../config/settings-record.js'
 
 const TENANTS_PER_PAGE = 1000
 
-/** Where mail goes now, and whom it comes from; `url` undefined: nowhere, it stays in the outbox. */
+/** Server and sender of mail; without `url`, mail stays in the outbox. */
 export interface MailSettings {
   url: string | undefined
   ca: string | undefined
   from: Sender
-  /** What links start with. */
+  /** The beginning of links. */
   publicUrl: string
 }
 
-/**
- * `listening` is where people reach us while the settings say nothing of it.
- * @throws CofferError `vault_damaged`
- */
+/** `listening`: the public URL if the settings have none. @throws CofferError `vault_damaged` */
 export async function readMailSettings(
   reader: StoreReader,
   listening: string = DEFAULT_PUBLIC_URL,
 ): Promise<MailSettings> {
-  const settings = await reader.get('settings', 0, 'vault')
-  if (settings === undefined) throw new CofferError('vault_damaged', 'The settings of the vault are missing.')
-  const { values } = settings
+  const { values } = await readSettings(reader)
   const publicUrl = settingOf(values, 'public_url') ?? listening
   const from = settingOf(values, 'mail.from')
   return {
@@ -45,7 +40,7 @@ export async function readMailSettings(
   }
 }
 
-/** Writes the mail of `invitation`, to be carried away after the commit; into the outbox where there is no server. */
+/** Writes the mail of `invitation`, to be sent after the commit; without a mail server, to the outbox. */
 export async function writeMail(
   store: StoreWriter,
   tenant: number,
@@ -73,14 +68,13 @@ export interface NewMail {
   secret: string
 }
 
-/** The secret of a link that ended is kept nowhere, and what still waits is not sent. */
+/** Removes the secret of an ended link from the mail of the invitation; waiting mail is not sent. */
 export async function dropSecrets(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
   for (const mail of await findMail(store, tenant, { field: 'invitation', value: invitationId })) {
     if (mail.secret !== undefined) await store.replace('mail', tenant, withoutSecret(mail))
   }
 }
 
-/** The mail of an invitation that is deleted goes with it. */
 export async function removeMail(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
   for (const { id } of await findMail(store, tenant, { field: 'invitation', value: invitationId }))
     await store.remove('mail', tenant, id)
@@ -90,7 +84,7 @@ function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailReco
   return { ...mail, state: mail.state === 'waiting' ? 'dropped' : mail.state }
 }
 
-/** All mail of the tenant that `where` finds, oldest first. */
+/** Oldest first. */
 export async function findMail(
   reader: StoreReader,
   tenant: number,
@@ -99,14 +93,13 @@ export async function findMail(
   return (await readAll(reader, 'mail', tenant, where)).reverse()
 }
 
-/** The letter that a mail is; `publicUrl` leads to this server. */
 export function letterOf(mail: MailRecord, publicUrl: string): Letter {
   const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt, secret } = mail
   const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
   return composeLetter({ tenantName, email, linkExpiresAt, ...link })
 }
 
-/** Numbers of the tenants that have mail waiting, now or for later. */
+/** Numbers of the tenants that have waiting mail, due or not. */
 export async function listWaitingTenants(store: Store): Promise<number[]> {
   const waiting: number[] = []
   const where = { field: 'state', value: 'waiting' }
@@ -125,15 +118,15 @@ export async function listWaitingTenants(store: Store): Promise<number[]> {
   }
 }
 
-/** The mail that shall be tried at `now`, and when the next one after it is due. */
+/** The mail that is due, and when the next one is. */
 export interface Waiting {
   due: MailRecord[]
-  /** ms since the epoch; absent when nothing waits for later. */
+  /** ms since the epoch; absent without later mail. */
   nextAt?: number
   settings: MailSettings
 }
 
-/** What waits in the tenant; nothing when the tenant is gone. */
+/** The waiting mail of a tenant; none if the tenant was deleted. */
 export async function listWaiting(store: Store, tenant: number, listening?: string): Promise<Waiting> {
   return store.read(async (reader) => {
     const settings = await readMailSettings(reader, listening)
@@ -146,7 +139,6 @@ export async function listWaiting(store: Store, tenant: number, listening?: stri
   })
 }
 
-/** What `mailer` is asked to hand over. */
 export function messageOf(mail: MailRecord, { from, publicUrl }: MailSettings): Message {
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
@@ -154,12 +146,12 @@ export function messageOf(mail: MailRecord, { from, publicUrl }: MailSettings): 
   return { id: identify(mail, from), from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }
 
-/** RFC 5322, 3.6.4: unique, and the same for all copies of one mail. */
+/** The Message-ID (RFC 5322, 3.6.4), the same at every attempt. */
 function identify({ id }: MailRecord, { address }: Sender): string {
   return `<${id}@${address.slice(address.lastIndexOf('@') + 1)}>`
 }
 
-/** Writes down what came of trying these mails; one that is gone meanwhile is left alone. */
+/** Records the result of sending these mails; mail deleted meanwhile is ignored. */
 export async function noteDelivery(
   store: Store,
   tenant: number,
@@ -176,7 +168,7 @@ export async function noteDelivery(
   })
 }
 
-/** The mail after one more attempt; undefined where its link ended meanwhile, and nothing was sent. */
+/** The mail after another attempt; undefined if its link ended meanwhile and nothing was sent. */
 function afterDelivery(
   mail: MailRecord,
   delivery: Delivery,
@@ -195,7 +187,7 @@ function afterDelivery(
   return isOver ? { ...failed, state: 'refused' } : { ...failed, due_at: formatDate(dueAt) }
 }
 
-/** Mail that waited for a server that is no longer wanted is read here instead. */
+/** Moves waiting mail to the outbox, after the mail server was removed from the settings. */
 export async function keepInOutbox(
   store: Store,
   tenant: number,

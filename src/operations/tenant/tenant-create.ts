@@ -1,19 +1,19 @@
-/** How a tenant comes to be: its record with its keys, its owner as a member, and the log record that says so. */
+/** Creates and finds tenants. */
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { StoreWriter } from '../../storage/store.js'
+import { readSettings } from '../config/settings-record.js'
 
 const MOST_TENANTS = 65_535
 
-/** `createUuid` and `keys` bring the randomness. */
 export interface NewTenant {
   name: string
   keys: TenantKeyBytes
   createUuid(): string
 }
 
-/** The first record of a vault, and the user who owns it. */
+/** Creates the records of a new vault: its settings, and the user who owns it. */
 export async function createVaultRecords(
   store: StoreWriter,
   { secretsKey, ownerId }: { secretsKey: string; ownerId: string },
@@ -30,24 +30,26 @@ export async function createVaultRecords(
 }
 
 /**
- * Another tenant of the vault, owned by the vault's owner.
- * @throws CofferError `conflict` for a name that is taken, `unprocessable` when a vault can hold no more
+ * Creates a tenant with its keys, the vault's owner as its owner and member, and the first record of its log.
+ * @throws CofferError `conflict` for a name that exists, `unprocessable` beyond the limit of tenants
  */
 export async function createTenant(
   store: StoreWriter,
   { name, keys, createUuid }: NewTenant,
 ): Promise<TenantRecord> {
-  const settings = await store.get('settings', 0, 'vault')
-  if (settings === undefined) throw new CofferError('vault_damaged', 'The settings of the vault are missing.')
+  const settings = await readSettings(store)
   const { next_tenant: number, owner_id } = settings
   if (number > MOST_TENANTS)
-    throw new CofferError('unprocessable', `A vault has had at most ${MOST_TENANTS} tenants.`)
+    throw new CofferError(
+      'unprocessable',
+      `A vault can have at most ${MOST_TENANTS} tenants, deleted ones included.`,
+    )
   const sameName = await store.find('tenant', 0, {
     where: { field: 'name', value: name.toLowerCase() },
     page: 1,
     size: 1,
   })
-  if (sameName.total > 0) throw new CofferError('conflict', 'There is a tenant with this name already.')
+  if (sameName.total > 0) throw new CofferError('conflict', 'There is already a tenant with this name.')
   const created_at = formatDate(store.now)
   const tenant: TenantRecord = {
     number,
@@ -84,16 +86,16 @@ export async function createTenant(
 }
 
 /**
- * The tenant with this id, or this name (whatever its case).
- * @throws CofferError `not_found`, `usage` for a name that several have
+ * The tenant with this id, or this name (case-insensitive).
+ * @throws CofferError `not_found`, `usage` if several tenants have the name
  */
 export async function findTenant(store: Pick<StoreWriter, 'find'>, nameOrId: string): Promise<TenantRecord> {
   for (const field of ['id', 'name']) {
     const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }
     const { records, total } = await store.find('tenant', 0, { where, page: 1, size: 1 })
-    // A tenant may call itself as it likes: that another has the name already is nothing it may learn.
+    // A tenant may rename itself to any name, because a refusal would disclose the names of other tenants.
     if (total > 1)
-      throw new CofferError('usage', 'Several tenants have this name. Name one by its id: coffer tenant list')
+      throw new CofferError('usage', 'Several tenants have this name. Give an id from: coffer tenant list')
     const [tenant] = records
     if (tenant !== undefined) return tenant
   }
