@@ -1,5 +1,4 @@
-/** Every noun and operation of the product, in the order that help and reference show them. */
-
+/** The registry of all operations, in the order of the help and the API reference. */
 import type { Operation } from '../framework/operation.js'
 import { createRegistry } from '../framework/registry.js'
 import type { Answer } from '../framework/schema.js'
@@ -44,7 +43,7 @@ const nouns = [
   },
   {
     name: 'app',
-    summary: 'Say who may call, and with which permissions',
+    summary: 'Manage applications: API keys, permissions and access rules',
     operations: [
       application.createApplication,
       application.listApplications,
@@ -58,7 +57,7 @@ const nouns = [
   },
   {
     name: 'formula',
-    summary: 'Define code that reactors run',
+    summary: 'Define the code that reactors run',
     operations: [
       formula.createFormula,
       formula.listFormulas,
@@ -85,12 +84,12 @@ const nouns = [
   },
   {
     name: 'log',
-    summary: 'See what was done',
+    summary: 'Read and verify the audit log',
     operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.verifyLog],
   },
   {
     name: 'tenant',
-    summary: 'Look after your tenant, and how much of it is used',
+    summary: 'Manage tenants and report usage',
     operations: [
       tenant.getTenant,
       tenant.updateTenant,
@@ -103,7 +102,7 @@ const nouns = [
   },
   {
     name: 'member',
-    summary: 'See who belongs to your tenant',
+    summary: 'List and remove members of your tenant',
     operations: [member.listMembers, member.deleteMember],
   },
   {
@@ -121,7 +120,7 @@ const nouns = [
   },
   {
     name: 'vault',
-    summary: 'Look after the vault itself',
+    summary: 'Maintain the vault: verify, back up, restore, change keys',
     operations: [
       vault.describeVault,
       vault.verifyVault,
@@ -148,6 +147,6 @@ export const registry = createRegistry(nouns)
 
 type Declared = (typeof nouns)[number]['operations'][number]
 
-/** What the operation of this name answers with. */
+/** The type of the answer of the operation with this name. */
 export type ResultOf<Name extends string> =
   Extract<Declared, { name: Name }> extends Operation<infer _I, infer O, infer _C, Name> ? Answer<O> : unknown

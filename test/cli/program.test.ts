@@ -29,18 +29,18 @@ t.test('every flag of token create is in its help, with what is required and rep
   const { stdout } = await createHome(t).run(['token', 'create', '--help'], { env: {} })
   const text = stdout.replaceAll(/\s+/g, ' ')
   for (const flag of [
-    '--id <text> an id of your own, or an expression for one; else a UUID is drawn',
-    '--data <json> the value to keep: any JSON (required)',
-    '--container <text> where the token belongs, such as /pci/high/ (repeatable)',
-    '--metadata <key=value> notes that are not secret (repeatable)',
-    '--[no-]deduplicate-token return the token that has this fingerprint already, if there is one (also =true or =false)',
-    '--expires-at <text> when it is deleted: M/D/YYYY',
+    '--id <text> an id, or an expression for one; default: a random UUID',
+    '--data <json> the value to store: any JSON (required)',
+    '--container <text> a container of the token, such as /pci/high/ (repeatable)',
+    '--metadata <key=value> data that is not secret (repeatable)',
+    '--[no-]deduplicate-token return an existing token with the same fingerprint, if any (also =true or =false)',
+    '--expires-at <text> when the token expires: M/D/YYYY',
     '--file <file> the whole body as JSON',
   ]) {
     t.ok(text.includes(flag), flag)
   }
-  t.match(text, 'Never put anything sensitive into the id')
-  t.match(text, 'Never put anything sensitive into metadata')
+  t.match(text, 'Put nothing sensitive into the id')
+  t.match(text, 'Put nothing sensitive into metadata')
 })
 
 t.test('every example is a command line that is understood', async (t) => {

@@ -78,7 +78,7 @@ t.test('each dead link says why, with its status, and what to do', async (t) => 
   const [joined, again] = [await vault.invite('grace@example.com'), await vault.invite('grace@example.com')]
   await vault.send(await vault.formOf(joined.secret))
   vault.clock.now += 72 * 3_600_000 - 1
-  t.match(await (await vault.show(again.secret)).text(), 'You are a member already')
+  t.match(await (await vault.show(again.secret)).text(), 'You are already a member')
   t.equal((await vault.show(again.secret)).status, 409)
   vault.clock.now += 1
   const cases: [string, number, string][] = [
@@ -86,9 +86,9 @@ t.test('each dead link says why, with its status, and what to do', async (t) => 
     [withdrawn.secret, 410, 'This invitation was withdrawn'],
     [expired.secret, 410, 'This invitation has expired'],
     [joined.secret, 410, 'This link has been used'],
-    ['A'.repeat(43), 404, 'This link is not known'],
-    ['', 404, 'This link is not known'],
-    ['<script>alert(1)</script>', 404, 'This link is not known'],
+    ['A'.repeat(43), 404, 'This link is unknown'],
+    ['', 404, 'This link is unknown'],
+    ['<script>alert(1)</script>', 404, 'This link is unknown'],
   ]
   for (const [secret, status, title] of cases) {
     const shown = await vault.show(secret)

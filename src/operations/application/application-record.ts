@@ -1,4 +1,4 @@
-/** The record of an application: how it is found and shown, what it may be given, and how its key is drawn and kept. */
+/** The record of an application: its view, its grants and its API key. */
 import {
   API_KEY_BYTES,
   APPLICATION_TYPES,
@@ -11,7 +11,6 @@ import type { Lenient } from '../../domain/omit-undefined.js'
 import { type ApplicationType, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
@@ -42,31 +41,19 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/** What callers say that an application is called and may do. */
 export interface ApplicationInput extends RequestedGrants {
   name: string
   expires_at?: string
 }
 
-/** The API's application object. */
 export function viewApplication({ key_hash: _, ...view }: ApplicationRecord): ApplicationView {
   return view
 }
 
-/** @throws CofferError `not_found` */
-export async function requireApplication(
-  context: Context,
-  applicationId: string,
-): Promise<ApplicationRecord> {
-  const record = await context.store.get('application', context.caller.tenant, applicationId)
-  if (record === undefined) throw new CofferError('not_found', 'There is no application with this id.')
-  return record
-}
-
 /**
- * Judges what an application asks for, as far as nothing has to be looked up; `type` is absent where it would have to.
- * @returns when its key stops working, ms since the epoch
- * @throws CofferError `validation` by property
+ * Validates the grants of an application; without `type`, those checks that do not depend on it.
+ * @returns when its key expires, ms since the epoch
+ * @throws CofferError `validation`
  */
 export async function checkGrants(
   type: ApplicationType | undefined,
@@ -83,7 +70,7 @@ export async function checkGrants(
   return expires
 }
 
-/** What an application is given, each permission once; `expires` as {@link checkGrants} gave it. */
+/** The grants as stored, without duplicate permissions; `expires` is the result of {@link checkGrants}. */
 export function readGrants(
   { name, permissions = [], rules = [] }: ApplicationInput,
   expires: number | undefined,
@@ -96,14 +83,14 @@ export function readGrants(
   }
 }
 
-/** A new key, which is shown once, and the hash that is kept of it. */
-export async function drawKey(context: Context): Promise<{ key: string; hash: string }> {
+/** A new key, and its hash, which is what is stored. */
+export async function generateKey(context: Context): Promise<{ key: string; hash: string }> {
   const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
   return { key, hash: await context.hashSecret(key) }
 }
 
-/** From now on the application's key leads to it. */
-export async function keepKey(
+/** Stores the record by which authentication finds the application. */
+export async function storeKey(
   context: Context,
   { key_hash, id: application_id }: ApplicationRecord,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-/** Applications: who may call, with which permissions and rules, and their keys. */
+/** Applications: callers with an API key, permissions and access rules. */
 import { APPLICATION_TYPES, checkApplication, MAX_RULES } from '../../domain/application.js'
 import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
@@ -7,20 +7,21 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, inputSchema } from '../../framework/schema.js'
 import {
   applicationOutput,
   checkGrants,
-  drawKey,
-  keepKey,
+  generateKey,
   readGrants,
-  requireApplication,
+  storeKey,
   viewApplication,
 } from './application-record.js'
 
 const MOST_PERMISSIONS = 50
 
 const id = { type: 'string', description: 'The id of the application.' } as const
+const one = inputSchema(['id'], { id })
 
 const permissionOutput = component('Permission', ['type', 'description', 'application_types'], {
   type: text,
@@ -28,42 +29,40 @@ const permissionOutput = component('Permission', ['type', 'description', 'applic
   application_types: texts,
 })
 
-const permissionList = {
-  type: 'array',
-  items: { type: 'string' },
-  maxItems: MOST_PERMISSIONS,
-  flag: 'permission',
-  description: 'A permission it holds; see coffer app permissions.',
-} as const
+const permissionList = { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS } as const
 
 const body = {
-  name: { type: 'string', minLength: 1, maxLength: 200, description: 'What people call it.' },
-  permissions: permissionList,
+  name: { type: 'string', minLength: 1, maxLength: 200, description: 'A display name.' },
+  permissions: {
+    ...permissionList,
+    flag: 'permission',
+    description: 'A permission of the application; see coffer app permissions.',
+  },
   rules: {
     type: 'array',
     maxItems: MAX_RULES,
     flag: 'rule',
-    description: 'An access rule as JSON; the lowest priority wins.',
+    description: 'An access rule as JSON; the one with the lowest priority number applies.',
     items: {
       type: 'object',
       properties: {
         description: { type: 'string', maxLength: 200 },
         priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
-        container: { type: 'string', description: 'Covers this container and all below.' },
+        container: { type: 'string', description: 'Applies to this container and all below it.' },
         transform: { type: 'string', enum: TRANSFORMS },
-        permissions: { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS },
+        permissions: permissionList,
       },
       required: ['priority', 'container', 'transform', 'permissions'],
-      // What we do not know may restrict: without it the application would be given more than was asked for.
+      // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
       additionalProperties: false,
     },
   },
-  expires_at: { type: 'string', description: 'When its key stops working.' },
+  expires_at: { type: 'string', description: 'When its key expires.' },
 } as const
 
 export const createApplication = operation({
   name: 'app create',
-  summary: 'Create an application and get its key, which is shown this once.',
+  summary: 'Create an application and print its key, which is shown only once.',
   permissions: ['application:create'],
   route: 'POST /applications',
   success: 201,
@@ -87,7 +86,7 @@ export const createApplication = operation({
   check: (input, tools) => checkGrants(input.type, input, tools),
   async run(context, input, expires) {
     const tenant = await context.tenant()
-    const { key, hash } = await drawKey(context)
+    const { key, hash } = await generateKey(context)
     const record: ApplicationRecord = {
       id: context.createUuid(),
       tenant_id: tenant.id,
@@ -98,7 +97,7 @@ export const createApplication = operation({
       created_at: context.date,
     }
     await context.store.insert('application', context.caller.tenant, record, { fresh: true })
-    await keepKey(context, record)
+    await storeKey(context, record)
     context.reached('application', record.id)
     return { ...viewApplication(record), key }
   },
@@ -132,7 +131,7 @@ export const listApplications = operation({
 
 export const whoami = operation({
   name: 'app whoami',
-  summary: 'Get the application whose key is used.',
+  summary: 'Get the application whose API key is in use.',
   permissions: [],
   route: 'GET /applications/key',
   input: inputSchema([], {}),
@@ -141,8 +140,8 @@ export const whoami = operation({
   async run(context) {
     const { actor } = context.caller
     if (actor.type !== 'application')
-      throw new CofferError('not_found', 'No key is used: you act as the owner of the vault.')
-    return viewApplication(await requireApplication(context, actor.id))
+      throw new CofferError('not_found', 'No API key is in use: you act as the owner of the vault.')
+    return viewApplication(await requireRecord(context, 'application', actor.id))
   },
 })
 
@@ -151,12 +150,12 @@ export const getApplication = operation({
   summary: 'Get an application by its id.',
   permissions: ['application:read'],
   route: 'GET /applications/{id}',
-  input: inputSchema(['id'], { id }),
+  input: one,
   output: applicationOutput,
   examples: ['coffer app get 9a1f…'],
   log: { operation: 'read', message: 'Application retrieved' },
   async run(context, input) {
-    const record = await requireApplication(context, input.id)
+    const record = await requireRecord(context, 'application', input.id)
     context.reached('application', record.id)
     return viewApplication(record)
   },
@@ -164,7 +163,7 @@ export const getApplication = operation({
 
 export const updateApplication = operation({
   name: 'app update',
-  summary: 'Replace what an application is called and may do; its type and key stay.',
+  summary: 'Replace the name, permissions and rules of an application; its type and key stay.',
   permissions: ['application:update'],
   route: 'PUT /applications/{id}',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
@@ -173,7 +172,7 @@ export const updateApplication = operation({
   log: { operation: 'update', message: 'Application updated' },
   check: (input, tools) => checkGrants(undefined, input, tools),
   async run(context, input, expires) {
-    const before = await requireApplication(context, input.id)
+    const before = await requireRecord(context, 'application', input.id)
     refuseErrors(checkApplication(before.type, input))
     const { expires_at: _, ...kept } = before
     const record: ApplicationRecord = {
@@ -190,15 +189,15 @@ export const updateApplication = operation({
 
 export const deleteApplication = operation({
   name: 'app delete',
-  summary: 'Delete an application; its key stops working at once.',
+  summary: 'Delete an application and revoke its key immediately.',
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
-  input: inputSchema(['id'], { id }),
+  input: one,
   examples: ['coffer app delete 9a1f… --yes'],
   destroys: 'This deletes the application and its key,',
   log: { operation: 'delete', message: 'Application deleted' },
   async run(context, input) {
-    const record = await requireApplication(context, input.id)
+    const record = await requireRecord(context, 'application', input.id)
     await context.store.remove('application', context.caller.tenant, record.id)
     await context.store.remove('api_key', 0, record.key_hash)
     context.reached('application', record.id)
@@ -208,17 +207,17 @@ export const deleteApplication = operation({
 
 export const regenerateKey = operation({
   name: 'app regenerate',
-  summary: 'Give an application a new key; the old one stops working at once.',
+  summary: 'Replace the key of an application; the old key is revoked immediately.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  input: inputSchema(['id'], { id }),
+  input: one,
   output: applicationOutput,
   examples: ['coffer app regenerate 9a1f… --yes'],
-  destroys: 'This ends the present key of application',
+  destroys: 'This revokes the key of application',
   log: { operation: 'update', message: 'Application key regenerated' },
   async run(context, input) {
-    const before = await requireApplication(context, input.id)
-    const { key, hash } = await drawKey(context)
+    const before = await requireRecord(context, 'application', input.id)
+    const { key, hash } = await generateKey(context)
     const record: ApplicationRecord = {
       ...before,
       key_hash: hash,
@@ -227,7 +226,7 @@ export const regenerateKey = operation({
     }
     await context.store.remove('api_key', 0, before.key_hash)
     await context.store.replace('application', context.caller.tenant, record)
-    await keepKey(context, record)
+    await storeKey(context, record)
     context.reached('application', record.id)
     return { ...viewApplication(record), key }
   },
@@ -235,14 +234,14 @@ export const regenerateKey = operation({
 
 export const listPermissions = operation({
   name: 'app permissions',
-  summary: 'List every permission and the application types that may hold it.',
+  summary: 'List every permission and the application types that can have it.',
   permissions: [],
   route: 'GET /permissions',
   input: inputSchema([], {
     application_type: {
       type: 'string',
       enum: APPLICATION_TYPES,
-      description: 'Only what this type may hold.',
+      description: 'Only permissions that this type can have.',
     },
   }),
   output: arrayOf(permissionOutput),

@@ -1,4 +1,4 @@
-/** The attributes of formulas, as they are given and as they are answered. */
+/** Input and output attributes of formulas. */
 import { VALUE_TYPES } from '../../domain/contract.js'
 import {
   FORMULA_TYPES,
@@ -9,17 +9,18 @@ import {
   MAX_ICON_LENGTH,
   MAX_NAME_LENGTH,
 } from '../../domain/formula.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 
 export const formulaId = { type: 'string', description: 'The id of the formula.' } as const
 
-/** Of formulas and reactors. */
+/** The name filter of lists of formulas and reactors. */
 export const nameFilter = {
   type: 'string',
   minLength: 1,
   maxLength: MAX_NAME_LENGTH,
-  description: 'Part of the name; * is any text.',
+  description: 'A part of the name; * matches any text.',
 } as const
 
 const elementProperties = {
@@ -29,24 +30,28 @@ const elementProperties = {
 } as const
 
 export const formulaBody = {
-  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'What people call it.' },
+  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
   description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
-  type: { type: 'string', enum: FORMULA_TYPES, description: 'private; official ones are made by the owner.' },
+  type: {
+    type: 'string',
+    enum: FORMULA_TYPES,
+    description: 'private; only the owner of the vault creates official ones.',
+  },
   icon: {
     type: 'string',
     maxLength: MAX_ICON_LENGTH,
-    description: 'A data URL: PNG or JPEG in base64.',
+    description: 'A data URL of a PNG or JPEG in base64.',
   },
   code: {
     type: 'string',
     minLength: 1,
     maxLength: MAX_CODE_BYTES,
-    description: 'CommonJS that exports an asynchronous function: @formula.js.',
+    description: 'A CommonJS module that exports an asynchronous function: @formula.js.',
   },
   configuration: {
     type: 'array',
     maxItems: MAX_ELEMENTS,
-    description: 'What every reactor sets once, as JSON: name, type, description.',
+    description: 'A parameter that each reactor sets, as JSON: name, type, description.',
     items: {
       type: 'object',
       properties: elementProperties,
@@ -58,7 +63,7 @@ export const formulaBody = {
     type: 'array',
     maxItems: MAX_ELEMENTS,
     flag: 'request-parameter',
-    description: 'What every invocation is given, as JSON: name, type, optional, description.',
+    description: 'A parameter of each invocation, as JSON: name, type, optional, description.',
     items: {
       type: 'object',
       properties: { ...elementProperties, optional: { type: 'boolean' } },
@@ -85,14 +90,14 @@ export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status
   ...optionalAudit,
 })
 
-/** The attributes that a formula has, without whatever else was sent. */
+/** The attributes of a formula, without other properties of the input. */
 export function readFormulaBody(input: Infer<typeof formulaInput>): FormulaBody {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
   return {
     name,
-    ...(description === undefined ? {} : { description }),
+    ...omitUndefined({ description }),
     type,
-    ...(icon === undefined ? {} : { icon }),
+    ...omitUndefined({ icon }),
     code,
     configuration: configuration.map(readElement),
     request_parameters: request_parameters.map((element) => ({
@@ -103,5 +108,5 @@ export function readFormulaBody(input: Infer<typeof formulaInput>): FormulaBody 
 }
 
 function readElement({ name, description, type }: FormulaBody['configuration'][number]) {
-  return { name, ...(description === undefined ? {} : { description }), type }
+  return { name, ...omitUndefined({ description }), type }
 }

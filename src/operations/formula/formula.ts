@@ -1,4 +1,4 @@
-/** Formulas: the code that reactors run, and its contract. Official ones are the owner's, and seen by every tenant. */
+/** Formulas: code that reactors run, and its parameters. Official ones belong to the vault and are visible in every tenant. */
 import { checkFormula, type FormulaBody, matchesName } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
@@ -17,17 +17,15 @@ import {
   readFormulaBody,
 } from './formula-attributes.js'
 
-/** Official formulas are nobody's. */
+/** The tenant number of official formulas. */
 const VAULT_TENANT = 0
-
-const log = { operation: 'read', message: 'Reactor formula retrieved' } as const
 
 export const createFormula = operation({
   name: 'formula create',
-  summary: 'Create a formula: code and the contract of what it is given.',
+  summary: 'Create a formula: code and the parameters that it takes.',
   details:
-    'The code exports one asynchronous function. It gets { args, configuration, svc } and returns { raw, tokenize }:\n' +
-    'raw is answered as it is, tokenize becomes tokens. See coffer formula check for what the code reads.',
+    'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
+    'raw is returned unchanged, tokenize is tokenized. coffer formula check lists what the code reads.',
   permissions: ['reactor:create'],
   route: 'POST /reactor-formulas',
   success: 201,
@@ -80,7 +78,7 @@ export const getFormula = operation({
   input: inputSchema(['id'], { id: formulaId }),
   output: formulaOutput,
   examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
-  log,
+  log: { operation: 'read', message: 'Reactor formula retrieved' },
   async run(context, input) {
     const record = await requireFormula(context, input.id)
     context.reached('reactor_formula', record.id)
@@ -90,9 +88,9 @@ export const getFormula = operation({
 
 export const updateFormula = operation({
   name: 'formula update',
-  summary: 'Replace a formula; its reactors run the new code from then on.',
+  summary: 'Replace a formula; its reactors then run the new code.',
   details:
-    'What is left out is removed. A reactor whose configuration no longer fits answers 400 until it is updated.',
+    'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',
   permissions: ['reactor:update'],
   route: 'PUT /reactor-formulas/{id}',
   input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
@@ -127,20 +125,20 @@ export const deleteFormula = operation({
   route: 'DELETE /reactor-formulas/{id}',
   input: inputSchema(['id'], { id: formulaId }),
   examples: ['coffer formula delete 9a1f… --yes'],
-  destroys: 'This deletes the code and contract of formula',
+  destroys: 'This deletes the code and parameters of formula',
   log: { operation: 'delete', message: 'Reactor formula deleted' },
   async run(context, input) {
     const record = await requireFormula(context, input.id)
     if (record.type === 'official') requireOwner(context)
     if (await isInUse(context, record))
-      throw new CofferError('conflict', 'A reactor still uses this formula. Delete the reactor first.')
+      throw new CofferError('conflict', 'A reactor uses this formula. Delete the reactor first.')
     await context.store.remove('formula', tenantOf(context, record), record.id)
     context.reached('reactor_formula', record.id)
     return undefined
   },
 })
 
-/** @throws CofferError `not_found` for what is neither the tenant's nor official. */
+/** A formula of the tenant, or an official one. @throws CofferError `not_found` */
 export async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
   const record = await findFormula(context.store, context.caller.tenant, formulaId)
   if (record !== undefined) return record
@@ -163,13 +161,10 @@ function tenantOf({ caller }: Context, { type }: FormulaBody): number {
 
 function requireOwner({ caller }: Context): void {
   if (caller.actor.type !== 'application') return
-  throw new CofferError(
-    'forbidden',
-    'Official formulas are read-only here; the owner of the vault makes them.',
-  )
+  throw new CofferError('forbidden', 'Only the owner of the vault can create or change official formulas.')
 }
 
-/** An official formula may be used by any tenant's reactors. */
+/** Whether a reactor uses the formula; for an official one, in any tenant. */
 async function isInUse({ store, caller }: Context, record: FormulaRecord): Promise<boolean> {
   const where = { field: 'formula', value: record.id }
   const isOfficial = record.type === 'official'

@@ -1,4 +1,4 @@
-/** Formulas as the vault's owner works on them: what code reads is listed, and official formulas are installed. */
+/** Operations on formulas for the vault's owner: checking code and installing official formulas. */
 import { operation } from '../../framework/operation.js'
 import { arrayOf, object, text, texts } from '../../framework/output.js'
 import type { List } from '../../framework/page.js'
@@ -20,11 +20,11 @@ const names = {
 export const checkFormulaCode = operation({
   name: 'formula check',
   audience: 'owner',
-  summary: 'Compile code without calling it, and list what it reads.',
+  summary: 'Compile code without calling it, and list the properties that it reads.',
   details:
-    'The file is JavaScript, or a formula as JSON whose code is a file beside it. With a contract, which is a\n' +
-    'formula as JSON too, it also lists what the code reads that the contract lacks. What is read as a whole or by a\n' +
-    'computed name is listed as unknown. Needs no vault.',
+    'The file is JavaScript, or a formula as JSON whose code may be the name of a file in the same directory. With a\n' +
+    'contract, a formula as JSON, it also lists the properties that the code reads but the contract lacks. Reads of a\n' +
+    'whole object or of a computed name are listed as unknown. Needs no vault.',
   input: closedInput(['code'], {
     code: { type: 'string' },
     contract: {
@@ -58,8 +58,8 @@ export const checkFormulaCode = operation({
 export const installFormulas = operation({
   name: 'formula install',
   audience: 'owner',
-  summary: 'Install official formulas: those that come with this program, or one of your own.',
-  details: 'Every tenant sees them. One that is there already, by its name, is replaced.',
+  summary: 'Install official formulas: those included with coffer, or one from a file.',
+  details: 'They are visible in every tenant. An official formula with the same name is replaced.',
   input: closedInput(['formulas'], { formulas: names }),
   output: arrayOf(formulaOutput),
   columns: ['id', 'name', 'type', 'status', 'created_at'],

@@ -1,7 +1,4 @@
-/**
- * Accepting an invitation. Whoever has the link is taken for the person it was mailed to, so no key is needed; no
- * application can accept one.
- */
+/** Accepting an invitation. The secret in the link authenticates the invited person, so no API key is needed. */
 import { formatDate } from '../../domain/dates.js'
 import { isExpired, isLinkSecret, type PersonNames, readLink, readNames } from '../../domain/invitation.js'
 import { refuseErrors } from '../../domain/property-errors.js'
@@ -15,10 +12,10 @@ import { isMember, joinTenant } from '../member/user.js'
 import { endLink, findLink, type SecretHashing } from './link.js'
 import { dropSecrets } from './mail.js'
 
-/** Why a link opens nothing. `member`: the person belongs to the tenant already. */
+/** Why a link does not work. `member`: the person is already a member of the tenant. */
 export type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
 
-/** What a link opens. */
+/** The invitation of a link. */
 export interface Invited {
   tenantName: string
   email: string
@@ -32,7 +29,7 @@ export interface AcceptContext extends SecretHashing {
   createUuid(): string
 }
 
-/** What the link with this secret opens now. Changes nothing. */
+/** Reads the state of the link with this secret. */
 export async function inspectLink(context: AcceptContext, secret: string): Promise<LinkState> {
   if (!isLinkSecret(secret)) return { isLive: false, reason: 'unknown' }
   return context.store.read(async (reader) => {
@@ -47,7 +44,7 @@ export type Acceptance =
   | { isAccepted: true; member: MemberView; invited: Invited }
   | { isAccepted: false; reason: DeadLink }
 
-/** Makes the person a member (`ADMIN`) and consumes the invitation, or says why not. Of two at once, one wins. */
+/** Makes the person a member (`ADMIN`) and ends the invitation and its link. Of two concurrent calls one succeeds. */
 export async function acceptInvitation(
   { store: vault, ...context }: AcceptContext,
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
@@ -56,16 +53,16 @@ export async function acceptInvitation(
   return vault.write((store) => acceptLink({ ...context, store }, { secret, names: valid, traceId }))
 }
 
-/** For a person who has the link but no browser. The log records name them, not the owner who runs the command. */
+/** Accepts an invitation without a browser. The actor of its log records is the invited person. */
 export const acceptInvitationLink = operation({
   name: 'invite accept',
   audience: 'owner',
   scope: 'vault',
-  summary: 'Accept an invitation, as the person who was invited would.',
+  summary: 'Accept an invitation on behalf of the invited person.',
   input: closedInput(['link'], {
-    link: { type: 'string', description: 'The link in the mail, or its token; - is standard input.' },
-    first_name: { type: 'string', description: 'What they are called.' },
-    last_name: { type: 'string', description: 'What their family is called.' },
+    link: { type: 'string', description: 'The link in the mail, or its token; - reads standard input.' },
+    first_name: { type: 'string', description: 'Their first name.' },
+    last_name: { type: 'string', description: 'Their last name.' },
   }),
   positionals: ['link'],
   output: memberOutput,
@@ -104,20 +101,20 @@ async function acceptLink(
   return { isAccepted: true, member: await viewMember(store, record), invited }
 }
 
-/** What is said of a dead link, wherever it is said: what happened, and what to do. */
+/** The messages about links that do not work. */
 export const DEAD_LINKS: Readonly<
   Record<DeadLink, { title: string; advice: string; status: 404 | 409 | 410 }>
 > = {
   unknown: {
     status: 404,
-    title: 'This link is not known',
-    advice: 'Open the link from the mail as a whole, or ask whoever invited you to send it again.',
+    title: 'This link is unknown',
+    advice: 'Open the complete link from the mail, or ask the person who invited you to send it again.',
   },
   used: {
     status: 410,
     title: 'This link has been used',
     advice:
-      'The invitation was accepted with it. If that was you, there is nothing left to do; if not, tell whoever invited you.',
+      'The invitation was accepted with it. If it was not you who accepted, tell the person who invited you.',
   },
   replaced: {
     status: 410,
@@ -127,21 +124,20 @@ export const DEAD_LINKS: Readonly<
   withdrawn: {
     status: 410,
     title: 'This invitation was withdrawn',
-    advice: 'Ask whoever invited you for a new one.',
+    advice: 'Ask the person who invited you for a new one.',
   },
   expired: {
     status: 410,
     title: 'This invitation has expired',
-    advice: 'Ask whoever invited you to send it again.',
+    advice: 'Ask the person who invited you to send it again.',
   },
   member: {
     status: 409,
-    title: 'You are a member already',
-    advice: 'Somebody with this e-mail address has joined the tenant. There is nothing left to do.',
+    title: 'You are already a member',
+    advice: 'A person with this e-mail address has joined the tenant. There is nothing to do.',
   },
 }
 
-/** The same as a refusal. */
 function refuseLink(reason: DeadLink): CofferError {
   const { title, advice, status } = DEAD_LINKS[reason]
   return new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })

@@ -1,4 +1,4 @@
-/** Invitations: who is asked to join the tenant, and the one link of each that works. */
+/** Invitations to join the tenant. Each has one valid link. */
 import { formatDate } from '../../domain/dates.js'
 import { checkEmail } from '../../domain/email.js'
 import { extendExpiry, firstExpiry, viewInvitation } from '../../domain/invitation.js'
@@ -8,6 +8,7 @@ import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
@@ -27,9 +28,9 @@ const one = inputSchema(['id'], { id })
 
 export const createInvitation = operation({
   name: 'invite create',
-  summary: 'Invite somebody to your tenant by e-mail.',
+  summary: 'Invite a person to your tenant by e-mail.',
   details:
-    'They get a link that works once, for 72 hours. Without a mail server (coffer config set mail.url) the mail\nstays in the outbox: coffer invite outbox.',
+    'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
   permissions: ['tenant:invitation:create'],
   route: 'POST /tenants/self/invitations',
   success: 201,
@@ -63,7 +64,7 @@ export const createInvitation = operation({
 
 export const listInvitations = operation({
   name: 'invite list',
-  summary: 'List invitations that nobody accepted yet, newest first.',
+  summary: 'List invitations that were not accepted yet, newest first.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations',
   input: inputSchema([], { ...pageInput(100) }),
@@ -90,7 +91,7 @@ export const getInvitation = operation({
   examples: ['coffer invite get 9a1f…'],
   log: { operation: 'read', message: 'Invitation retrieved' },
   async run(context, input) {
-    const record = await requireInvitation(context, input.id)
+    const record = await requireRecord(context, 'invitation', input.id)
     context.reached('invitation', record.id)
     return viewInvitation(record, context.now)
   },
@@ -98,8 +99,9 @@ export const getInvitation = operation({
 
 export const resendInvitation = operation({
   name: 'invite resend',
-  summary: 'Send an invitation again with a new link; earlier links stop working.',
-  details: 'It then expires 72 hours later than it would have, or than now, whichever is later.',
+  summary: 'Send an invitation again with a new link; earlier links become invalid.',
+  details:
+    'Extends the expiry by 72 hours, counted from the previous expiry or from now, whichever is later.',
   permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
   route: 'POST /tenants/self/invitations/{id}/resend',
   input: one,
@@ -108,7 +110,7 @@ export const resendInvitation = operation({
   log: { operation: 'update', message: 'Invitation resent' },
   async runDetached(session, input) {
     const view = await session.inUnit(async (context) => {
-      const before = await requireInvitation(context, input.id)
+      const before = await requireRecord(context, 'invitation', input.id)
       await refuseMember(context, before.email)
       await endLink(context.store, before.link, 'replaced')
       await dropSecrets(context.store, context.caller.tenant, before.id)
@@ -129,7 +131,7 @@ export const resendInvitation = operation({
 
 export const deleteInvitation = operation({
   name: 'invite delete',
-  summary: 'Delete an invitation; its links stop working.',
+  summary: 'Delete an invitation; its links become invalid.',
   permissions: ['tenant:invitation:delete'],
   route: 'DELETE /tenants/self/invitations/{id}',
   input: one,
@@ -137,7 +139,7 @@ export const deleteInvitation = operation({
   destroys: 'This withdraws the invitation',
   log: { operation: 'delete', message: 'Invitation deleted' },
   async run(context, input) {
-    const { id: invitationId, link } = await requireInvitation(context, input.id)
+    const { id: invitationId, link } = await requireRecord(context, 'invitation', input.id)
     await context.store.remove('invitation', context.caller.tenant, invitationId)
     await endLink(context.store, link, 'withdrawn')
     await removeMail(context.store, context.caller.tenant, invitationId)
@@ -146,20 +148,13 @@ export const deleteInvitation = operation({
   },
 })
 
-/** @throws CofferError `not_found` */
-async function requireInvitation(context: Context, invitationId: string): Promise<InvitationRecord> {
-  const record = await context.store.get('invitation', context.caller.tenant, invitationId)
-  if (record === undefined) throw new CofferError('not_found', 'There is no invitation with this id.')
-  return record
-}
-
 /** @throws CofferError `conflict` */
 async function refuseMember(context: Context, email: string): Promise<void> {
   if (await isMember(context.store, context.caller.tenant, email))
-    throw new CofferError('conflict', 'Somebody with this e-mail address is a member already.')
+    throw new CofferError('conflict', 'A person with this e-mail address is already a member.')
 }
 
-/** The invitation with a new link, of which the mail is the only copy. */
+/** Adds a new link to the invitation and writes its mail, the only copy of the link's secret. */
 async function linkInvitation(
   context: Context,
   { name }: TenantRecord,

@@ -1,11 +1,9 @@
-/** Invitation links: drawn, found again by their hash, and ended. A link is only ever compared as a hash. */
-
+/** Invitation links. Only the hash of a link's secret is stored and compared. */
 import type { RandomSource } from '../../crypto/ports.js'
 import { LINK_SECRET_BYTES } from '../../domain/invitation.js'
 import type { LinkRecord } from '../../domain/records.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-/** What hashing and comparing takes. */
 export interface SecretHashing {
   hashSecret(text: string, reader: StoreReader): Promise<string>
   isEqualSecret(a: string, b: string): boolean
@@ -16,7 +14,7 @@ export function drawSecret(random: RandomSource): string {
   return Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
 }
 
-/** The link that `secret` opens, whatever became of it. */
+/** The link with this secret, also if it has ended. */
 export async function findLink(
   context: SecretHashing,
   reader: StoreReader,
@@ -27,7 +25,7 @@ export async function findLink(
   return link !== undefined && context.isEqualSecret(link.id, hash) ? link : undefined
 }
 
-/** From here on the link says why it works no more. */
+/** Ends the link and stores the reason. */
 export async function endLink(
   store: StoreWriter,
   id: string,

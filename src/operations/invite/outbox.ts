@@ -1,4 +1,4 @@
-/** The mail of a tenant as the vault's owner may read it: what was written, to whom, and what became of it. */
+/** The outbox: the mail of a tenant and its delivery state, for the vault's owner. */
 import { formatLink } from '../../domain/invitation.js'
 import type { MailRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
@@ -9,7 +9,7 @@ import { closedInput } from '../../framework/schema.js'
 import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
-/** `link` is there while the vault knows it: until the mail is sent, or the link ends. */
+/** `link` is present until the mail is sent or the link ends. */
 export interface OutboxMail {
   id: string
   invitation_id: string
@@ -26,7 +26,6 @@ export interface OutboxMail {
   created_at: string
 }
 
-/** A mail with its words. */
 export type OutboxLetter = OutboxMail & { text: string; html: string }
 
 const LARGEST_PAGE = 100
@@ -34,16 +33,16 @@ const LARGEST_PAGE = 100
 export const readOutbox = operation({
   name: 'invite outbox',
   audience: 'owner',
-  summary: 'List the mail that was written, or read one.',
+  summary: 'List mail with its delivery state, or print one.',
   details:
-    'Without a mail server, mail stays here. Once a mail is sent, or its link ended, the link is kept nowhere.',
+    'Without a mail server, mail stays here. When a mail is sent or its link ends, the link is removed from the vault.',
   input: closedInput([], {
-    id: { type: 'string', description: 'The mail, or its invitation.' },
-    wait: { type: 'boolean', description: 'Wait until mail that is under way was tried.' },
+    id: { type: 'string', description: 'The id of the mail, or of its invitation.' },
+    wait: { type: 'boolean', description: 'Wait until pending mail was attempted.' },
     ...pageInput(LARGEST_PAGE),
   }),
   positionals: ['id'],
-  output: anyJson('A page of mails, or the one mail with its text.'),
+  output: anyJson('A page of mails, or one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
   examples: ['coffer invite outbox', 'coffer invite outbox 9a1f…'],
   runDetached: async ({ inUnit, post, caller }, { id, wait, page = 1, size = 20 }) => {
@@ -56,7 +55,7 @@ export const readOutbox = operation({
   },
 })
 
-/** Mail of the tenant, newest first. `listening`: where links lead while the settings do not say. */
+/** Mail of the tenant, newest first. `listening`: the public URL if the settings have none. */
 export async function listLetters(
   reader: StoreReader,
   tenant: number,
@@ -88,7 +87,6 @@ export async function findLetter(
   throw new CofferError('not_found', 'There is no mail with this id, and none of an invitation with it.')
 }
 
-/** The mail without its words, for lists. */
 function summarizeLetter({ text: _, html: __, ...mail }: OutboxLetter): OutboxMail {
   return mail
 }

@@ -1,7 +1,7 @@
-/** The audit log: reading it, and the kinds of entity it speaks of. Nothing can change it. */
+/** The audit log: reading and verifying it. */
 import { parseLogDate } from '../../domain/dates.js'
 import { ENTITY_TYPES } from '../../domain/entity-types.js'
-import type { Lenient } from '../../domain/omit-undefined.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import type { LogRecord } from '../../domain/records.js'
 import type { PropertyErrors } from '../../errors.js'
@@ -46,7 +46,7 @@ const filters = {
     type: 'string',
     minLength: 1,
     maxLength: 100,
-    description: 'Only this type of entity; token matches cards and banks too.',
+    description: 'Only this type of entity; token includes cards and banks.',
   },
   entity_id: {
     type: 'string',
@@ -62,7 +62,7 @@ type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
 
 export const listLogs = operation({
   name: 'log list',
-  summary: 'List what was done, newest first.',
+  summary: 'List log records, newest first.',
   permissions: ['log:read'],
   route: 'GET /logs',
   input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
@@ -82,7 +82,7 @@ export const listLogs = operation({
 
 export const listEntityTypes = operation({
   name: 'log entity-types',
-  summary: 'List the types of entity that the log speaks of.',
+  summary: 'List the entity types of the log.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
   input: inputSchema([], {}),
@@ -94,7 +94,7 @@ export const listEntityTypes = operation({
 export const tailLog = operation({
   name: 'log tail',
   audience: 'command',
-  summary: 'Show the newest records, oldest first, and follow.',
+  summary: 'Print the newest log records, oldest first; with -f also new ones as they are written.',
   permissions: ['log:read'],
   input: closedInput([], {
     number: {
@@ -103,7 +103,7 @@ export const tailLog = operation({
       maximum: LARGEST_PAGE,
       default: 20,
       short: 'n',
-      description: 'How many of the newest records.',
+      description: 'The number of records.',
     },
   }),
   output: listOutput(logOutput),
@@ -118,8 +118,8 @@ export const tailLog = operation({
 export const verifyLog = operation({
   name: 'log verify',
   audience: 'owner',
-  summary: 'Prove that no record was changed, dropped, put in or moved.',
-  details: 'Reads the whole log of the tenant; a server that has the vault open answers nobody meanwhile.',
+  summary: 'Verify that no log record was changed, removed, inserted or reordered.',
+  details: 'Reads the whole log of the tenant; a server that has the vault open does not answer meanwhile.',
   input: closedInput([], {}),
   output: object({
     tenant: object({ id: uuid, name: text }),
@@ -135,11 +135,11 @@ export const verifyLog = operation({
     })
     const { count, brokenAt } = await session.vault().store.verifyLogs(session.caller.tenant)
     const isWhole = brokenAt === undefined
-    return { tenant, is_whole: isWhole, records: count, ...(isWhole ? {} : { broken_at: brokenAt }) }
+    return { tenant, is_whole: isWhole, records: count, ...omitUndefined({ broken_at: brokenAt }) }
   },
 })
 
-/** The API's log object: everything but what support needs. */
+/** The API's log object, which has no trace id. */
 export function viewLog({ trace_id: _, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }
@@ -147,12 +147,12 @@ export function viewLog({ trace_id: _, ...view }: LogRecord): Infer<typeof logOu
 function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
   const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
   if (type === undefined) return ids
-  // One look-up for the usual question, what happened to this token.
+  // The log of one token is a single index look-up.
   if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
   return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
 }
 
-/** @throws CofferError `validation` naming each date that is none. */
+/** @throws CofferError `validation` naming each invalid date */
 function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
   const errors: PropertyErrors = {}
   const read = (property: string, text: string | undefined) =>
@@ -161,7 +161,5 @@ function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Conditio
   const below = read('end_date', end_date)
   refuseErrors(errors)
   if (from === undefined && below === undefined) return []
-  return [
-    { range: 'created', ...(from === undefined ? {} : { from }), ...(below === undefined ? {} : { below }) },
-  ]
+  return [{ range: 'created', ...omitUndefined({ from, below }) }]
 }

@@ -1,9 +1,10 @@
-/** Members: who belongs to the tenant. They come by accepting an invitation, see `accept`. */
+/** Members of the tenant. Accepting an invitation creates one. */
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
@@ -57,7 +58,7 @@ export const listMembers = operation({
 
 export const deleteMember = operation({
   name: 'member delete',
-  summary: 'Remove a member; they lose every access to your tenant.',
+  summary: 'Remove a member, with all access to your tenant.',
   details: 'The owner cannot be removed.',
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
@@ -65,12 +66,11 @@ export const deleteMember = operation({
     id: { type: 'string', description: 'The id of the membership, not of the user.' },
   }),
   examples: ['coffer member delete 9a1f… --yes'],
-  destroys: 'This ends every access of member',
+  destroys: 'This removes all access of member',
   log: { operation: 'delete', message: 'Member deleted' },
   async run(context, input) {
     const { tenant } = context.caller
-    const record = await context.store.get('member', tenant, input.id)
-    if (record === undefined) throw new CofferError('not_found', 'There is no member with this id.')
+    const record = await requireRecord(context, 'member', input.id)
     if (record.role === 'OWNER')
       throw new CofferError('unprocessable', 'The owner of a tenant cannot be removed from it.')
     await context.store.remove('member', tenant, record.id)
@@ -80,7 +80,7 @@ export const deleteMember = operation({
   },
 })
 
-/** The membership with the person it is of. */
+/** The membership with its user. */
 export async function viewMember(
   reader: StoreReader,
   { id, tenant_id, role, user_id, ...made }: MemberRecord,
@@ -93,7 +93,7 @@ function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): MemberVi
   return view
 }
 
-/** What a tenant that is about to be deleted has among the vault's own records: its people, and its links. */
+/** Before a tenant is deleted, removes its memberships from users and its invitation links, which are records of the vault. */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
   const where = { field: 'tenant', value: String(tenant) }

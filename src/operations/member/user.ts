@@ -1,22 +1,20 @@
-/** People, and the tenants they joined. A person is one user in the whole vault, found by their address. */
+/** Users. A person is one user in the whole vault, found by the e-mail address, and may be a member of several tenants. */
 import { formatDate } from '../../domain/dates.js'
 import { normalizeEmail } from '../../domain/email.js'
 import type { PersonNames } from '../../domain/invitation.js'
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-export interface Joining extends PersonNames {
+export interface NewUser extends PersonNames {
   email: string
 }
 
-/** The user with this address. */
 export async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
   const where = { field: 'email', value: normalizeEmail(email) }
   const { records } = await reader.find('user', 0, { where, page: 1, size: 1 })
   return records[0]
 }
 
-/** The membership of a user in a tenant. */
 export async function findMember(
   reader: StoreReader,
   tenant: number,
@@ -27,17 +25,17 @@ export async function findMember(
   return records[0]
 }
 
-/** Whether the address is that of somebody who belongs to the tenant. */
+/** Whether a member of the tenant has this e-mail address. */
 export async function isMember(reader: StoreReader, tenant: number, email: string): Promise<boolean> {
   const user = await findUser(reader, email)
   return user !== undefined && (await findMember(reader, tenant, user.id)) !== undefined
 }
 
-/** The user with this address, created where there is none, with the tenant among theirs. Known names stay. */
+/** Adds the tenant to the user with this address, or creates the user. The names of an existing user are kept. */
 export async function joinTenant(
   store: StoreWriter,
   tenant: number,
-  { email, ...names }: Joining,
+  { email, ...names }: NewUser,
   createUuid: () => string,
 ): Promise<UserRecord> {
   const known = await findUser(store, email)
@@ -52,7 +50,7 @@ export async function joinTenant(
   return user
 }
 
-/** Takes the tenant from the user's; who was invited and has none left is forgotten. */
+/** Removes the tenant from the user; a user without tenants is removed, the vault's owner excepted. */
 export async function leaveTenant(store: StoreWriter, tenant: number, userId: string): Promise<void> {
   const user = await store.get('user', 0, userId)
   if (user?.tenants === undefined) return

@@ -1,4 +1,4 @@
-/** Detokenization: the expressions in an invocation's arguments, replaced by what their tokens hold. */
+/** Detokenization: replaces the expressions in an invocation's arguments by the data of their tokens. */
 import { Budget, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression } from '../../domain/expression/expression.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
@@ -8,21 +8,21 @@ import type { CheckTools, Context } from '../../framework/operation.js'
 import { reachToken, requireTransform } from '../token/token-access.js'
 
 const MOST_TOKENS = 100
-/** Characters of the arguments with what their tokens hold, about: all of it goes to another process in one piece. */
+/** Approximate limit of the detokenized arguments in characters; they are sent to the child process in one message. */
 const MOST_SIZE = 16 * 1024 * 1024
 
-/** An expression, and where it stands: `args.card.number`. */
+/** An expression and its path: `args.card.number`. */
 interface Found {
   path: string
   expression: Expression
 }
 
-/** The expressions in an invocation's arguments, by their text: equal texts are the same expression. */
+/** The expressions in an invocation's arguments, by their text. */
 export type FoundExpressions = ReadonlyMap<string, Found>
 
 /**
- * Reads every expression in `args`, and no token.
- * @throws CofferError `validation` for each bad expression, and for too many tokens
+ * Compiles every expression in `args`; reads no token.
+ * @throws CofferError `validation` for each invalid expression, and for too many tokens
  */
 export async function findExpressions(args: unknown, tools: CheckTools): Promise<FoundExpressions> {
   const errors: PropertyErrors = {}
@@ -35,15 +35,15 @@ export async function findExpressions(args: unknown, tools: CheckTools): Promise
   }
   const { size } = pathsOfTokens(found)
   if (size > MOST_TOKENS)
-    addError(errors, 'args', `name ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`)
+    addError(errors, 'args', `refer to ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`)
   refuseErrors(errors)
   return found
 }
 
 /**
- * A copy of `args` with the data of tokens in the place of the expressions that were `found` there. Data is not looked
- * through for further ones. Each token is noted as used, once.
- * @throws CofferError `validation` for unknown tokens and for what cannot be rendered; `forbidden`
+ * A copy of `args` with the expressions in `found` evaluated. Expressions inside token data are not evaluated. Logs one
+ * use of each token.
+ * @throws CofferError `validation` for unknown tokens and for expressions that fail; `forbidden`
  */
 export async function detokenize(
   context: Context,
@@ -64,10 +64,10 @@ export async function detokenize(
 }
 
 function requireSize(size: number): void {
-  if (size > MOST_SIZE) throw invalid('args', 'hold more than 16 MiB, together with what their tokens hold')
+  if (size > MOST_SIZE) throw invalid('args', 'are larger than 16 MiB with the data of their tokens')
 }
 
-/** Every text that holds an expression, with the first place where it stands. */
+/** Every text with an expression, and the path of its first occurrence. */
 function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
   if (typeof value === 'string' && value.includes('{{') && !found.has(value)) found.set(value, path)
   if (typeof value !== 'object' || value === null) return found
@@ -76,7 +76,7 @@ function findTexts(value: unknown, path: string, found: Map<string, string>): Ma
   return found
 }
 
-/** Every token that is named, with the first place where it is. */
+/** Every referenced token id, and the path of its first occurrence. */
 function pathsOfTokens(found: FoundExpressions): Map<string, string> {
   const paths = new Map<string, string>()
   for (const { path, expression } of found.values())
@@ -84,14 +84,14 @@ function pathsOfTokens(found: FoundExpressions): Map<string, string> {
   return paths
 }
 
-/** The data of every token that is named, by its id. */
+/** The data of every referenced token, by its id. */
 async function readTokens(context: Context, found: FoundExpressions): Promise<Map<string, unknown>> {
   const errors: PropertyErrors = {}
   const records: TokenRecord[] = []
   let size = 0
   for (const [id, path] of pathsOfTokens(found)) {
     const record = await context.store.get('token', context.caller.tenant, id)
-    if (record === undefined) addError(errors, path, 'names a token that does not exist')
+    if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
     else records.push(record)
     size += sizeOf(record?.data)
     requireSize(size)

@@ -1,15 +1,16 @@
-/** Reactors as the vault's owner works on them: the last runs, which may show data, and code that is in no vault yet. */
-import { CofferError } from '../../errors.js'
+/** Operations on reactors for the vault's owner: the stored runs, and running code from a file. */
 import { operation } from '../../framework/operation.js'
 import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { closedInput } from '../../framework/schema.js'
 import { KEPT_RUNS, listRuns } from './reactor-log.js'
 
 export const listReactorRuns = operation({
   name: 'reactor logs',
   audience: 'owner',
-  summary: 'Show the last runs of a reactor: outcome, time, memory, console.',
-  details: 'At most 100 are kept. They may show what the code was given, so they are for you alone.',
+  summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
+  details:
+    'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
   input: closedInput(['id'], {
     id: { type: 'string', description: 'The reactor.' },
     number: {
@@ -18,7 +19,7 @@ export const listReactorRuns = operation({
       maximum: KEPT_RUNS,
       default: 20,
       short: 'n',
-      description: 'How many of the newest runs.',
+      description: 'The number of runs.',
     },
   }),
   positionals: ['id'],
@@ -40,10 +41,9 @@ export const listReactorRuns = operation({
   ),
   columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'],
   examples: ['coffer reactor logs 9a1f…', 'coffer reactor logs 9a1f… -f'],
-  run: async ({ store, caller }, { id, number: most = 20 }) => {
-    if ((await store.get('reactor', caller.tenant, id)) === undefined)
-      throw new CofferError('not_found', 'There is no reactor with this id.')
-    return (await listRuns(store, caller.tenant, id)).slice(0, most).toReversed()
+  run: async (context, { id, number: most = 20 }) => {
+    await requireRecord(context, 'reactor', id)
+    return (await listRuns(context.store, context.caller.tenant, id)).slice(0, most).toReversed()
   },
 })
 
@@ -52,12 +52,12 @@ const map = { type: 'object', additionalProperties: true } as const
 export const developReactor = operation({
   name: 'reactor dev',
   audience: 'owner',
-  summary: 'Run a file as a reactor would, and with --watch on every save.',
+  summary: 'Run a file as a reactor; with --watch again on every save.',
   details:
-    'The same runtime and limits as in production, but no vault: arguments are taken as they are, and the code has\n' +
-    'no client. What it prints is on standard error, what it returns on standard output.',
+    'The same runtime and limits as in a vault, but without one: arguments are not detokenized, and the code has no\n' +
+    'client. Console output goes to standard error, the result to standard output.',
   input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
-  output: anyJson('What the code returned: `raw` and `tokenize`.'),
+  output: anyJson('The result of the code: `raw` and `tokenize`.'),
   examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],
   runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()

@@ -1,31 +1,34 @@
-/** Invoking a reactor: detokenize, validate, run the code, tokenize what it asks for, and keep a note of the run. */
+/** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
 import { castArguments, castConfiguration } from '../../domain/contract.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { CofferError } from '../../errors.js'
-import { applicationCaller } from '../../framework/authenticate.js'
+import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import type { Caller } from '../../framework/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { tokenize } from '../token/tokenize.js'
 import { detokenize, type FoundExpressions, findExpressions } from './detokenize.js'
-import { findApplicationOf, requireFormulaOf, requireReactor } from './reactor.js'
+import { findApplicationOf, requireFormulaOf } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
 const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
-  'tokens?': anyJson('What the `tokenize` block of the code became.'),
-  'raw?': anyJson('What the code gave back in the clear.'),
+  'tokens?': anyJson('The tokens of the `tokenize` result of the code.'),
+  'raw?': anyJson('The `raw` result of the code.'),
 })
 
 export const react = operation({
   name: 'reactor react',
-  summary: 'Run a reactor on arguments, in which {{ token id }} stands for what the token holds.',
+  summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
-    'An expression that is a whole text gives the data with its JSON type; within text it gives text. At most 100\n' +
-    'tokens. What their formula declares is required and cast; the rest is forwarded as it is.',
+    'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
+    'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
+    'whether others are passed on.',
   permissions: ['token:use'],
   route: 'POST /reactors/{id}/react',
   input: inputSchema(['id'], {
@@ -34,7 +37,7 @@ export const react = operation({
       type: 'object',
       additionalProperties: true,
       sensitive: true,
-      description: 'What the code is given, or all of it as JSON: {"card":"{{ my-token }}"}.',
+      description: 'An argument, or all of them as JSON: {"card":"{{ my-token }}"}.',
     },
   }),
   output: responseOutput,
@@ -42,7 +45,7 @@ export const react = operation({
   log: { operation: 'react', message: 'Reactor invoked' },
   check: ({ args }, tools) => findExpressions(args, tools),
   async runDetached(session, input, found) {
-    // Both units only note what was used and run; tokens are created, and synced, in one of their own.
+    // Durability `soon`: these two units only log reads and the run; tokens are created and synced in another unit.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
     const { invocation, actor, settings } = prepared
     const reactors = await session.reactors(settings)
@@ -60,9 +63,8 @@ export const react = operation({
 
 interface Prepared {
   invocation: Invocation
-  /** Who tokenizes what the code returns. */
+  /** The caller that tokenizes the result. */
   actor: Caller
-  /** Of the vault. */
   settings: Readonly<Record<string, unknown>>
 }
 
@@ -72,7 +74,7 @@ async function prepare(
   { id, args = {} }: { id: string; args?: Record<string, unknown> },
   found: FoundExpressions,
 ): Promise<Prepared> {
-  const reactor = await requireReactor(context, id)
+  const reactor = await requireRecord(context, 'reactor', id)
   const formula = await requireFormulaOf(context, reactor)
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
@@ -95,23 +97,23 @@ async function prepare(
   }
 }
 
-/** An application that expired may do nothing any more, in a reactor either. */
+/** The application as a caller, without permissions if it has expired. */
 function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
-  const isExpired = application.expires_at !== undefined && Date.parse(application.expires_at) <= now
+  const isExpired = isExpiredApplication(application, now)
   return applicationCaller(
     caller.tenant,
     isExpired ? { ...application, permissions: [], rules: [] } : application,
   )
 }
 
-/** What the caller gets of a run: all of its tokens are created, or none. */
+/** The response of a run: creates all of its tokens, or none. */
 async function conclude(
   session: Session,
   actor: Caller,
   { outcome }: ReactorRun,
 ): Promise<{ response: Infer<typeof responseOutput>; error?: CofferError }> {
   if (outcome.kind === 'failure') return { response: {}, error: outcome.error }
-  const raw = outcome.raw === undefined ? {} : { raw: outcome.raw }
+  const raw = omitUndefined({ raw: outcome.raw })
   if (outcome.tokenize === undefined) return { response: raw }
   try {
     const tokens = await session.perform(tokenizingCaller(actor), tokenize, { payload: outcome.tokenize })
@@ -122,7 +124,7 @@ async function conclude(
   }
 }
 
-/** The code's result is tokenized without a further permission; what else the caller may do stays as it is. */
+/** The same caller with token:create, because tokenizing the result needs no further permission. */
 function tokenizingCaller(caller: Caller): Caller {
   return {
     ...caller,

@@ -1,4 +1,4 @@
-/** The client that reactor code is given: each of its calls is an operation, for the bound application. */
+/** The client of reactor code: each method performs an operation as the reactor's application. */
 import { CofferError } from '../../errors.js'
 import type { Caller } from '../../framework/caller.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
@@ -11,12 +11,12 @@ import { createToken, deleteToken, getToken, listTokens, updateToken } from '../
 import { createAttributes, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
-/** What the code gets goes to another process through a pipe, and it may ask for several answers at once. */
+/** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
 const CODE: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
 interface Call {
   definition: AnyOperation
-  /** The operation's input from what the method was given. */
+  /** Converts the arguments of the method to the input of the operation. */
   read(args: readonly unknown[]): OperationInput
 }
 
@@ -40,7 +40,7 @@ const CALLS = new Map<string, Call>([
   ['tokenize', { definition: tokenize, read: ([payload]) => ({ payload }) }],
 ])
 
-/** Attributes by the names that clients in JavaScript give them; what they hold is left alone. */
+/** The names of attributes in JavaScript (camel case) and in the API. */
 const ATTRIBUTES = new Map([
   ...Object.keys(createAttributes).map((name): [string, string] => [toCamelCase(name), name]),
   ['pageNumber', 'page'],
@@ -51,7 +51,7 @@ function toCamelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** `application` is whom every call is made for. What a call refuses is what the operation refuses. */
+/** The calls are performed as `application`. */
 export function createClientCall(session: Session, application: Caller): ClientCall {
   return async (name, args) => {
     const call = CALLS.get(name)
@@ -61,16 +61,16 @@ export function createClientCall(session: Session, application: Caller): ClientC
   }
 }
 
-/** @throws CofferError `validation` for what is no object. */
+/** @throws CofferError `validation` if it is not an object */
 function readBody(body: unknown): OperationInput {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new CofferError('validation', 'This method inputSchema an object of attributes.')
+    throw new CofferError('validation', 'This method takes an object of attributes.')
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [ATTRIBUTES.get(name) ?? name, value]),
   )
 }
 
-/** One value may stand for a list of one. */
+/** A filter may be a single value instead of an array. */
 function readQuery(query: unknown): OperationInput {
   const input = query === undefined || query === null ? {} : readBody(query)
   for (const [name, { type }] of Object.entries(tokenFilters))
@@ -78,7 +78,7 @@ function readQuery(query: unknown): OperationInput {
   return input
 }
 
-/** A query may be given as text alone. */
+/** A query may be a string instead of an object. */
 function readSearch(query: unknown): OperationInput {
   return typeof query === 'string' ? { query } : query === undefined ? {} : readBody(query)
 }

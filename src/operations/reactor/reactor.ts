@@ -1,13 +1,14 @@
-/** Reactors: formulas set up with a configuration, and an application to act as. Invoking one stands in `react`. */
+/** Reactors: a formula with a configuration, and the application that its code acts as. */
 import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { MAX_ELEMENTS, MAX_NAME_LENGTH, matchesName } from '../../domain/formula.js'
-import type { Lenient } from '../../domain/omit-undefined.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, enumOf, object, optionalAudit, text, textMap, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { readScanned } from '../../framework/scan.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
@@ -35,18 +36,18 @@ const reference = (description: string) =>
   }) as const
 
 const body = {
-  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'What people call it.' },
+  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
   configuration: {
     type: 'object',
     additionalProperties: {},
     maxProperties: MAX_ELEMENTS,
     sensitive: true,
-    description: 'What the formula declares: KEY=value.',
+    description: 'A configuration parameter of the formula: KEY=value.',
   },
-  application: reference('Whom its client acts as, as JSON: {"id":"…"}.'),
+  application: reference('The application that its client acts as, as JSON: {"id":"…"}.'),
 } as const
 
-/** What says what runs, or how, and is not there yet; dropped, something else would run than was asked for. */
+/** Properties of other services that this one lacks; refused, because they would change what the reactor does. */
 const UNSUPPORTED = [
   'code',
   'runtime',
@@ -60,17 +61,15 @@ const UNSUPPORTED = [
   'warm_concurrency',
 ]
 
-const log = { operation: 'read', message: 'Reactor retrieved' } as const
-
 export const createReactor = operation({
   name: 'reactor create',
-  summary: 'Set a formula up to be run.',
+  summary: 'Create a reactor: a formula with a configuration.',
   permissions: ['reactor:create'],
   route: 'POST /reactors',
   success: 201,
   input: inputSchema(['name', 'formula'], {
     ...body,
-    formula: reference('What it runs, as JSON: {"id":"…"}.'),
+    formula: reference('The formula that it runs, as JSON: {"id":"…"}.'),
   }),
   output: reactorOutput,
   examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
@@ -121,9 +120,9 @@ export const getReactor = operation({
   input: inputSchema(['id'], { id }),
   output: reactorOutput,
   examples: ['coffer reactor get 9a1f…'],
-  log,
+  log: { operation: 'read', message: 'Reactor retrieved' },
   async run(context, input) {
-    const record = await requireReactor(context, input.id)
+    const record = await requireRecord(context, 'reactor', input.id)
     context.reached('reactor', record.id)
     return viewReactor(context, record)
   },
@@ -131,7 +130,7 @@ export const getReactor = operation({
 
 export const updateReactor = operation({
   name: 'reactor update',
-  summary: 'Replace what a reactor is called, its configuration and its application; its formula stays.',
+  summary: 'Replace the name, configuration and application of a reactor; its formula stays.',
   permissions: ['reactor:update'],
   route: 'PUT /reactors/{id}',
   input: inputSchema(['id', 'name'], { id, ...body }),
@@ -140,7 +139,7 @@ export const updateReactor = operation({
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkBody,
   async run(context, input) {
-    const { application_id: _, ...before } = await requireReactor(context, input.id)
+    const { application_id: _, ...before } = await requireRecord(context, 'reactor', input.id)
     const formula = await requireFormulaOf(context, before)
     const record: ReactorRecord = {
       ...before,
@@ -157,7 +156,7 @@ export const updateReactor = operation({
 
 export const deleteReactor = operation({
   name: 'reactor delete',
-  summary: 'Delete a reactor, with what is kept of its runs.',
+  summary: 'Delete a reactor and its stored runs.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
   input: inputSchema(['id'], { id }),
@@ -165,7 +164,7 @@ export const deleteReactor = operation({
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },
   async run(context, input) {
-    const record = await requireReactor(context, input.id)
+    const record = await requireRecord(context, 'reactor', input.id)
     await context.store.remove('reactor', context.caller.tenant, record.id)
     await removeRuns(context.store, context.caller.tenant, record.id)
     context.reached('reactor', record.id)
@@ -173,14 +172,7 @@ export const deleteReactor = operation({
   },
 })
 
-/** @throws CofferError `not_found` */
-export async function requireReactor(context: Context, reactorId: string): Promise<ReactorRecord> {
-  const record = await context.store.get('reactor', context.caller.tenant, reactorId)
-  if (record === undefined) throw new CofferError('not_found', 'There is no reactor with this id.')
-  return record
-}
-
-/** The formula of a reactor, which is there as long as the reactor is. */
+/** The formula of a reactor, which cannot be deleted before the reactor. */
 export async function requireFormulaOf(
   context: Context,
   { formula_id }: Pick<ReactorRecord, 'formula_id'>,
@@ -190,7 +182,7 @@ export async function requireFormulaOf(
   return formula
 }
 
-/** The application that a reactor is bound to, unless it was deleted. */
+/** The application of a reactor; undefined without one, or if it was deleted. */
 export async function findApplicationOf(
   context: Context,
   { application_id }: ReactorRecord,
@@ -201,7 +193,7 @@ export async function findApplicationOf(
 
 type ReactorInput = Infer<{ type: 'object'; properties: Omit<typeof body, 'name'> }>
 
-/** @throws CofferError `validation` for what no formula takes. */
+/** @throws CofferError `validation` for unsupported properties and nested configuration values */
 function checkBody(input: Lenient<ReactorInput>): void {
   const errors: PropertyErrors = {}
   const given: Readonly<Record<string, unknown>> = { ...input }
@@ -214,24 +206,24 @@ function checkBody(input: Lenient<ReactorInput>): void {
   refuseErrors(errors)
 }
 
-/** @throws CofferError `validation` for a formula that is not there, an application or a configuration that does not fit. */
+/** @throws CofferError `validation` for an unknown formula, an unsuitable application, an invalid configuration */
 async function readBody(
   context: Context,
   formula: FormulaRecord | undefined,
   { configuration = {}, application }: ReactorInput,
 ): Promise<Pick<ReactorRecord, 'configuration' | 'application_id'>> {
   const errors: PropertyErrors = {}
-  if (formula === undefined) addError(errors, 'formula.id', 'is no formula that there is')
+  if (formula === undefined) addError(errors, 'formula.id', 'no formula has this id')
   const contract = formula?.configuration
   const values =
     contract && collect(errors, 'configuration', () => castConfiguration(contract, configuration))
   const bound = application && (await context.store.get('application', context.caller.tenant, application.id))
   if (application !== undefined && (bound === undefined || bound.type === 'management'))
-    addError(errors, 'application.id', 'is no public or private application that there is')
+    addError(errors, 'application.id', 'no public or private application has this id')
   refuseErrors(errors)
   return {
     configuration: toTexts(values ?? {}),
-    ...(bound === undefined ? {} : { application_id: bound.id }),
+    ...omitUndefined({ application_id: bound?.id }),
   }
 }
 

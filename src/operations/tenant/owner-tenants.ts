@@ -1,4 +1,4 @@
-/** The tenants of a vault, as its owner sees them all; an application never learns that there is another. */
+/** Operations on all tenants of a vault, for its owner. Applications cannot see other tenants. */
 import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import { operation } from '../../framework/operation.js'
@@ -13,7 +13,7 @@ export const createTenant = operation({
   audience: 'owner',
   scope: 'vault',
   summary: 'Create another tenant in the vault.',
-  input: closedInput(['name'], { name: { type: 'string', description: 'What people call it.' } }),
+  input: closedInput(['name'], { name: { type: 'string', description: 'The name of the tenant.' } }),
   positionals: ['name'],
   output: tenantOutput,
   columns: ['name', 'id', 'created_at'],
@@ -40,9 +40,9 @@ export const useTenant = operation({
   name: 'tenant use',
   audience: 'owner',
   scope: 'vault',
-  summary: 'Choose the tenant that commands act in from now on.',
+  summary: 'Set the default tenant of commands.',
   details:
-    'The choice is kept for this vault, in your own configuration. --tenant and COFFER_TENANT go before it.',
+    'The default is stored for this vault in your own configuration. --tenant and COFFER_TENANT override it.',
   input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
   positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),

@@ -1,4 +1,4 @@
-/** The caller's own tenant: read, update, delete, and what is used of it. */
+/** The caller's tenant: read, update, delete, usage report. */
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
@@ -60,7 +60,7 @@ export const updateTenant = operation({
       type: 'string',
       minLength: 1,
       maxLength: MAX_TENANT_NAME_LENGTH,
-      description: 'What people call it.',
+      description: 'A display name.',
     },
     settings: {
       type: 'object',
@@ -68,7 +68,7 @@ export const updateTenant = operation({
         deduplicate_tokens: { type: 'string', enum: ['true', 'false'] },
       },
       additionalProperties: false,
-      description: 'deduplicate_tokens, "true" or "false"; left out, the settings stay.',
+      description: 'deduplicate_tokens: "true" or "false"; if omitted, the settings are not changed.',
     },
   }),
   output: tenantOutput,
@@ -94,9 +94,8 @@ export const updateTenant = operation({
 
 export const deleteTenant = operation({
   name: 'tenant delete',
-  summary: 'Delete your tenant with everything in it; its keys are destroyed first.',
-  details:
-    'Backups that were made before keep their own keys, and what they hold can still be read with them.',
+  summary: 'Delete your tenant with all its data, and destroy its keys.',
+  details: 'Earlier backups contain their own keys, so their data of this tenant remains readable.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
   input: inputSchema([], {}),
@@ -112,7 +111,7 @@ export const deleteTenant = operation({
 
 export const reportUsage = operation({
   name: 'tenant usage',
-  summary: 'Report how many tokens there are, and how many were active this month.',
+  summary: 'Report the number of tokens, and of those active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
   input: inputSchema([], {}),
@@ -138,7 +137,7 @@ export const reportUsage = operation({
   },
 })
 
-/** How many tokens of the type there are, and when the last one was created, deleted ones included. */
+/** The number of tokens of the type, and when the last one was created, even if it was deleted. */
 async function measureType(context: Context, type: string) {
   const { tenant } = context.caller
   const first = { page: 1, size: 1 }
@@ -159,7 +158,7 @@ export function viewTenant({ number: _number, keys: _keys, ...view }: TenantReco
   return view
 }
 
-/** Keys of the tenant's applications are the vault's, so they do not go with the tenant's own rows. */
+/** API key records belong to the vault, so deleting the rows of the tenant does not remove them. */
 async function removeApiKeys(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for await (const { key_hash } of eachRecord(store, 'application', tenant))
     await store.remove('api_key', 0, key_hash)

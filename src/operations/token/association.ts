@@ -1,17 +1,12 @@
-/** Associations: parent and child links between any two tokens, and the children of one. */
+/** Associations: links from a parent token to a child token. */
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { type AssociationRecord, associationId } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, Existing, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
-import {
-  entityTypeOf,
-  filterConditions,
-  listTokensWhere,
-  requireToken,
-  requireTransform,
-} from './token-access.js'
+import { entityTypeOf, filterConditions, listTokensWhere, requireTransform } from './token-access.js'
 import { checkFilters, createAttributes, tokenFilters, tokenOutput } from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
@@ -23,7 +18,7 @@ const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
 export const linkTokens = operation({
   name: 'token link',
   summary: 'Make one token the child of another.',
-  details: 'A link has a direction; for both directions make two, with parent and child exchanged.',
+  details: 'A link has a direction; for both directions create two links.',
   permissions: ['token:read'],
   route: 'POST /tokens/{parent_id}/children/{child_id}',
   input: both,
@@ -56,7 +51,7 @@ export const unlinkTokens = operation({
     const id = associationId(parent.id, child.id)
     const { tenant } = context.caller
     const isThere = await isLinked(context.store, tenant, parent.id, child.id)
-    if (!isThere) throw new CofferError('not_found', 'There is no such link between these tokens.')
+    if (!isThere) throw new CofferError('not_found', 'These tokens are not linked.')
     requireTransform(context, 'token:delete', parent.containers)
     requireTransform(context, 'token:delete', child.containers)
     await context.store.remove('association', tenant, id)
@@ -80,14 +75,14 @@ export const createChild = operation({
   log: { operation: 'create', message: 'Token created' },
   check: checkNewToken,
   async run(context, { parent_id }, draft) {
-    const parent = await requireToken(context, parent_id)
+    const parent = await requireRecord(context, 'token', parent_id)
     requireTransform(context, 'token:read', parent.containers)
     const created = await createFrom(context, draft)
     const child = created instanceof Existing ? created.result : created
-    // A link inputSchema reading both; what was just created may be linked by who created it.
+    // Linking requires token:read on both tokens, but not on one that the caller just created.
     if (created instanceof Existing) requireTransform(context, 'token:read', child.containers)
     if (child.id === parent.id)
-      throw invalid('data', 'is that of the parent, and a token cannot be its own child')
+      throw invalid('data', 'is that of the parent; a token cannot be its own child')
     const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
     if (!isThere) await associate(context, parent.id, child.id)
     return created
@@ -108,16 +103,16 @@ export const listChildren = operation({
   check: checkFilters,
   runDetached: (session, { parent_id, ...filters }) =>
     listTokensWhere(session, filters, async (context) => {
-      const parent = await requireToken(context, parent_id)
+      const parent = await requireRecord(context, 'token', parent_id)
       requireTransform(context, 'token:read', parent.containers)
       const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
       return [{ ids: links.map(({ child_id }) => child_id) }, ...filterConditions(filters)]
     }),
 })
 
-/** @throws CofferError `validation` for a token with itself */
+/** @throws CofferError `validation` for a link of a token to itself */
 function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): void {
-  if (parent_id === child_id) throw invalid('child_id', 'must be another token than the parent')
+  if (parent_id === child_id) throw invalid('child_id', 'must differ from the parent')
 }
 
 /** @throws CofferError `not_found` */
@@ -125,15 +120,15 @@ async function requireBoth(
   context: Context,
   { parent_id, child_id }: { parent_id: string; child_id: string },
 ) {
-  const parent = await requireToken(context, parent_id)
-  const child = await requireToken(context, child_id)
+  const parent = await requireRecord(context, 'token', parent_id)
+  const child = await requireRecord(context, 'token', child_id)
   return { parent, child }
 }
 
-/** @throws CofferError `conflict` for a link that is there. */
+/** @throws CofferError `conflict` if the link exists */
 async function associate(context: Context, parentId: string, childId: string): Promise<void> {
   if (await isLinked(context.store, context.caller.tenant, parentId, childId)) {
-    throw new CofferError('conflict', 'These tokens are linked already.')
+    throw new CofferError('conflict', 'These tokens are already linked.')
   }
   const record: AssociationRecord = {
     id: associationId(parentId, childId),

@@ -1,4 +1,4 @@
-/** The end of tokens whose time is over: from then on no read finds them, and this inputSchema them off the disk. */
+/** Purges expired tokens from the disk. Reads ignore expired tokens before they are purged. */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import type { Host } from '../../framework/host.js'
@@ -6,13 +6,13 @@ import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'
 
-/** So many go in one unit of work: others wait no longer than that. */
+/** Records purged in one unit of work, to limit how long other calls wait. */
 const BATCH = 200
 
 /**
- * Purges at most `limit` records whose time is over, whichever tenant they are of, each token with its log record.
- * Gives the number of those purged. After a jump of the clock the time is noted, so that a later sweep tells a clock that
- * was wrong from time that passed. `isOver` is asked after each record whether to leave the rest.
+ * Purges at most `limit` expired records of all tenants, and logs each token's expiry; resolves to their number. After a
+ * jump of the clock it also writes the time, so that a later sweep can tell a wrong clock from elapsed time. Stops when
+ * `isOver` returns true.
  */
 export async function sweepExpired(
   host: Pick<Host, 'store' | 'createUuid'>,
@@ -52,8 +52,8 @@ async function purgeSome(
 }
 
 /**
- * Purges the token with this id if its time is over: its links go with it, and the log says that it expired. An id is
- * given again only after this, so that no link of the old token leads to the new one.
+ * Purges the token with this id and its links if it has expired, and logs the expiry. Contract: called before an id is
+ * reused, so that no link of the old token leads to the new one.
  */
 export async function purgeToken(
   store: StoreWriter,

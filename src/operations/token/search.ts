@@ -1,4 +1,4 @@
-/** Token search: from the tree of a query to a condition over what tokens can be looked up by. */
+/** Token search: translates a query into a condition on the indexes of tokens. */
 import { decideTransform } from '../../domain/access.js'
 import { parseLogDate } from '../../domain/dates.js'
 import { metadataField, searchField } from '../../domain/index-fields.js'
@@ -27,11 +27,11 @@ export const searchTokens = operation({
   name: 'token search',
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
   details: [
-    'Terms are field:value, joined by AND, OR, NOT (also ! and -) and parentheses; values with spaces in quotes.',
+    'Terms are field:value, combined with AND, OR, NOT (also ! and -) and parentheses; quote values with spaces.',
     'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
     'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day. A date without',
-    'a time stands for the whole day, in UTC. With the setting search.masked_data false, data and fingerprint match',
-    'only tokens whose data you may see in the clear.',
+    'a time is the whole day, in UTC. With the setting search.masked_data false, data and fingerprint match only',
+    'tokens whose data you may see in the clear.',
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
@@ -39,7 +39,7 @@ export const searchTokens = operation({
     query: {
       type: 'string',
       maxLength: MAX_QUERY_LENGTH,
-      description: 'What to find; nothing matches every token.',
+      description: 'The query; without one, every token matches.',
     },
     ...pageInput(100),
   }),
@@ -59,7 +59,7 @@ export const searchTokens = operation({
   },
 })
 
-/** The query, of which every date can be read. @throws CofferError `validation` */
+/** Parses the query and its dates. @throws CofferError `validation` */
 function checkQuery(text: string): SearchQuery | undefined {
   const query = parseSearchQuery(text)
   const errors: PropertyErrors = {}
@@ -93,26 +93,26 @@ async function toLookup(context: Context, { field, value }: EqualsTerm): Promise
 }
 
 /**
- * `told` as far as it may be told: where the vault's setting says so, of no token whose data the caller would not be
- * shown. Of such a token the answer is always no, so that its negation tells nothing either.
+ * If search.masked_data is false, restricts `condition` to tokens whose data is revealed to the caller. Otherwise a
+ * search would disclose masked data, also by negation.
  */
-async function whereRevealed(context: Context, told: Condition): Promise<Condition> {
+async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const { grants } = context.caller
-  if (settingOf(values, 'search.masked_data') || grants === undefined) return told
+  if (settingOf(values, 'search.masked_data') || grants === undefined) return condition
   const revealed: Condition[] = []
   for await (const { id, containers } of eachContainerSet(context))
     if (decideTransform(grants, 'token:read', containers) === 'reveal')
       revealed.push({ field: 'containers', value: id })
-  return { and: [told, { or: revealed }] }
+  return { and: [condition, { or: revealed }] }
 }
 
-/** Containers on and below a path have a look-up of their own; any other beginning is found through the sets in use. */
-async function startingWith(context: Context, beginning: string): Promise<Condition> {
-  if (beginning.endsWith('/')) return { field: 'ancestor', value: beginning }
+/** A container and those below it are indexed; any other prefix is compared with the container sets in use. */
+async function startingWith(context: Context, prefix: string): Promise<Condition> {
+  if (prefix.endsWith('/')) return { field: 'ancestor', value: prefix }
   const found: Condition[] = []
   for await (const { id, containers } of eachContainerSet(context))
-    if (containers.some((container) => container.startsWith(beginning)))
+    if (containers.some((container) => container.startsWith(prefix)))
       found.push({ field: 'containers', value: id })
   return { or: found }
 }
@@ -128,7 +128,7 @@ function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition
   }
 }
 
-/** The first and last ms that the text stands for: all of a day, or one moment. */
+/** The first and last ms of the date: of a whole day, or twice the same. */
 function readDate(text: string, column: number): { first: number; last: number } {
   try {
     const first = parseLogDate(text)

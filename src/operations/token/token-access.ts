@@ -1,4 +1,4 @@
-/** Reaching tokens on behalf of a caller: which there are, which may be seen, how much of each, and what is noted. */
+/** Access of a caller to tokens: finding and listing, access rules, logging and usage. */
 import type { EntityType } from '../../domain/entity-types.js'
 import { metadataField } from '../../domain/index-fields.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
@@ -16,29 +16,28 @@ import {
   wantedTypes,
 } from './token-attributes.js'
 
-/** The name a token has in the log: cards and banks go by their own. */
+/** The entity type of a token in the log: cards and banks have their own. */
 export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** What noting a token inputSchema of it. */
 type Noted = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
 
-/** Notes for log and usage report that the operation reached this token. */
+/** Records an access to the token for the log and the usage report. */
 export async function reachToken(context: Context, record: Noted, as?: LogEntry): Promise<void> {
   context.reached(entityTypeOf(record), record.id, as)
-  // A token of this month was noted when it was created.
+  // A token created this month already has its activity record.
   if (record.created_at.startsWith(monthOf(context.date))) return
   const id = activityId(context, record)
   if ((await context.store.get('activity', context.caller.tenant, id)) !== undefined) return
   await insertActivity(context, { id })
 }
 
-/** The same for a token that was just created. `isFresh`: its id was never given before. */
+/** Records the creation of the token for the log and the usage report. `isFresh`: its id was never used before. */
 export async function reachNewToken(context: Context, record: TokenRecord, isFresh: boolean): Promise<void> {
   context.reached(entityTypeOf(record), record.id)
   const id = activityId(context, record)
-  // An id given again in the month of its first token is one active token, but another creation: that is noted beside.
+  // A reused id counts as one active token of the month, but as two creations: the second has a record without month.
   const isKnown = !isFresh && (await context.store.get('activity', context.caller.tenant, id)) !== undefined
   const activity = isKnown ? { id: `created/${context.createUuid()}`, month: '' } : { id }
   await insertActivity(context, { ...activity, created: record.type })
@@ -48,12 +47,12 @@ function activityId({ date }: Context, { id }: Noted): string {
   return `${monthOf(date)}/${id}`
 }
 
-/** `2030-01` of a date as the interface writes it. */
+/** `2030-01` of a date of the API. */
 export function monthOf(date: string): string {
   return date.slice(0, '2030-01'.length)
 }
 
-/** The month is this one, unless it is given: an empty one counts in none. */
+/** By default of the current month; an empty month counts in none. */
 async function insertActivity(
   context: Context,
   activity: { id: string; month?: string; created?: string },
@@ -62,14 +61,7 @@ async function insertActivity(
   await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
 }
 
-/** @throws CofferError `not_found` */
-export async function requireToken(context: Context, id: string): Promise<TokenRecord> {
-  const record = await context.store.get('token', context.caller.tenant, id)
-  if (record === undefined) throw new CofferError('not_found', 'There is no token with this id.')
-  return record
-}
-
-/** @throws CofferError `forbidden` when no rule grants `permission` on all of `containers`. */
+/** @throws CofferError `forbidden` if `permission` is not granted on all of `containers` */
 export function requireTransform(
   context: Context,
   permission: Permission,
@@ -80,12 +72,11 @@ export function requireTransform(
   throw new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
 }
 
-/** The token as a caller with this transform is shown it after writing: masked, whatever the rule says. */
+/** The token as answered after writing: masked, even if the rule reveals. */
 export function viewWritten(record: TokenRecord, transform: Transform): TokenView {
   return viewToken(record, stricterTransform('mask', transform))
 }
 
-/** What the filters of a list ask for. */
 export function filterConditions(filters: TokenFilters): Condition[] {
   const { id, metadata = {} } = filters
   const types = wantedTypes(filters)
@@ -95,10 +86,7 @@ export function filterConditions(filters: TokenFilters): Condition[] {
   return [...ids, ...anyType, ...notes]
 }
 
-/**
- * A page of the tokens that match and that the caller may read, each shown as far as its rule lets it be. `needed`:
- * what they must be granted on a token's containers, besides reading it, to find it this way.
- */
+/** A page of the matching tokens on which the caller has token:read and `needed`, each with the transform of its rule. */
 export async function listTokensWhere(
   session: Session,
   { page = 1, size = 20 }: PageRequest,
@@ -116,7 +104,7 @@ export async function listTokensWhere(
         return context.store.locate('token', context.caller.tenant, { page, size, ...where })
       },
       show: ({ caller }, record) => {
-        // One that was moved to other containers since it was located may be out of reach by now.
+        // The containers of a token may have changed since it was located.
         const transform = caller.transform('token:read', record.containers)
         return transform === undefined ? undefined : viewToken(record, transform)
       },
@@ -128,8 +116,8 @@ export async function listTokensWhere(
 }
 
 /**
- * That a token's set of containers is one on which the caller has all of `permissions`. There are few sets and many
- * tokens, so the sets are decided one by one and the tokens counted by them.
+ * Restricts a list to the container sets on which the caller has all of `permissions`. Sets are few and tokens many, so
+ * the rules are evaluated per set and the tokens are found by the index of sets.
  */
 async function grantedCondition(context: Context, permissions: readonly Permission[]): Promise<Condition[]> {
   const { caller } = context
@@ -148,9 +136,9 @@ export function eachContainerSet({ store, caller }: Context): AsyncGenerator<Con
   return eachRecord(store, 'containers', caller.tenant)
 }
 
-/** The original, to somebody who asked for a duplicate of it: redacted where they may not read it. */
+/** The original of a duplicate; redacted if the caller may not read it. */
 export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
-  // Nothing but the log record is written: to be asked for once more is no use of the original.
+  // Only logged: this does not count as a use of the original in the usage report.
   context.reached(entityTypeOf(original), original.id, { operation: 'read', message: 'Token retrieved' })
   const transform = context.caller.transform('token:read', original.containers)
   if (transform === undefined) return redactDuplicate(viewToken(original, 'redact'))

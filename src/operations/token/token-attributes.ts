@@ -1,4 +1,4 @@
-/** The attributes of tokens: as callers give them, as lists are filtered by them, and as a caller gets to see them. */
+/** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
 import type { Lenient } from '../../domain/omit-undefined.js'
 import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
@@ -7,10 +7,9 @@ import { invalid } from '../../errors.js'
 import { anyJson, audit, component, date, text, textMap, texts, uuid } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
-/** A token's id in a path. */
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
 
-/** What inputSchema nothing but text; a generic token inputSchema any JSON. */
+/** Types whose data is text; a generic token may have any JSON. */
 const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const contents = {
@@ -18,30 +17,30 @@ const contents = {
     nullable: true,
     sensitive: true,
     textWhere: { type: TEXT_TYPES.map(({ name }) => name) },
-    description: 'The value to keep: any JSON.',
+    description: 'The value to store: any JSON.',
   },
   mask: {
     nullable: true,
-    description: 'What is shown instead of the data: any JSON, its strings expressions over data.',
+    description: 'Shown instead of the data: any JSON, whose strings are expressions over the data.',
   },
   containers: {
     type: 'array',
     items: { type: 'string' },
     maxItems: 20,
     flag: 'container',
-    description: 'Where the token belongs, such as /pci/high/.',
+    description: 'A container of the token, such as /pci/high/.',
   },
   search_indexes: {
     type: 'array',
     items: { type: 'string' },
     maxItems: 20,
     flag: 'search-index',
-    description: 'An expression whose value the token can be searched by.',
+    description: 'An expression whose value is searchable.',
   },
   fingerprint_expression: { type: 'string', description: 'The expression whose value is fingerprinted.' },
   deduplicate_token: {
     type: 'boolean',
-    description: 'Return the token that has this fingerprint already, if there is one.',
+    description: 'Return an existing token with the same fingerprint, if any.',
   },
 } as const
 
@@ -49,24 +48,24 @@ const metadata = {
   type: 'object',
   additionalProperties: { type: 'string' },
   maxProperties: 50,
-  description: 'Notes that are not secret.',
+  description: 'Data that is not secret.',
 } as const
 
 const expires_at = {
   type: 'string',
-  description: 'When it is deleted: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
+  description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
 /** The attributes of a create request. */
 export const createAttributes = {
-  id: { type: 'string', description: 'An id of your own, or an expression for one; else a UUID is drawn.' },
+  id: { type: 'string', description: 'An id, or an expression for one; default: a random UUID.' },
   type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
   ...contents,
   metadata,
   expires_at,
 } as const
 
-/** The attributes of an update request: null means something in each that may be null. */
+/** The attributes of an update request, in which null removes a value. */
 export const updateAttributes = {
   ...contents,
   containers: { ...contents.containers, nullable: false },
@@ -78,20 +77,18 @@ export const updateAttributes = {
     additionalProperties: { type: 'string', nullable: true },
     maxProperties: 100,
     nullable: true,
-    description: 'Notes to change; null removes one.',
+    description: 'Metadata to change; null removes a key.',
   },
   expires_at: { ...expires_at, nullable: true, description: `${expires_at.description} null: never.` },
 } as const
 
-/** The API's token object, its members in the order of the specification. */
+/** The API's token object, its members in the documented order. */
 export const tokenOutput = {
   ...component('Token', ['id', 'type', 'data', 'containers', 'created_at'], {
     id: text,
     tenant_id: uuid,
     type: text,
-    'data?': anyJson(
-      'As the transform of the access rule that decides shows it; absent where it is redacted.',
-    ),
+    'data?': anyJson('The data under the transform of the deciding access rule; absent if redacted.'),
     'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
     fingerprint: text,
     containers: texts,
@@ -120,7 +117,7 @@ export const tokenOutput = {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** Kept as it was given, and not shown. */
+/** `deduplicate_token` is stored but not answered. */
 const SHOWN = Object.keys(tokenOutput.properties).filter((name) => name !== 'deduplicate_token')
 
 /**
@@ -134,7 +131,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
   return view as TokenView
 }
 
-/** The token object without exactly what a caller who may not read the token must not see of it. */
+/** The token object without the attributes that require token:read. */
 export function redactDuplicate(view: TokenView): TokenView {
   const { data, metadata, fingerprint_expression, search_indexes, mask, ...rest } = view
   return rest
@@ -146,7 +143,6 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
   return record.masked ?? null
 }
 
-/** Filters of a list of tokens. */
 export const tokenFilters = {
   id: filterBy('Only the token with this id.'),
   type: filterBy('Only tokens of this type.'),
@@ -154,11 +150,11 @@ export const tokenFilters = {
   metadata: {
     ...metadata,
     minProperties: 1,
-    description: 'Only tokens with this metadata, also as JSON; case does not count in the value.',
+    description: 'Only tokens with this metadata, also as JSON; values are compared case-insensitively.',
   },
 } as const
 
-/** @throws CofferError `validation` for types with nothing between two commas. */
+/** @throws CofferError `validation` for an empty type */
 export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>>): void {
   if (types.some((text) => text !== undefined && splitTypes(text).includes('')))
     throw invalid('types', 'must be types separated by commas')
@@ -166,7 +162,7 @@ export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>
 
 export type TokenFilters = Infer<{ type: 'object'; properties: typeof tokenFilters }>
 
-/** Every type that a list is filtered by; undefined where it is by none. */
+/** The types of the filter; undefined without one. */
 export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {
   return type === undefined && types === undefined
     ? undefined

@@ -1,9 +1,8 @@
-/** The links between tokens as they are kept: found by either end, and removed with a token that is no more. */
+/** Records of links between tokens. */
 import { type AssociationRecord, associationId } from '../../domain/records.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-/** Every link from a token to a child of it. */
 export function findChildLinks(
   store: StoreReader,
   tenant: number,
@@ -12,7 +11,7 @@ export function findChildLinks(
   return readAll(store, 'association', tenant, { field: 'parent', value: parentId })
 }
 
-/** Removes every link from and to a token that is no more; its relatives stay. */
+/** Removes every link from and to a deleted token. */
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
   const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
   for (const { id } of await readAll(store, 'association', tenant, where))

@@ -1,4 +1,5 @@
-/** Writing tokens: the one way a token comes to be, whichever operation asked for it, and the one way it changes. */
+/** Creates and updates tokens, for every operation that does. */
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { stricterTransform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
 import {
@@ -15,10 +16,10 @@ import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritt
 import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
-/** Of the data of a token, after merging. */
+/** Of the data of a token after merging, in characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 
-/** Judges create-token attributes, which needs no right yet. @throws CofferError `validation` */
+/** Validates create-token attributes. @throws CofferError `validation` */
 export async function checkNewToken(
   input: Readonly<Record<string, unknown>>,
   tools: CheckTools,
@@ -26,7 +27,7 @@ export async function checkNewToken(
   return prepareToken(input, await readRules(input, tools))
 }
 
-/** Judges update-token attributes, whatever token they are for. @throws CofferError `validation` */
+/** Validates update-token attributes, as far as that is possible without the token. @throws CofferError `validation` */
 export async function checkTokenPatch(
   patch: Readonly<Record<string, unknown>>,
   tools: CheckTools,
@@ -34,7 +35,7 @@ export async function checkTokenPatch(
   return checkPatch(patch, await readRules(patch, tools))
 }
 
-/** Nothing but an expiry is judged by the time, which inputSchema a read of the store. */
+/** Reads the time, which needs a read of the store, only to validate an expiry. */
 async function readRules(
   { expires_at }: Readonly<Record<string, unknown>>,
   { expressions, now }: CheckTools,
@@ -44,7 +45,7 @@ async function readRules(
 }
 
 /**
- * Creates the token of a checked `draft`, or answers with the one that it would duplicate.
+ * Creates the token of a validated `draft`, or answers with the token that it would duplicate.
  * @throws CofferError `forbidden`, `conflict`
  */
 export async function createFrom(
@@ -57,7 +58,7 @@ export async function createFrom(
     const original = await findByFingerprint(context, fingerprint)
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
-  const { id, isFresh } = await drawId(context, draft)
+  const { id, isFresh } = await chooseId(context, draft)
   const record: TokenRecord = {
     ...draft.record,
     id,
@@ -73,7 +74,7 @@ export async function createFrom(
 }
 
 /**
- * Applies a checked merge patch, or answers with the token that the result would duplicate and leaves this one as it was.
+ * Applies a validated merge patch, or answers with the token that the result would duplicate and changes nothing.
  * @throws CofferError `validation`, `forbidden`
  */
 export async function updateFrom(
@@ -93,7 +94,7 @@ export async function updateFrom(
     const original = await findByFingerprint(context, fingerprint, before.id)
     if (original !== undefined) return showDuplicate(context, original)
   }
-  // Patch after patch could grow a token without end; a request is bounded by its door.
+  // Repeated patches could grow a token without limit; only a single request is limited.
   if (JSON.stringify(draft.record.data).length > LARGEST_DATA) {
     throw invalid(
       'data',
@@ -111,25 +112,25 @@ export async function updateFrom(
     modified_at: context.date,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
-  // To change a token is no use of it, so the usage report does not hear of it.
+  // Only logged: an update does not count as a use in the usage report.
   context.reached(entityTypeOf(record), record.id)
   return viewWritten(record, stricterTransform(transform, after))
 }
 
 function putOptions({ searchValues, expires }: TokenDraft) {
-  return { search: searchValues, ...(expires === undefined ? {} : { expires }) }
+  return { search: searchValues, ...omitUndefined({ expires }) }
 }
 
 function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promise<string> {
   return context.store.fingerprint(context.caller.tenant, fingerprintText)
 }
 
-/** What the token says counts, else the tenant's setting. */
+/** By the token's attribute, else by the tenant's setting. */
 async function isDeduplicated(context: Context, { record }: TokenDraft): Promise<boolean> {
   return record.deduplicate_token ?? (await context.tenant()).settings.deduplicate_tokens === 'true'
 }
 
-/** The oldest token with this fingerprint, the one that later ones are duplicates of. */
+/** The oldest token with this fingerprint. */
 async function findByFingerprint(
   context: Context,
   value: string,
@@ -140,12 +141,12 @@ async function findByFingerprint(
   const find = (page: number) => context.store.find('token', context.caller.tenant, { where, page, size: 1 })
   const newest = await find(1)
   const { records } = newest.total > 1 ? await find(newest.total) : newest
-  // Keys are short digests; what must be exact is compared.
+  // The index has short digests, so the fingerprint is compared as well.
   return records.find(({ fingerprint }) => fingerprint === value)
 }
 
-/** The id asked for, one drawn by its alias expression, or a UUID where neither gives one that is free. */
-async function drawId(context: Context, draft: TokenDraft): Promise<{ id: string; isFresh: boolean }> {
+/** The requested id, a free one from the alias expression, or else a UUID. */
+async function chooseId(context: Context, draft: TokenDraft): Promise<{ id: string; isFresh: boolean }> {
   const { id: wanted } = draft
   if (wanted?.kind === 'given') return { id: wanted.id, isFresh: false }
   for (let draw = 0; wanted !== undefined && draw < ID_DRAWS; draw++) {

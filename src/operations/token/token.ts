@@ -1,13 +1,13 @@
-/** Tokens: create, list, get, update, delete. What a token may look like is the domain's business. */
+/** Tokens: create, list, get, update, delete. */
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
+import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
 import {
   entityTypeOf,
   filterConditions,
   listTokensWhere,
   reachToken,
-  requireToken,
   requireTransform,
 } from './token-access.js'
 import {
@@ -26,8 +26,8 @@ export const createToken = operation({
   name: 'token create',
   summary: 'Store a value and return its token.',
   details:
-    'Never put anything sensitive into the id: it is shown, logged and part of addresses.\n' +
-    'Never put anything sensitive into metadata: it is shown to everybody who may read the token.',
+    'Put nothing sensitive into the id: it is displayed, logged and part of URLs.\n' +
+    'Put nothing sensitive into metadata: every caller who may read the token sees it.',
   permissions: ['token:create'],
   route: 'POST /tokens',
   success: 201,
@@ -73,7 +73,7 @@ export const getToken = operation({
   examples: ['coffer token get my-token', 'coffer token get my-token --reveal --fields data'],
   log: { operation: 'read', message: 'Token retrieved' },
   async run(context, input) {
-    const record = await requireToken(context, input.id)
+    const record = await requireRecord(context, 'token', input.id)
     const transform = requireTransform(context, 'token:read', record.containers)
     await reachToken(context, record)
     return viewToken(record, transform)
@@ -84,7 +84,7 @@ export const updateToken = operation({
   name: 'token update',
   summary: 'Change a token: data, mask and metadata are merged, the rest is replaced.',
   details:
-    'A merge patch (RFC 7386): what is named is changed, null removes it, everything else stays.\n' +
+    'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, all others stay.\n' +
     'Containers, search indexes and the fingerprint expression are replaced as a whole.',
   permissions: ['token:update'],
   route: 'PATCH /tokens/{id}',
@@ -99,12 +99,12 @@ export const updateToken = operation({
   ],
   log: { operation: 'update', message: 'Token updated' },
   check: checkTokenPatch,
-  run: async (context, input) => updateFrom(context, await requireToken(context, input.id), input),
+  run: async (context, input) => updateFrom(context, await requireRecord(context, 'token', input.id), input),
 })
 
 export const deleteToken = operation({
   name: 'token delete',
-  summary: 'Delete a token; its data is gone for ever, its log stays.',
+  summary: 'Delete a token and its data permanently; its log stays.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{id}',
   input: inputSchema(['id'], { id: tokenId }),
@@ -113,11 +113,11 @@ export const deleteToken = operation({
   destroys: 'This deletes the data of token',
   log: { operation: 'delete', message: 'Token deleted' },
   async run(context, input) {
-    const record = await requireToken(context, input.id)
+    const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record.containers)
     await context.store.remove('token', context.caller.tenant, record.id)
     await removeLinks(context.store, context.caller.tenant, record.id)
-    // Deleting is no use of the token, so the usage report does not hear of it.
+    // Only logged: a deletion does not count as a use in the usage report.
     context.reached(entityTypeOf(record), record.id)
     return undefined
   },

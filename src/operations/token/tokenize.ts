@@ -1,4 +1,4 @@
-/** Tokenize: any JSON in, the same JSON out with tokens in the place of values. */
+/** Tokenize: replaces the values of a JSON document by tokens. */
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
@@ -13,8 +13,8 @@ export const tokenize = operation({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
-    'An object with type and data is a token request and is replaced by its token; every other text, number and\n' +
-    'boolean becomes a token and is replaced by its id. All of them are created, or none. At most 1,000.',
+    'An object with type and data is a token request and is replaced by its token; every other string, number and\n' +
+    'boolean is replaced by the id of a new token. Either all tokens are created or none; at most 1,000.',
   permissions: ['token:create'],
   route: 'POST /tokenize',
   wholeBody: 'payload',
@@ -37,7 +37,7 @@ export const tokenize = operation({
   },
 })
 
-/** Every token that the payload asks for, in the order in which they stand there. @throws CofferError `validation` */
+/** The token requests of the payload, in order. @throws CofferError `validation` */
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
   if (countTokens(payload) > MOST_TOKENS) {
     throw new CofferError(
@@ -69,10 +69,10 @@ function countTokens(value: unknown): number {
   return Object.values(value).reduce<number>((sum, item) => sum + countTokens(item), 0)
 }
 
-/** Gives what stands in the place of a token request; of a value that was none, its `id` does. */
+/** Returns the replacement of a token request; a plain value is replaced by its `id`. */
 type Replace = (request: Record<string, unknown>, path: string) => Promise<{ id?: string }>
 
-/** `path` is how complaints name the place: `card.data.number`, `[2]`. */
+/** `path` is the path in error messages: `card.data.number`, `[2]`. */
 async function replaceValues(value: unknown, path: string, replace: Replace): Promise<unknown> {
   if (value === null) return null
   if (typeof value !== 'object') return (await replace({ type: 'token', data: value }, path)).id

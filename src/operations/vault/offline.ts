@@ -1,4 +1,4 @@
-/** Operations that need exclusive access to a vault, or that work on one that is not open. For its owner alone. */
+/** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, date, enumOf, object, text, texts } from '../../framework/output.js'
@@ -10,18 +10,18 @@ const tally = { type: 'object', additionalProperties: count } as const
 export const restoreVault = operation({
   name: 'vault restore',
   audience: 'owner',
-  summary: 'Make a vault of a backup, or of what can be read of a damaged vault, here or where --vault says.',
+  summary: 'Create a vault from a backup, or from the readable part of a damaged vault, here or at --vault.',
   details:
-    'With --salvage the vault in the directory is left as it is. What was lost is counted by kind, and each log says how\n' +
-    'many of its records are missing. What the lost changes had replaced or removed may be there again.',
+    'With --salvage the damaged vault is not changed. Lost rows are counted by kind, and each log records the number of\n' +
+    'its missing records. Data that the lost changes had replaced or removed may reappear.',
   input: closedInput(['file'], {
     file: {
       type: 'string',
       minLength: 1,
       isPath: true,
-      description: 'What vault backup wrote; with --salvage the directory of a vault.',
+      description: 'A backup; with --salvage the directory of a vault.',
     },
-    salvage: { type: 'boolean', description: 'Take what can be read of a damaged vault.' },
+    salvage: { type: 'boolean', description: 'Recover the readable part of a damaged vault.' },
   }),
   positionals: ['file'],
   output: object({
@@ -46,24 +46,24 @@ export const restoreVault = operation({
 export const changeKeys = operation({
   name: 'vault rekey',
   audience: 'owner',
-  summary: 'Change every key of the vault and seal everything anew.',
+  summary: 'Change every key of the vault and encrypt all data again.',
   details:
-    'Opens afterwards with what opened it for this command; other key slots are dropped and can be added again.\n' +
-    'Needs exclusive access to the vault: stop a server first. If it is interrupted, run it again to go on.',
+    'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
+    'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.',
   input: closedInput([], {}),
   output: object({ directory: text, resealed: count, dropped_slots: texts }),
   examples: ['coffer vault rekey'],
-  destroys: 'This changes every key and seals everything anew. Older backups keep the old keys.',
+  destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
     for (const { id, kind } of dropped)
-      await notice(`The ${kind} slot ${id} was dropped; add it again with: coffer vault keys add`)
+      await notice(`The ${kind} slot ${id} was dropped. Add it again with: coffer vault keys add`)
     await ask(noteRekey)
     return { ...report, dropped_slots: dropped.map(({ id }) => id) }
   },
 })
 
-/** The log record of a change of keys, which happens while no record can be written. */
+/** Logs the rekey afterwards, because no record can be written during it. */
 export const noteRekey = operation({
   name: 'vault note-rekey',
   audience: 'owner',
@@ -80,13 +80,13 @@ const passphraseFile = {
   type: 'string',
   minLength: 1,
   isPath: true,
-  description: 'Its first line is the new passphrase.',
+  description: 'A file whose first line is the new passphrase.',
 } as const
 
 export const changePassphrase = operation({
   name: 'vault passwd',
   audience: 'owner',
-  summary: 'Set the passphrase that opens the vault, in place of the one before.',
+  summary: 'Change the passphrase that opens the vault, or add one.',
   input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   columns: ['id', 'kind', 'created'],
@@ -99,7 +99,7 @@ export const changePassphrase = operation({
       if (replaced === undefined && passphrases.length > 1)
         throw new CofferError(
           'conflict',
-          'The vault has several passphrases and was opened by none of them. Use: coffer vault keys add, then remove.',
+          'The vault has several passphrases, and another key opened it. Use: coffer vault keys add, then remove.',
         )
       return slots.filter((slot) => slot !== replaced).map(({ id }) => id)
     }),
@@ -108,9 +108,9 @@ export const changePassphrase = operation({
 export const manageKeys = operation({
   name: 'vault keys',
   audience: 'owner',
-  summary: 'List what opens the vault, add to it, or remove from it.',
+  summary: 'List, add or remove the keys and passphrases that open the vault.',
   details:
-    'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. One always stays.',
+    'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. The last slot cannot\nbe removed.',
   input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },
@@ -118,7 +118,7 @@ export const manageKeys = operation({
       type: 'string',
       minLength: 1,
       isPath: true,
-      description: 'Where the new key file goes; one that is there is never overwritten.',
+      description: 'The path of the new key file; an existing file is not overwritten.',
     },
     passphrase: { type: 'boolean', description: 'Add a passphrase instead of a key file.' },
     new_passphrase_file: passphraseFile,
@@ -137,23 +137,23 @@ export const manageKeys = operation({
     if (action === 'add') {
       const isPassphrase = passphrase === true || passphraseFile !== undefined
       if (!isPassphrase && keyFile === undefined)
-        throw new CofferError('usage', 'Say where the key file goes: --new-key-file FILE')
+        throw new CofferError('usage', 'Give the path of the new key file: --new-key-file FILE')
       const added = isPassphrase
         ? ({ kind: 'passphrase', file: passphraseFile } as const)
         : ({ kind: 'key-file', file: keyFile } as const)
       return vault.changeSlots(added, (slots) => slots.map(({ id }) => id))
     }
-    if (action !== 'remove')
-      throw new CofferError('usage', 'coffer vault keys inputSchema list, add or remove.')
-    if (slot === undefined) throw new CofferError('usage', 'Say which slot: coffer vault keys remove SLOT')
+    if (action !== 'remove') throw new CofferError('usage', 'coffer vault keys takes list, add or remove.')
+    if (slot === undefined) throw new CofferError('usage', 'Give the slot: coffer vault keys remove SLOT')
     let isInUse = false
     const left = await vault.changeSlots(undefined, (slots, openedBy) => {
       if (!slots.some(({ id }) => id === slot))
-        throw new CofferError('not_found', 'There is no such slot. See: coffer vault keys list')
+        throw new CofferError('not_found', 'There is no slot with this id. See: coffer vault keys list')
       isInUse = openedBy === slot
       return slots.flatMap(({ id }) => (id === slot ? [] : [id]))
     })
-    if (isInUse) await notice('This is the slot that was used just now; use another key from now on.')
+    if (isInUse)
+      await notice('The removed slot is the one that this command used. Use another key from now on.')
     return left
   },
 })
@@ -161,7 +161,7 @@ export const manageKeys = operation({
 export const showHolder = operation({
   name: 'vault lock',
   audience: 'owner',
-  summary: 'Tell which process has the vault open.',
+  summary: 'Show which process has the vault open.',
   input: closedInput([], {}),
   output: object({
     held: boolean,

@@ -1,4 +1,4 @@
-/** The vault itself: what it holds, whether it is whole, and what keeps it small and safe. For its owner alone. */
+/** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
 import { operation } from '../../framework/operation.js'
 import {
   anyJson,
@@ -21,7 +21,7 @@ export const findings = arrayOf(object({ place: text, problem: text }))
 export const describeVault = operation({
   name: 'vault status',
   audience: 'owner',
-  summary: 'Show where the vault is, what opens it, and what it holds.',
+  summary: 'Show the location, key slots and contents of the vault.',
   input: closedInput([], {}),
   output: object({
     'directory?': text,
@@ -40,7 +40,7 @@ export const describeVault = operation({
     tenant: object({ id: uuid, name: text, owner_id: uuid }),
     tokens: count,
     logs: count,
-    reactor_sandbox: anyJson('Each part of the confinement of reactor code, and whether it is in force.'),
+    reactor_sandbox: anyJson('Each measure that confines reactor code, and whether it is active.'),
   }),
   examples: ['coffer vault status'],
   runDetached: async (session) => {
@@ -59,8 +59,8 @@ export const verifyVault = operation({
   name: 'vault verify',
   audience: 'owner',
   scope: 'vault',
-  summary: 'Look at every byte of the vault and say what is damaged.',
-  details: 'Says what can still be read. Exit code 7 when anyJson is damaged.',
+  summary: 'Verify every byte of the vault and list what is damaged.',
+  details: 'Also counts what is still readable. Exit code 7 if anything is damaged.',
   input: closedInput([], {}),
   output: object({
     ok: boolean,
@@ -72,7 +72,7 @@ export const verifyVault = operation({
   }),
   examples: ['coffer vault verify'],
   runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
-  // A vault that is too damaged to be opened can still say what is readable.
+  // For a vault that is too damaged to open.
   runOffline: async ({ vault }) => verdict(await vault.verify()),
 })
 
@@ -103,10 +103,10 @@ export const backUpVault = operation({
   scope: 'vault',
   summary: 'Write the whole vault into one sealed file.',
   details:
-    'A server may go on meanwhile. The backup opens with what opens the vault now, whatever is changed later;\n' +
-    'what is deleted from the vault later stays in it.',
+    'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
+    'data deleted later from the vault stays in it.',
   input: closedInput(['file'], {
-    file: { type: 'string', minLength: 1, isPath: true, description: 'A file that does not exist yet.' },
+    file: { type: 'string', minLength: 1, isPath: true, description: 'The path of a new file.' },
   }),
   positionals: ['file'],
   output: object({ file: text, bytes: count }),
@@ -117,7 +117,7 @@ export const backUpVault = operation({
   }),
 })
 
-/** For the process that changes the key slots: it alone has what opens them. */
+/** For the process that changes the key slots, because only that one has the secrets. */
 export const readHeader = operation({
   name: 'vault header',
   audience: 'owner',
@@ -136,7 +136,7 @@ export const replaceHeader = operation({
   audience: 'owner',
   scope: 'vault',
   isInternal: true,
-  summary: 'Put another header in place of the present one.',
+  summary: 'Replace the header of the vault.',
   input: closedInput(['header', 'replaces'], {
     header: { type: 'object', additionalProperties: true },
     replaces: { type: 'string' },
@@ -144,10 +144,8 @@ export const replaceHeader = operation({
   examples: [],
   log: { operation: 'update', message: 'Vault key slots changed' },
   runDetached: async (session, { header, replaces }) => {
-    await session
-      .vault()
-      .maintenance()
-      .replaceHeader(header as VaultHeader, replaces)
+    const maintenance = session.vault().maintenance()
+    await maintenance.replaceHeader(header as VaultHeader, replaces)
     return undefined
   },
 })
