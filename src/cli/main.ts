@@ -1,6 +1,4 @@
-/** From a process to an exit code: parse, run, and turn whatever went wrong into words. The only place that does. */
-
-import { resolve } from 'node:path'
+/** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
 import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
@@ -8,18 +6,19 @@ import type { Vault } from '../vault/vault.js'
 import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
+import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
 import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
 
-/** Runs one command line and resolves to its exit code. Never throws, never exits by itself. */
+/** Runs one command line and resolves to its exit code. Never rejects and never ends the process. */
 export async function main(process: ProcessLike): Promise<number> {
   const stdout = openOutput(process)
   const argv = process.argv.slice(2)
   const stop = new AbortController()
-  // The first signal stops gently; with the listeners gone, a second one ends the process as it would any other.
+  // The first signal stops the command; it also removes the listeners, so that a second one ends the process.
   const interrupt = () => {
     release()
     stop.abort()
@@ -30,10 +29,10 @@ export async function main(process: ProcessLike): Promise<number> {
   }
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', interrupt)
-  // Until a profile is known, and where it is what is wrong, the environment is the process's own.
+  // Replaced when the profile is known; the process's own environment if reading the profile fails.
   const settled = { env: process.env }
   try {
-    // The most asked question costs nothing but Node.
+    // Answered without loading anything else.
     if (argv.length === 1 && argv[0] === '--version') await write(stdout, `${VERSION}\n`)
     else await runLine(process, argv, { stdout, signal: stop.signal, release }, settled)
     return 0
@@ -64,7 +63,7 @@ async function runLine(
   const config = readConfig(parsed.flags, env)
   const { stdin, stderr } = process
   const letGo = async () => {
-    // A signal that came meanwhile is heard first.
+    // Handles a signal that arrived meanwhile first.
     await setImmediate()
     if (!hasOwnEnd) release()
   }
@@ -115,19 +114,11 @@ async function runLine(
   }
   const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
   await Promise.race([parsed.run(context), interrupted]).catch(async (error: unknown) => {
-    // What is under way is finished and synced, so that an interruption leaves nothing half done.
+    // Closing completes and syncs what is in progress.
     for (const vault of opened) await vault.close()
     throw error
   })
   process.off('SIGHUP', ignore)
-}
-
-/** What this run lets reactor code reach. */
-function reactorOptions({ config: { allowNet, modules }, cwd }: CommandContext) {
-  return {
-    ...(allowNet === undefined ? {} : { allowNet }),
-    ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),
-  }
 }
 
 function ignore(): void {}
@@ -141,7 +132,7 @@ function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Pr
   })
 }
 
-/** Says what went wrong on standard error and gives the code that goes with it. */
+/** Prints the failure to standard error and returns its exit code. */
 async function reportFailure(
   process: ProcessLike,
   argv: readonly string[],
@@ -156,7 +147,7 @@ async function reportFailure(
   return error instanceof CofferError ? error.exit : 1
 }
 
-/** Settings may be what is wrong, so this asks the line itself. */
+/** Reads the command line itself, because parsing it may be what failed. */
 function wantsJson(env: Environment, argv: readonly string[]): boolean {
   const at = argv.indexOf('--output')
   const flag =

@@ -54,7 +54,7 @@ t.test('a validation failure names every property, as it was typed', async (t) =
   t.equal(inWords.code, 2)
   t.match(
     inWords.stderr,
-    /^error: Refused for 4 reasons:\n {2}data\.number +must be a card number with a valid check digit \(Luhn\)\n/,
+    /^error: The input has 4 errors:\n {2}data\.number +must be a card number with a valid check digit \(Luhn\)\n/,
   )
   for (const path of ['data.number', 'data.expiration_month', 'data.extra', 'mask.a'])
     t.match(inWords.stderr, new RegExp(`^  ${path} +\\S`, 'm'))

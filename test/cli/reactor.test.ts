@@ -138,7 +138,7 @@ t.test('a file is developed as a reactor would run it', async (t) => {
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
   t.match(done.stderr, 'log: hello Ada\n')
   const verbose = await home.run(['reactor', 'dev', 'greet.js', '--args', '{}', '--verbose'])
-  t.match(verbose.stderr, /^Reactor code is held by: node permissions[,.]/m)
+  t.match(verbose.stderr, /^Reactor code is confined by: node permissions[,.]/m)
   const failed = await home.run(['reactor', 'dev', 'greet.js', '--args', '{"fail":1}'])
   t.equal(failed.code, 8)
   t.match(failed.stderr, "> 3 |   if (args.fail) throw new Error('no')\n    |                        ^\n")

@@ -73,7 +73,7 @@ t.test('every source that cannot be read is refused by name', async (t) => {
   home.write('big.json', `"${'x'.repeat(1024 * 1024)}"`)
   for (const [words, stdin, message] of [
     [['--file', 'none.json'], '', '--file (none.json) does not exist.'],
-    [['--file', '.'], '', '--file (.) is a directory; name a file.'],
+    [['--file', '.'], '', '--file (.) is a directory, not a file.'],
     [['--file', ''], '', '--file names no file.'],
     [['--file', 'list.json'], '', 'list.json must hold one JSON object.'],
     [['--type', 'token', '--data', '@none'], '', '--data (none) does not exist.'],

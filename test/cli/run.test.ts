@@ -63,7 +63,7 @@ t.test('every output has its form', async (t) => {
   })
   const got = await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at'])
   t.same(JSON.parse(got.stdout), { id: 'tok-1' })
-  t.equal(got.stderr, 'Nothing here has the field expires_at.\n')
+  t.equal(got.stderr, 'No item has the field expires_at.\n')
   t.equal((await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at', '--quiet'])).stderr, '')
   const permissions = await home.run(['app', 'permissions', '--output', 'id'])
   t.same(
@@ -180,7 +180,7 @@ t.test('a reader that goes away ends the output quietly', async (t) => {
 t.test('destroying asks first, naming what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
   const nobody = await home.run(['token', 'delete', 'tok-1'])
-  t.same([nobody.code, nobody.stderr], [2, 'error: --yes is missing, and nobody can be asked for it here.\n'])
+  t.same([nobody.code, nobody.stderr], [2, 'error: --yes is missing, and prompts are not possible here.\n'])
   const refused = await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', 'n\r']] })
   t.equal(refused.code, 130)
   t.match(refused.stderr, 'This deletes the data of token tok-1. Go on?')

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { tellGaps, tellSandbox } from '../../src/cli/context/sandbox.js'
+import { describeConfinement, describeConfinementGaps } from '../../src/cli/context/sandbox.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
 
 const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
@@ -7,15 +7,15 @@ const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
   const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
-  t.equal(tellGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
-  t.notMatch(tellSandbox(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not here')
+  t.equal(describeConfinementGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
+  t.notMatch(describeConfinement(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not here')
   t.equal(
-    tellSandbox(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
-    'Reactor code is held by: node permissions, network namespace, user namespace. ' +
-      'Not here: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
+    describeConfinement(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    'Reactor code is confined by: node permissions, network namespace, user namespace. ' +
+      'Not available: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
   )
   t.match(
-    tellGaps(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    describeConfinementGaps(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
     /held without process namespace, no new descriptors, ends with host\. .* util-linux /,
   )
 })

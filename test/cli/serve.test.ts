@@ -155,7 +155,7 @@ t.test('for people it prints where it is and what to paste', async (t) => {
   const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
   const text = chunk.toString()
   t.match(text, /Coffer answers at http:\/\/localhost:\d+ /)
-  t.match(text, /^Reactor code is held by: node permissions[,.]/m)
+  t.match(text, /^Reactor code is confined by: node permissions[,.]/m)
   const [, url = '', header = '', key = ''] = /curl (\S+) -H '(SVC-API-KEY): (key_\w+)'\n/.exec(text) ?? []
   const response = await fetch(url, { headers: { [header]: key } })
   t.equal(response.status, 200)

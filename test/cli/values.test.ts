@@ -182,7 +182,7 @@ t.test('a field that is none is refused, with those that there are', async (t) =
   const set = await home.run(['vault', 'status'], { env: { COFFER_FIELDS: 'entity_id' } })
   t.match(
     set,
-    { code: 0, stderr: /Nothing here has the field entity_id/ },
+    { code: 0, stderr: /No item has the field entity_id/ },
     'what is set for all commands may fit some',
   )
 })

@@ -6,7 +6,7 @@ import { type CofferError, toProblem } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
 import type { CommandContext } from '../context/context.js'
-import { tellSandbox } from '../context/sandbox.js'
+import { describeConfinement } from '../context/sandbox.js'
 import type { Steps, Task } from '../context/task.js'
 import { readMap } from '../input/options.js'
 import { readTexts } from '../input/request.js'
@@ -88,7 +88,7 @@ async function runOnce(
 ): Promise<void> {
   const { terminal } = context
   const run = (await ask({ ...input })) as ReactorRun & { sandbox: Sandbox }
-  if (options.verbose === true) await printNotice(terminal, tellSandbox(run.sandbox))
+  if (options.verbose === true) await printNotice(terminal, describeConfinement(run.sandbox))
   for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
   await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
   const { outcome } = run

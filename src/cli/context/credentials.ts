@@ -156,7 +156,6 @@ export async function askNewPassphrase(
   const { askTwice } = await import('../input/prompt.js')
   return askTwice(terminal, {
     message: 'New passphrase',
-    again: 'The same again',
     missing,
     validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
   })

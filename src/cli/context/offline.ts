@@ -1,5 +1,4 @@
-/** Operations that need no open vault, or exclusive access to one: performed here, with the effects of this run. */
-import { resolve } from 'node:path'
+/** Performs operations that run without an open vault, with the effects of this run. */
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/reactor-runtime.js'
@@ -12,9 +11,10 @@ import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import type { CommandContext } from './context.js'
 import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, saveKeyFile } from './credentials.js'
+import { reactorOptions } from './sandbox.js'
 import { findTenantChoice } from './tenant-choice.js'
 
-/** @throws CofferError whatever the operation refuses. */
+/** @throws CofferError those of the operation */
 export async function askOffline(
   context: CommandContext,
   definition: AnyOperation,
@@ -29,14 +29,10 @@ export async function askOffline(
       tenant: () => findTenantChoice(context),
       choose: (vault) => chooseOpener(context, vault),
       createOpener: (slot) => createOpener(context, slot),
-      progress: progress.tick,
+      progress: progress.show,
     }),
     reactors: () => {
-      const { allowNet, modules } = context.config
-      reactors ??= openReactors({
-        ...(allowNet === undefined ? {} : { allowNet }),
-        ...(modules === undefined ? {} : { modulesDirectory: resolve(context.cwd, modules) }),
-      })
+      reactors ??= openReactors(reactorOptions(context))
       return reactors
     },
     notice: async (text) => {
@@ -45,31 +41,25 @@ export async function askOffline(
     },
     ask: async ({ name }) => {
       const tenant = await findTenantChoice(context)
-      const as = { reveal: false, ...(tenant === undefined ? {} : { tenant }) }
+      const as = { reveal: false, tenant }
       return context.reachVault(async (vault) => (await vault.ask({ operation: name, input: {}, as })).result)
     },
   }
   try {
-    return await performOffline(session, definition, input, validate)
+    return await performOffline(session, definition, input, ({ name }) => validateInput(name, input))
   } finally {
     await progress.finish()
     await (await reactors?.catch(() => undefined))?.close()
   }
 }
 
-function validate({ name }: AnyOperation, input: OperationInput): void {
-  validateInput(name, input)
-}
-
-/** A bar that appears with the first step. */
+/** A progress bar that appears with the first step. */
 function createSealingProgress({ terminal, clock }: CommandContext) {
   let bar: ReturnType<typeof createProgress> | undefined
-  let shown = 0
   return {
-    tick: (done: number, total: number) => {
-      bar ??= createProgress(terminal, { label: 'Sealing anew', total }, clock)
-      void bar.tick(done - shown)
-      shown = done
+    show: (done: number, total: number) => {
+      bar ??= createProgress(terminal, { label: 'Encrypting', total }, clock)
+      void bar.show(done)
     },
     finish: async () => {
       await bar?.finish()
@@ -78,7 +68,7 @@ function createSealingProgress({ terminal, clock }: CommandContext) {
   }
 }
 
-/** What shall open a new slot: a passphrase from a file or a question, or a new key file. */
+/** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. */
 async function createOpener(context: CommandContext, { kind, file }: NewSlot): Promise<NewOpener> {
   if (kind === 'passphrase') {
     const passphrase =

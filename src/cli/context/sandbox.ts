@@ -1,7 +1,9 @@
-/** What holds reactor code on this machine, in words. */
-import type { Sandbox } from '../../framework/reactor-runtime.js'
+/** Reactor code on this machine: the options of its runtime, and messages about its confinement. */
+import { resolve } from 'node:path'
+import type { ReactorOptions, Sandbox } from '../../framework/reactor-runtime.js'
+import type { CommandContext } from './context.js'
 
-/** What every Linux can give; without one of these an escape from the realm reaches further. */
+/** Measures that every Linux supports. */
 const EXPECTED = [
   'network_namespace',
   'process_namespace',
@@ -10,20 +12,28 @@ const EXPECTED = [
   'ends_with_host',
 ] as const satisfies readonly (keyof Sandbox)[]
 
-/** One line: what is in force, and what is not. */
-export function tellSandbox(sandbox: Sandbox): string {
+/** One line: the active and the inactive measures. */
+export function describeConfinement(sandbox: Sandbox): string {
   const list = (isInForce: boolean) =>
     Object.entries(sandbox)
       .filter(([, value]) => value === isInForce)
       .map(([name]) => name.replaceAll('_', ' '))
       .join(', ')
   const missing = list(false)
-  return `Reactor code is held by: ${list(true)}.${missing === '' ? '' : ` Not here: ${missing}.`}`
+  return `Reactor code is confined by: ${list(true)}.${missing === '' ? '' : ` Not available: ${missing}.`}`
 }
 
-/** What to do about what is missing; undefined when nothing is that could be there. */
-export function tellGaps(sandbox: Sandbox): string | undefined {
+/** Advice about missing measures; undefined if all expected ones are active. */
+export function describeConfinementGaps(sandbox: Sandbox): string | undefined {
   const missing = EXPECTED.filter((name) => !sandbox[name]).map((name) => name.replaceAll('_', ' '))
   if (missing.length === 0) return undefined
-  return `Reactor code is held without ${missing.join(', ')}. On Linux, install util-linux and allow user namespaces; the README says how.`
+  return `Reactor code is not confined by: ${missing.join(', ')}. On Linux, install util-linux and allow user namespaces; the README says how.`
+}
+
+/** What the flags of this run allow reactor code to access. */
+export function reactorOptions({ config: { allowNet, modules }, cwd }: CommandContext): ReactorOptions {
+  return {
+    ...(allowNet === undefined ? {} : { allowNet }),
+    ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),
+  }
 }

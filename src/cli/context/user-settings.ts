@@ -1,22 +1,19 @@
-/**
- * The user's own file of settings, `config.json` beside the key files: profiles, and what was chosen. It is nobody
- * else's, for a profile may hold an API key. It knows no command.
- */
+/** The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may contain an API key. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isObject } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
-import { isObject } from '../output/fields.js'
 
-/** Texts by name. */
 export type Texts = Readonly<Record<string, string>>
 
 export interface UserSettings {
-  /** The profile that counts where nothing names one. */
+  /** The default profile. */
   readonly profile?: string
   readonly profiles: Readonly<Record<string, Texts>>
-  /** By a vault's id, the id of the tenant that commands act in. */
+  /** The id of the default tenant, by the id of the vault. */
   readonly tenants: Texts
-  /** Whatever else the file holds, kept as it is. */
+  /** Other contents of the file, kept unchanged. */
   readonly others: Readonly<Record<string, unknown>>
 }
 
@@ -35,12 +32,12 @@ export async function readUserSettings(directory: string): Promise<UserSettings>
   const settings = parseSettings(file.text, path)
   const mayOthers = (file.mode & OTHERS_MAY) !== 0
   if (mayOthers && Object.keys(settings.profiles).length > 0) {
-    throw new CofferError('vault_exposed', `Others may read or change ${path}. Run: chmod 600 ${path}`)
+    throw new CofferError('vault_exposed', `Other users can read or change ${path}. Run: chmod 600 ${path}`)
   }
   return settings
 }
 
-/** At once, for every command reads it; without blocking, for a pipe in its place would keep all of them waiting. */
+/** Synchronous, because every command reads it; non-blocking, so that a named pipe in its place does not block. */
 function readFile(path: string): { text: string; mode: number } | undefined {
   let file: number | undefined
   try {
@@ -49,7 +46,7 @@ function readFile(path: string): { text: string; mode: number } | undefined {
   } catch (cause) {
     const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
     if (isAbsent) return undefined
-    throw new CofferError('usage', `${path} cannot be read. Mend or remove it.`, { cause })
+    throw new CofferError('usage', `${path} cannot be read. Correct or remove it.`, { cause })
   } finally {
     if (file !== undefined) closeSync(file)
   }
@@ -60,26 +57,21 @@ function parseSettings(text: string, path: string): UserSettings {
   try {
     parsed = JSON.parse(text)
   } catch (cause) {
-    throw new CofferError('usage', `${path} is not JSON. Mend or remove it.`, { cause })
+    throw new CofferError('usage', `${path} is not JSON. Correct or remove it.`, { cause })
   }
   const { profile, profiles = {}, tenants = {}, ...others } = isObject(parsed) ? parsed : { tenants: false }
   const isProfile = profile === undefined || typeof profile === 'string'
   if (isProfile && isTexts(tenants) && isObject(profiles) && Object.values(profiles).every(isTexts)) {
-    return {
-      ...(profile === undefined ? {} : { profile }),
-      profiles: profiles as Record<string, Texts>,
-      tenants,
-      others,
-    }
+    return { ...omitUndefined({ profile }), profiles: profiles as Record<string, Texts>, tenants, others }
   }
-  throw new CofferError('usage', `${path} does not hold what coffer writes there. Mend or remove it.`)
+  throw new CofferError('usage', `${path} is not a settings file of coffer. Correct or remove it.`)
 }
 
 function isTexts(value: unknown): value is Texts {
   return isObject(value) && Object.values(value).every((text) => typeof text === 'string')
 }
 
-/** Puts `settings` in place of what the file holds. @throws CofferError `storage_failed` */
+/** @throws CofferError `storage_failed` */
 export async function writeUserSettings(
   { directory, pid }: { directory: string; pid: number },
   { others, ...known }: UserSettings,
@@ -89,9 +81,9 @@ export async function writeUserSettings(
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    // Two commands at once: the later one wins whole, and nobody ever reads half a file.
+    // Renamed into place, so that concurrent commands never read or write a partial file.
     const draft = `${path}.${pid}.tmp`
-    // One that a killed command left, or a link, would lend the file its mode or its place.
+    // Removes the file of a killed command, and a link, which would redirect the write.
     await rm(draft, { force: true })
     await writeFile(draft, `${JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)}\n`, {
       mode: 0o600,

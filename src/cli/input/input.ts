@@ -1,7 +1,4 @@
-/**
- * Where values come from besides the arguments themselves: files, standard input and descriptors. It bounds and
- * decodes what it reads, and knows nothing of what a value is for.
- */
+/** Reads values from files, standard input and descriptors, limits their size and decodes them. */
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { resolve } from 'node:path'
 import { decodeUtf8 } from '../../domain/json/json.js'
@@ -15,13 +12,12 @@ export interface OpenFile {
   close(): Promise<void>
 }
 
-/** The port to the disk: `openDescriptor` streams what is left in a descriptor, and leaves it open. */
+/** The port to the disk; `openDescriptor` streams a descriptor without closing it. */
 export interface InputFiles {
   open(path: string, flags: number): Promise<OpenFile>
   openDescriptor(descriptor: number): AsyncIterable<Uint8Array>
 }
 
-/** The real disk. */
 export const diskFiles: InputFiles = {
   open: async (path, flags) => {
     const mayBlock = (flags & (constants.O_NONBLOCK ?? 0)) === 0
@@ -30,7 +26,7 @@ export const diskFiles: InputFiles = {
   openDescriptor: (descriptor) => createReadStream('', { fd: descriptor, autoClose: false }),
 }
 
-/** What is opened without blocking is read without waiting, which spares every command the start of a thread. */
+/** A file opened non-blocking is read synchronously, which avoids starting a thread pool. */
 function openAtOnce(path: string, flags: number): OpenFile {
   const file = openSync(path, flags)
   return {
@@ -40,52 +36,48 @@ function openAtOnce(path: string, flags: number): OpenFile {
   }
 }
 
-/** `flag` is what the source was given to, as typed, and is named in every refusal. */
+/** `flag` is the flag or argument with the source, for error messages. */
 export interface InputReader {
   /**
-   * The text that a source spells: `@path` that of the file, `-` (or `@-`) that of standard input, `@@x` is `@x`, and
-   * everything else itself. Of a file or standard input, a byte order mark and one line break at the end do not count,
-   * unless `isExact`.
-   * At most `limitBytes`, by default {@link VALUE_LIMIT_BYTES}.
-   * @throws CofferError `usage`, `too_large`, `validation` for bytes that are not UTF-8
+   * The text of a source: `@path` reads a file, `-` or `@-` standard input, `@@x` is `@x`, any other source is the text
+   * itself. Removes a byte order mark and one final line break of a file or standard input.
+   * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
    */
-  readValue(
-    source: string,
-    flag: string,
-    options?: { limitBytes?: number; isExact?: boolean },
-  ): Promise<string>
-  /**
-   * The whole text of a file as it stands; `-` is standard input, until its end.
-   * @throws CofferError like {@link InputReader.readValue}
-   */
-  readFile(path: string, flag: string, options?: { limitBytes?: number }): Promise<string>
-  /** Whether standard input was read, so that there is nothing more to be had from it. */
+  readValue(source: string, flag: string): Promise<string>
+  /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link InputReader.readValue} */
+  readFile(path: string, flag: string): Promise<string>
+  /** Whether standard input was already read. */
   readonly isStdinTaken: boolean
   /**
-   * The first line of a file that nobody but its owner may read, and that is no link.
-   * @throws CofferError `vault_exposed` when others may, `usage` for anything else
+   * The first line of a file that is not a link and that only its owner can read.
+   * @throws CofferError `vault_exposed` if others can read it, `usage`
    */
   readSecretFile(path: string, flag: string): Promise<string>
-  /** The first line of standard input, of which nothing else can be read then. @throws CofferError `usage` */
+  /** The first line of standard input. @throws CofferError `usage` */
   readStdinLine(flag: string): Promise<string>
-  /** The first line that comes through a descriptor. @throws CofferError `usage` */
+  /** The first line of a descriptor. @throws CofferError `usage` */
   readDescriptor(descriptor: number, flag: string): Promise<string>
 }
 
-/** The text that an answer to a question spells: that of a file as `@path`, else itself. @throws CofferError `usage` */
+/** Whether `text` names a source instead of being the value. */
+export function isSource(text: string): boolean {
+  return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
+}
+
+/** The text of an answer to a prompt, in which `@path` reads a file. @throws CofferError `usage` */
 export async function readAnswer(input: InputReader, answer: string, flag: string): Promise<string> {
-  // Standard input is where the answer was typed.
+  // Standard input is the terminal of the prompt.
   return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
 }
 
-/** The default limit of a request body, which no single value in it can exceed: 1 MiB. */
+/** 1 MiB, the default limit of a request body. */
 export const VALUE_LIMIT_BYTES = 1024 * 1024
-/** A passphrase of 1,024 characters, or an API key, has room in this. */
+/** Enough for a passphrase of 1,024 characters. */
 export const SECRET_LIMIT_BYTES = 4096
 
 const BYTE_ORDER_MARK = /^\ufeff/
 
-/** `stdin` can be read once; whoever comes second is told who was first. */
+/** `stdin` can be read once; the error of a second read names both flags. */
 export function createInputReader(sources: {
   cwd: string
   stdin: InputStream
@@ -104,27 +96,28 @@ export function createInputReader(sources: {
   }
 
   /** `path` undefined is standard input. */
-  async function read(path: string | undefined, flag: string, limitBytes: number): Promise<Found> {
+  async function read(path: string | undefined, flag: string): Promise<{ name: string; bytes: Uint8Array }> {
     const place = path ?? 'standard input'
     const name = place === flag ? place : `${flag} (${place})`
-    if (path === undefined) return { name, bytes: await collect(takeStdin(flag), limitBytes, name) }
+    if (path === undefined) return { name, bytes: await collect(takeStdin(flag), name) }
     if (path === '') throw new CofferError('usage', `${flag} names no file.`)
     const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
-    return { name, bytes: await closing(file, () => collect(chunksOf(file), limitBytes, name)) }
+    return { name, bytes: await closing(file, () => collect(chunksOf(file), name)) }
   }
 
   return {
-    async readValue(source, flag, { limitBytes = VALUE_LIMIT_BYTES, isExact = false } = {}) {
+    async readValue(source, flag) {
       if (source.startsWith('@@')) return source.slice(1)
-      if (source !== '-' && !source.startsWith('@')) return source
+      if (!isSource(source)) return source
       const path = source === '-' || source === '@-' ? undefined : source.slice(1)
-      const { name, bytes } = await read(path, flag, limitBytes)
-      const text = decodeUtf8(bytes, name)
-      return isExact ? text : text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
+      const { name, bytes } = await read(path, flag)
+      return decodeUtf8(bytes, name)
+        .replace(BYTE_ORDER_MARK, '')
+        .replace(/\r?\n$/, '')
     },
 
-    async readFile(path, flag, { limitBytes = VALUE_LIMIT_BYTES } = {}) {
-      const { name, bytes } = await read(path === '-' ? undefined : path, flag, limitBytes)
+    async readFile(path, flag) {
+      const { name, bytes } = await read(path === '-' ? undefined : path, flag)
       return decodeUtf8(bytes, name)
     },
 
@@ -147,13 +140,8 @@ export function createInputReader(sources: {
   }
 }
 
-interface Found {
-  name: string
-  bytes: Uint8Array
-}
-
 async function readSecretFile(files: InputFiles, path: string, name: string): Promise<string> {
-  // Without O_NONBLOCK a named pipe would keep us waiting for its writer before we could see what it is.
+  // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
   const file = await openFile(files, path, name, flags)
   return closing(file, async () => {
@@ -187,24 +175,19 @@ async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function collect(
-  chunks: AsyncIterable<Uint8Array | string>,
-  limitBytes: number,
-  name: string,
-): Promise<Uint8Array> {
+async function collect(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<Uint8Array> {
   const parts: Uint8Array[] = []
   let length = 0
   for await (const part of guard(chunks, name)) {
     length += part.length
-    if (length > limitBytes) {
-      throw new CofferError('too_large', `${name} is larger than the limit of ${limitBytes} bytes.`)
-    }
+    if (length > VALUE_LIMIT_BYTES)
+      throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
     parts.push(part)
   }
   return Buffer.concat(parts)
 }
 
-/** The line without its break; the bytes it was read into are wiped. */
+/** The line without its line break; wipes the bytes it was read from. */
 async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<string> {
   const line = new Uint8Array(SECRET_LIMIT_BYTES)
   let length = 0
@@ -227,7 +210,7 @@ async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: s
 
 const NEWLINE = 0x0a
 
-/** Bytes whatever the stream yields, and failures in our words. */
+/** Converts chunks to bytes, and failures to CofferErrors. */
 async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
@@ -236,17 +219,17 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
   }
 }
 
-/** Systems without O_NOFOLLOW (Windows) have no such mode bits either. */
+/** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
 function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void {
   if (!stat.isFile()) {
     throw new CofferError(
       'usage',
-      `${name} is not a file. What a program writes is handed over through a descriptor.`,
+      `${name} is not a file. Pass the output of a program through a descriptor.`,
     )
   }
   if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
-  const remedy = 'Make it yours alone (chmod 600), and change the secret if others may have read it.'
+  const remedy = 'Make it private (chmod 600), and change the secret if others may have read it.'
   throw new CofferError('vault_exposed', `${name} is open to others (mode ${mode}). ${remedy}`)
 }
 
@@ -260,9 +243,9 @@ function unreadable(error: unknown, name: string): CofferError {
 
 const REASONS: Record<string, string> = {
   ENOENT: 'does not exist.',
-  EACCES: 'may not be read by you.',
-  EISDIR: 'is a directory; name a file.',
+  EACCES: 'cannot be read: permission denied.',
+  EISDIR: 'is a directory, not a file.',
   ENOTDIR: 'does not exist.',
-  ELOOP: 'is a symbolic link; name the file that it points to, or hand the secret over through a descriptor.',
+  ELOOP: 'is a symbolic link; give the path of its target, or pass the secret through a descriptor.',
   EBADF: 'is not open.',
 }

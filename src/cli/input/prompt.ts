@@ -1,28 +1,24 @@
-/**
- * Questions to the person at the terminal. inquirer lives here alone and loads with the first question; everything is
- * drawn on standard error, so that standard output stays the result's. Nothing here knows what an answer is for.
- */
+/** Prompts on standard error, so that standard output contains only the result. inquirer is imported here only, on first use. */
 import { Writable } from 'node:stream'
 import { CofferError } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
 import { type Terminal, write } from '../output/terminal.js'
 
-/** true, or what is wrong with the answer and what would be right; never the answer itself. */
+/** Returns true, or an error message that does not contain the answer. */
 export type Check = (answer: string) => true | string | Promise<true | string>
 
-/** `missing` names what to give instead where nobody can be asked, such as `--type`; left out, the message does. */
+/** `missing` is what to give when prompts are not possible, such as `--type`; default: the message. */
 export interface Question {
   message: string
   missing?: string
-  default?: string
-  /** Shows a star for each character while it is typed and a fixed number of them afterwards. */
+  /** Displays a star per character while typing, and eight stars afterwards. */
   sensitive?: boolean
   validate?: Check
 }
 
 /**
- * Asks for one line of text; an empty answer takes the default.
- * @throws CofferError `usage` when nobody can be asked, `interrupted` on Ctrl-C and Ctrl-D.
+ * Prompts for one line of text.
+ * @throws CofferError `usage` if prompts are not possible, `interrupted` on Ctrl-C and Ctrl-D
  */
 export async function ask(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message, sensitive = false, validate = () => true } = question
@@ -35,73 +31,36 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   }
   const answer = sensitive
     ? await prompt(terminal, missing, { ...asked, type: 'password', ...CONCEALED })
-    : await prompt(terminal, missing, { ...asked, type: 'input', default: question.default })
+    : await prompt(terminal, missing, { ...asked, type: 'input' })
   return String(answer)
 }
 
-/** Nothing shows the text, and once answered eight stars stand for it, whatever its length. */
 const CONCEALED = { mask: '*', toggleMask: false, theme: { style: { answer: () => '********' } } }
 
-/**
- * Yes or no; an empty answer is `default` (no), and anything else than yes or no is asked again.
- * @throws CofferError like {@link ask}
- */
+/** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
 export async function confirm(
   terminal: Terminal,
-  question: { message: string; missing?: string; default?: boolean },
+  { message, missing = '--yes' }: { message: string; missing?: string },
 ): Promise<boolean> {
-  const { message, missing = '--yes', default: assumed = false } = question
-  const answer = await prompt(terminal, missing, {
-    type: 'confirm',
-    message: display(message),
-    default: assumed,
-  })
-  return answer === true
+  const question = { type: 'confirm', message: display(message), default: false } as const
+  return (await prompt(terminal, missing, question)) === true
 }
 
-/** `name` is shown instead of the value, `description` while it is the one pointed at. */
-export interface Choice {
-  value: string
-  name?: string
-  description?: string
-}
-
-/**
- * One of several: its value.
- * @throws CofferError like {@link ask}
- */
+/** One of several choices. @throws CofferError like {@link ask} */
 export async function select(
   terminal: Terminal,
-  question: { message: string; missing?: string; choices: readonly (string | Choice)[]; default?: string },
+  { message, missing, choices }: { message: string; missing: string; choices: readonly string[] },
 ): Promise<string> {
-  const { message, missing = message, choices, default: assumed } = question
-  const answer = await prompt(terminal, missing, {
-    type: 'select',
-    message: display(message),
-    choices: choices.map((choice) => toShown(typeof choice === 'string' ? { value: choice } : choice)),
-    default: assumed,
-    loop: false,
-  })
-  return String(answer)
+  const question = { type: 'select', message: display(message), choices, loop: false } as const
+  return String(await prompt(terminal, missing, question))
 }
 
-function toShown({ value, name = value, description }: Choice): object {
-  const shown = { value, name: display(name), short: display(name) }
-  return description === undefined ? shown : { ...shown, description: display(description) }
-}
-
-/**
- * A new secret, typed twice; asks again from the start when the two differ.
- * @throws CofferError like {@link ask}
- */
-export async function askTwice(
-  terminal: Terminal,
-  question: { message: string; again: string; missing?: string; validate?: Check },
-): Promise<string> {
-  const { message, again, missing = message, validate = () => true } = question
+/** A new secret, typed twice; asks again if the two differ. @throws CofferError like {@link ask} */
+export async function askTwice(terminal: Terminal, question: Question): Promise<string> {
+  const { message, missing = message } = question
   for (let hint = ''; ; hint = 'The two differ. ') {
-    const first = await ask(terminal, { message: hint + message, missing, sensitive: true, validate })
-    const second = await ask(terminal, { message: again, missing, sensitive: true })
+    const first = await ask(terminal, { ...question, message: hint + message, missing, sensitive: true })
+    const second = await ask(terminal, { message: 'The same again', missing, sensitive: true })
     if (first === second) return first
   }
 }
@@ -113,13 +72,13 @@ type InquirerQuestion = Record<string, unknown> & {
 
 async function prompt(terminal: Terminal, missing: string, question: InquirerQuestion): Promise<unknown> {
   if (!terminal.mayPrompt) {
-    throw new CofferError('usage', `${missing} is missing, and nobody can be asked for it here.`)
+    throw new CofferError('usage', `${missing} is missing, and prompts are not possible here.`)
   }
   const { default: inquirer } = await import('inquirer')
   const { stdin } = terminal
   const ended = new AbortController()
   const stop = () => ended.abort()
-  // Ctrl-D closes the line editor, which pauses its input and else would leave the question unanswered for ever.
+  // Ctrl-D pauses the input, after which the prompt would never be answered.
   for (const event of INPUT_OVER) stdin.on(event, stop)
   try {
     const output = createScreen(terminal, stop)
@@ -129,17 +88,17 @@ async function prompt(terminal: Terminal, missing: string, question: InquirerQue
   } catch (error) {
     const isOver = error instanceof Error && OVER.includes(error.name)
     if (isOver) throw new CofferError('interrupted', 'Interrupted.', { cause: error })
-    throw new CofferError('internal', 'The question could not be asked.', { cause: error })
+    throw new CofferError('internal', 'The prompt failed.', { cause: error })
   } finally {
     for (const event of INPUT_OVER) stdin.off(event, stop)
   }
 }
 
 const INPUT_OVER = ['pause', 'end', 'close']
-/** What inquirer throws on Ctrl-C, and when told to stop. */
+/** The errors of inquirer on Ctrl-C and when aborted. */
 const OVER = ['ExitPromptError', 'AbortPromptError', 'CancelPromptError']
 
-/** Standard error as inquirer sees it: it may be ended with each question, and has colours only where they are wanted. */
+/** Standard error for inquirer, which ends its output after each prompt; removes colours if they are disabled. */
 function createScreen({ stderr, colour }: Terminal, stop: () => void): Writable {
   const screen = new Writable({
     decodeStrings: false,

@@ -9,7 +9,7 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import type { ObjectSchema, Schema } from '../../framework/schema.js'
 import { printNotice, printWarning } from '../output/output.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
-import { type InputReader, readAnswer } from './input.js'
+import { type InputReader, isSource, readAnswer } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 
 /** Where input comes from: standard input and files, and a person at the terminal. */
@@ -145,10 +145,6 @@ async function warnOfExposed(
   )
 }
 
-function isSource(text: string): boolean {
-  return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
-}
-
 /** Who gave `-` at a terminal should know that it is their turn. */
 async function noteWaiting(
   { terminal }: GatheringContext,
@@ -238,11 +234,7 @@ async function askFor(
   const { property, name, schema, shape } = flag
   const { ask, select } = await import('./prompt.js')
   if (schema.type === 'string' && schema.enum !== undefined) {
-    return select(terminal, {
-      message: property,
-      missing: name,
-      choices: schema.enum.map((value) => ({ value })),
-    })
+    return select(terminal, { message: property, missing: name, choices: schema.enum })
   }
   let value: unknown
   const read = async (answer: string): Promise<true | string> => {

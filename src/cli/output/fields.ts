@@ -1,16 +1,10 @@
-/**
- * Picking fields out of the API's objects by path (`id`, `data.number`, `metadata.a.b`), and writing them as CSV.
- * Pure; it knows nothing of terminals or of what any field means.
- */
+/** Selects fields of objects by path (`id`, `data.number`, `metadata.a.b`), and formats CSV. Pure. */
+import { isObject } from '../../domain/json/json.js'
 import { toJson } from './display.js'
 
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /**
- * The value at a path, undefined when there is none. An array on the way is asked member by member, and a key that
- * itself holds dots is found too, the longest one first.
+ * The value at a path, or undefined. In an array the path applies to every member. A key may contain dots; the longest
+ * matching key is used.
  */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
@@ -23,14 +17,14 @@ export function readField(value: unknown, path: string): unknown {
   return key === path ? value[key] : readField(value[key], path.slice(key.length + 1))
 }
 
-/** That there is no field at a path whose first `level` names there are, and which `names` there are instead. */
+/** The message for an unknown field: the first `level` names of its path exist, and below them `names`. */
 export function describeUnknown(path: string, level: number, names: readonly string[]): string {
   const above = path.split('.').slice(0, level).join('.')
   const there = names.length === 0 ? 'no fields' : names.join(', ')
   return `There is no field "${path}". ${above === '' ? 'There are' : `Below ${above} there are`}: ${there}.`
 }
 
-/** The object with nothing but the fields asked for, in that order, at the places where they were. */
+/** The object with only these fields, in this order and nested as before. */
 export function pickFields(value: unknown, paths: readonly string[]): unknown {
   if (Array.isArray(value)) return value.map((member) => pickFields(member, paths))
   if (!isObject(value)) return value
@@ -45,7 +39,7 @@ export function pickFields(value: unknown, paths: readonly string[]): unknown {
   )
 }
 
-/** The longest own key that is the path or starts it, up to a dot. */
+/** The longest own key that equals the path or a prefix of it before a dot. */
 function findKey(value: Record<string, unknown>, path: string): string | undefined {
   for (let end = path.length; end > 0; end = path.lastIndexOf('.', end - 1)) {
     const key = path.slice(0, end)
@@ -59,15 +53,15 @@ export function toCsvLine(cells: readonly string[]): string {
   return cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
 }
 
-/** What a spreadsheet would take for a formula, the full-width spellings included. */
+/** Characters that start a formula in spreadsheets, full-width forms included. */
 const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
-/** Text that a spreadsheet shows instead of running it: an apostrophe stands before whatever looks like a formula. */
+/** Prefixes text that looks like a formula with an apostrophe, so that a spreadsheet does not evaluate it. */
 export function neutralize(text: string): string {
   return FORMULA_START.test(text) ? `'${text}` : text
 }
 
-/** The text of a cell. Numbers are left alone: no spreadsheet takes a `-5` for anything but itself. */
+/** The text of a cell. Numbers are unchanged, because a spreadsheet does not evaluate `-5`. */
 export function toCsvCell(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? neutralize(value) : toJson(value)

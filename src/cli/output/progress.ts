@@ -1,19 +1,14 @@
-/**
- * A progress bar on standard error, for a person who waits. It draws only when told of progress, so it leaves no timer
- * behind; it knows nothing of what makes the progress.
- */
-import { display, measureWidth, truncate } from './display.js'
+/** A progress bar on standard error. */
+import { display, truncate } from './display.js'
 import { isTerminal, type Terminal, write } from './terminal.js'
 
 /** ms since the epoch. */
 type Clock = () => number
 
 export interface Progress {
-  /** `count` more are done; draws at most ten times a second. */
-  tick(count?: number): Promise<void>
-  /** Takes the bar away so that other lines can be written; the next tick draws it again. */
-  erase(): Promise<void>
-  /** Takes the bar away and says in one line what was done, how fast. */
+  /** Draws the bar with `done` of the total, at most ten times a second. */
+  show(done: number): Promise<void>
+  /** Replaces the bar by one line with the count and the rate. */
   finish(): Promise<void>
 }
 
@@ -22,13 +17,10 @@ const BAR_COLUMNS = 20
 const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\u001b[2K'
 
-/**
- * Progress towards `total`, or without an end when there is none. Silent unless standard error is a terminal and
- * nobody asked for quiet.
- */
+/** Draws nothing unless standard error is a terminal, or if `quiet`. */
 export function createProgress(
   terminal: Terminal,
-  { label, total }: { label: string; total?: number },
+  { label, total }: { label: string; total: number },
   clock: Clock,
 ): Progress {
   const { stderr, quiet } = terminal
@@ -38,61 +30,42 @@ export function createProgress(
   let isOnScreen = false
   let done = 0
 
-  async function tick(count = 1): Promise<void> {
-    done += count
+  async function show(now: number): Promise<void> {
+    done = now
     const nowMs = clock()
     if (!isShown || nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     isOnScreen = true
-    const line = describe({ label, done, total, elapsedMs: nowMs - startedMs })
-    // A line as wide as the terminal would wrap, and could then not be erased.
+    const line = describe(label, done, total, nowMs - startedMs)
+    // A line as wide as the terminal would wrap and could not be erased.
     await write(stderr, ERASE_LINE + truncate(line, Math.max(1, (stderr.columns || DEFAULT_COLUMNS) - 1)))
-  }
-
-  async function erase(): Promise<void> {
-    if (!isOnScreen) return
-    isOnScreen = false
-    drawnMs = Number.NEGATIVE_INFINITY
-    await write(stderr, ERASE_LINE)
   }
 
   async function finish(): Promise<void> {
     if (!isShown) return
-    await erase()
     const elapsedMs = clock() - startedMs
     const speed = elapsedMs > 0 ? ` (${formatRate(done, elapsedMs)})` : ''
-    await write(stderr, `${display(label)}: ${formatCount(done)} in ${formatDuration(elapsedMs)}${speed}\n`)
+    const summary = `${display(label)}: ${formatCount(done)} in ${formatDuration(elapsedMs)}${speed}\n`
+    await write(stderr, `${isOnScreen ? ERASE_LINE : ''}${summary}`)
   }
 
-  return { tick, erase, finish }
+  return { show, finish }
 }
 
-interface State {
-  label: string
-  done: number
-  total: number | undefined
-  elapsedMs: number
-}
-
-function describe({ label, done, total, elapsedMs }: State): string {
-  const rate = elapsedMs > 0 ? formatRate(done, elapsedMs) : ''
-  if (total === undefined) return join([display(label), formatCount(done), rate])
+function describe(label: string, done: number, total: number, elapsedMs: number): string {
   const share = total === 0 ? 1 : Math.min(1, done / total)
   const filled = Math.floor(share * BAR_COLUMNS)
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_COLUMNS - filled)
   const leftMs = done > 0 && done < total ? (elapsedMs / done) * (total - done) : 0
-  return join([
+  const parts = [
     display(label),
     bar,
     `${Math.floor(share * 100)} %`,
     `${formatCount(done)}/${formatCount(total)}`,
-    rate,
+    elapsedMs > 0 ? formatRate(done, elapsedMs) : '',
     leftMs > 0 ? `${formatDuration(leftMs)} left` : '',
-  ])
-}
-
-function join(parts: readonly string[]): string {
-  return parts.filter((part) => measureWidth(part) > 0).join('  ')
+  ]
+  return parts.filter((part) => part !== '').join('  ')
 }
 
 function formatRate(done: number, elapsedMs: number): string {
@@ -100,7 +73,7 @@ function formatRate(done: number, elapsedMs: number): string {
   return `${perSecond < 10 ? perSecond.toFixed(1) : formatCount(Math.round(perSecond))}/s`
 }
 
-/** The same in every locale, so that output can be compared. */
+/** Independent of the locale. */
 function formatCount(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -11,7 +11,7 @@ import { openEphemeral } from '../../../vault/open.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
-import { tellGaps, tellSandbox } from '../../context/sandbox.js'
+import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
@@ -172,7 +172,7 @@ async function announce(
     const header = nameHeaders(prefix).apiKey.toUpperCase()
     await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox }))
   }
-  const gaps = tellGaps(sandbox)
+  const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
   if (isRemote && tls === undefined) {
     const danger = 'Other machines can reach this server, and everything they send can be read on the way.'
@@ -198,7 +198,7 @@ function introduce({ url, outboxUrl, header, place, samples, sandbox }: Introduc
   const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 Vault: ${place}
-${tellSandbox(sandbox)}
+${describeConfinement(sandbox)}
 ${outbox}${list}${advice}
 Try:
   curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\

@@ -1,0 +1,121 @@
+/**
+ * Several things as a table, or one below another where columns would be too narrow. cli-table3 is imported here only,
+ * on first use.
+ */
+import { isObject } from '../../domain/json/json.js'
+import { display, measureUpTo, truncate } from './display.js'
+import { readField } from './fields.js'
+import { type Bold, cellOf, drawOne, namesOf, textOf } from './layout.js'
+
+/** The space between two columns. */
+export const GAP = '  '
+
+export async function* drawMany(
+  items: readonly unknown[],
+  asked: readonly string[],
+  width: number,
+  bold: Bold,
+): AsyncGenerator<string> {
+  if (items.length === 0) return
+  const columns = asked.length > 0 ? asked : namesOf(items)
+  const isPlain = !items.some(isObject)
+  const plan = isPlain ? undefined : planTable(items, columns, width)
+  if (plan !== undefined) yield* drawTable(plan, bold)
+  else
+    for (const [at, item] of items.entries())
+      yield isPlain ? `${textOf(item)}\n` : (at === 0 ? '' : '\n') + drawOne(item, columns, width, bold)
+}
+
+/** Placeholder for one column of text, from the private use area; never printed. */
+const STAND_IN = '\ue000'
+
+/**
+ * A table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode version,
+ * so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
+ */
+async function* drawTable({ heads, rows, widths }: TablePlan, bold: Bold): AsyncGenerator<string> {
+  const { default: Table } = await import('cli-table3')
+  const cells = [...heads.map((head) => bold(head)), ...rows.flat()].filter((cell) => cell !== '').values()
+  const all = [heads, ...rows]
+  for (let at = 0; at < all.length; at += ROWS_AT_ONCE) {
+    const table = new Table({
+      chars: NO_RULES,
+      style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+      colWidths: widths,
+    })
+    const standIns = all.slice(at, at + ROWS_AT_ONCE)
+    table.push(...standIns.map((row) => row.map((cell, column) => toStandIn(cell, widths[column]!))))
+    // Trimmed before the cells are inserted, so that trimming does not depend on their length.
+    for (const line of table.toString().split('\n'))
+      yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
+  }
+}
+
+/** The time of cli-table3 grows with the square of the number of rows. */
+const ROWS_AT_ONCE = 50
+
+function toStandIn(text: string, width: number): string {
+  return text === '' ? '' : STAND_IN.repeat(Math.max(1, measureUpTo(text, width)))
+}
+
+const NO_RULES = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: GAP },
+}
+
+interface TablePlan {
+  heads: string[]
+  rows: string[][]
+  widths: number[]
+}
+
+/** Truncates the cells to fit `width`; undefined if a column would be too narrow. */
+function planTable(
+  items: readonly unknown[],
+  columns: readonly string[],
+  width: number,
+): TablePlan | undefined {
+  const heads = columns.map(display)
+  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
+  const widths = fitColumns(heads, rows, width)
+  if (widths === undefined) return undefined
+  // Output to a file or a pipe is not truncated.
+  if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths }
+  const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
+  return { heads: cut(heads), rows: rows.map(cut), widths }
+}
+
+/** The minimum width of a column; an id is useless when truncated. */
+const LEAST_WIDTH = 8
+const LEAST_ID_WIDTH = 36
+
+/** The maximum padding without a width limit, so that one long value does not widen all rows. */
+const MOST_PADDED = 200
+
+/** Narrows the widest columns first; undefined if the minimum widths do not fit. */
+function fitColumns(
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+  width: number,
+): number[] | undefined {
+  const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
+  const natural = heads.map((head, at) =>
+    [head, ...rows.map((row) => row[at] ?? '')].reduce(
+      (widest, cell) => Math.max(widest, measureUpTo(cell, most)),
+      0,
+    ),
+  )
+  const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
+  const room = width - GAP.length * (heads.length - 1)
+  if (total(natural) <= room) return natural
+  for (let cap = room; cap >= LEAST_WIDTH; cap--) {
+    const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least[at] ?? LEAST_WIDTH)))
+    if (total(widths) <= room) return widths
+  }
+  return undefined
+}
+
+function total(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0)
+}
