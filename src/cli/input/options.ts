@@ -129,7 +129,7 @@ function describeFlag({ schema, shape, isRequired }: Flag): string {
 
 /** A description, which is a sentence in the reference, as one of a list of options. */
 function phrase(sentence: string): string {
-  const isWord = /^[A-Z]?[a-z]/.test(sentence)
+  const isWord = /^(?:[A-Z]?[a-z]|A )/.test(sentence)
   const text = isWord ? `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}` : sentence
   return text.replace(/\.$/, '')
 }

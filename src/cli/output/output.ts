@@ -1,6 +1,5 @@
 /** Prints results, notices, warnings and problems. chalk is imported here only, on first use. */
 import { type Config, FORMATS, type Format } from '../../config.js'
-import { isObject } from '../../domain/json/json.js'
 import { CofferError, type Problem } from '../../errors.js'
 import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
 import { describeUnknown, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
