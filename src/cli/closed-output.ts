@@ -1,4 +1,4 @@
-/** Finds out whether standard output was closed when the program was started, as in `coffer token list >&-`. */
+/** Detects that standard output was closed when the program was started, as in `coffer token list >&-`. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import type { ProcessLike } from './context/context.js'
@@ -7,10 +7,9 @@ import type { OutputStream } from './output/terminal.js'
 const SHELL = /^-?(?:(?:[bd]?a|z|k|mk|fi)?sh|busybox)$/
 
 /**
- * Standard output, or where it is closed a stream on which every write fails, as it would have without Node: that puts
- * /dev/null, open for reading and writing, in the place of a closed one. Programs that want no output hand over the
- * same, shells do not; so it was closed when a shell started us whose own output is another. Linux tells; elsewhere
- * what is printed is lost.
+ * Standard output; if it was closed, a stream on which every write fails. Node replaces a closed descriptor by /dev/null,
+ * open for reading and writing. Other programs pass the same to discard output, shells do not: so it was closed if the
+ * parent is a shell whose own output is not /dev/null. Works on Linux only; elsewhere the output is lost.
  */
 export function openOutput({ stdout, ppid }: Pick<ProcessLike, 'stdout' | 'ppid'>): OutputStream {
   if (ppid === undefined || stdout.isTTY || !isNowhere('self') || isNowhere(ppid)) return stdout
@@ -29,7 +28,6 @@ function read(path: string): string {
   return attempt(() => readFileSync(path, 'utf8'))
 }
 
-/** What may not be looked at tells nothing. */
 function attempt(look: () => string): string {
   try {
     return look()

@@ -1,16 +1,16 @@
-/** How the help of a command is laid out, and how commander's messages are worded. */
+/** The layout of help, and the wording of commander's messages. */
 import type { Command, Help, Option } from 'commander'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { TerminalCommand } from './context/task.js'
 
 export const TOPICS = `Start here:
-  $ coffer demo                    see it work on a throw-away vault
+  $ coffer demo                    see the main commands on a temporary vault
   $ coffer init                    create a vault in this directory
-  $ coffer token create --help     store something
+  $ coffer token create --help     store a value
 
 Topics: coffer help exit-codes | environment | expressions`
 
-/** Details, examples, who may, and the HTTP call of one operation. */
+/** Details, examples, permissions and the HTTP request of an operation. */
 export function describeOperation(definition: RegisteredOperation): string {
   const { permissions, endpoint, audience } = definition
   const needed = permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')
@@ -22,7 +22,7 @@ export function describeOperation(definition: RegisteredOperation): string {
   ].join('\n')
 }
 
-/** Details and examples of a command that is no operation. */
+/** Details and examples of a command without an operation. */
 export function describeTerminalCommand(command: TerminalCommand): string {
   return describeExamples(command).join('\n')
 }
@@ -32,7 +32,7 @@ function describeExamples({ details, examples }: Pick<TerminalCommand, 'details'
   return details === undefined ? lines : [details, '', ...lines]
 }
 
-/** Commands before options, because they are what is looked for; the options of the program stand in its own help. */
+/** Lists commands before options; global options are in the help of the program only. */
 export function layOutHelp(command: Command, help: Help): string {
   const commands = help.visibleCommands(command)
   const width = help.padWidth(command, help)
@@ -56,7 +56,7 @@ export function layOutHelp(command: Command, help: Help): string {
   const sections = Object.entries(rows).flatMap(([heading, items]) =>
     help.formatItemList(heading, items, help),
   )
-  const besides = command.parent === null ? [] : [`Options of every command: coffer --help`, '']
+  const besides = command.parent === null ? [] : [`Global options: coffer --help`, '']
   return [
     `Usage: ${help.commandUsage(command)}`,
     '',
@@ -67,12 +67,12 @@ export function layOutHelp(command: Command, help: Help): string {
   ].join('\n')
 }
 
-/** Whether there is an option like this one that begins with `other` instead of `own`. */
+/** Whether the command also has this option with the prefix `other` instead of `own`. */
 function isTwin({ options }: Command, { long }: Option, own: string, other: string): boolean {
   return long?.startsWith(own) === true && options.some((each) => each.long === long.replace(own, other))
 }
 
-/** A command and what follows it. */
+/** A command and its arguments. */
 function termOf(command: Command): string {
   const words = command.registeredArguments.map((argument) => {
     const name = argument.variadic ? `${argument.name()}...` : argument.name()
@@ -81,15 +81,15 @@ function termOf(command: Command): string {
   return [command.name(), ...words].join(' ')
 }
 
-/** Commander's message in our manner: no prefix, one line, its suggestion kept. */
+/** Commander's message as one line without its prefix, with its suggestion. */
 export function cleanMessage(text: string): string {
   const line = text
     .trim()
     .replace(/^error: /, '')
     .replaceAll(/\s*\n\s*/g, ' ')
-    // What was given to the option may be secret.
+    // The value of the option may be secret.
     .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
-  const isAtALoss = /^unknown (command|option)/.test(line) && !line.endsWith(')')
-  const end = isAtALoss ? '. See: coffer --help' : /[.?)]$/.test(line) ? '' : '.'
+  const needsAdvice = /^unknown (command|option)/.test(line) && !line.endsWith(')')
+  const end = needsAdvice ? '. See: coffer --help' : /[.?)]$/.test(line) ? '' : '.'
   return `${line.charAt(0).toUpperCase()}${line.slice(1)}${end}`
 }

@@ -1,7 +1,4 @@
-/**
- * The tree of commands: one for each operation of the registry, and those of the terminal alone. What a command does
- * is loaded when it is run.
- */
+/** The tree of commands: those of the operations in the registry, and those without an operation. */
 import { Command, CommanderError, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
@@ -21,10 +18,9 @@ import {
 } from './help-layout.js'
 import { addFlags, listWords, spellBooleans, takesBody } from './input/options.js'
 
-/** Help is folded while this much is left for the text beside an option. */
+/** The minimum width of the descriptions in help; below it they are not wrapped. */
 const LEAST_TEXT_COLUMNS = 20
 
-/** What a parsed command line asks for; run once the settings are known. */
 export type Run = (context: CommandContext) => Promise<void>
 
 export interface ParsedLine {
@@ -32,10 +28,7 @@ export interface ParsedLine {
   run: Run
 }
 
-/**
- * Parses `argv` (without node and script). undefined: it asked for help or the version, which is in `text`.
- * @throws CofferError `usage`
- */
+/** Parses `argv` (without node and script); `text` is the requested help or version. @throws CofferError `usage` */
 export function parseLine(
   argv: readonly string[],
   registry: Registry,
@@ -60,7 +53,7 @@ export function parseLine(
   return parsed ?? { text }
 }
 
-/** Every command there is, the program itself first, as `words: []`. */
+/** All commands, the program itself first with `words: []`. */
 export function listCommands(registry: Registry): CommandFacts[] {
   const nouns = registry.nouns.map(({ name }) => name)
   const program = buildProgram(registry, nouns, () => {})
@@ -89,9 +82,9 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     .configureHelp({ formatHelp: layOutHelp, minWidthToWrap: LEAST_TEXT_COLUMNS })
     .showSuggestionAfterError(true)
     .addHelpText('after', `\n${TOPICS}`)
-  // Commander copies these to every command made below.
+  // Commander copies this to the commands created below.
   program.exitOverride()
-  // Options of the program are understood anywhere on the line.
+  // Global options are accepted anywhere on the command line.
   addGlobalFlags(program)
   const groups = new Map<string, Command>()
   for (const { name, summary } of registry.nouns) groups.set(name, addGroup(program, name, summary))
@@ -102,7 +95,7 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     if (verb === undefined) addTerminalCommand(program, noun, command, accept)
     else if (argv.includes(noun)) addTerminalCommand(groups.get(noun)!, verb, command, accept)
   }
-  // Only the noun that is asked for gets its verbs: building all of them is most of what `--help` would cost.
+  // Builds only the verbs of the requested noun, because building all takes most of the time of `--help`.
   for (const definition of registry.operations) {
     if (argv.includes(definition.noun) && definition.isInternal !== true)
       addOperation(groups.get(definition.noun)!, definition, accept)
@@ -118,18 +111,18 @@ function addOperation(group: Command, definition: RegisteredOperation, accept: A
   const command = addCommand(group, definition.verb, definition.summary)
   const { arguments: words, options = [] } = findPresentation(definition)
   for (const [name, description] of words ?? listWords(definition)) command.argument(name, description)
-  // A command with words of its own gathers its input from them and its options.
+  // A command with its own arguments reads its input from them and its options.
   if (words === undefined) addFlags(command, definition)
   addOptions(command, options)
   if (takesBody(definition))
-    command.option('--file <file>', 'the whole body as JSON; - is standard input; flags override it')
-  // What was just written is answered masked, to everybody.
+    command.option('--file <file>', 'the whole body as JSON; - reads standard input; flags override it')
+  // Writes always answer with masked data.
   if (definition.isRevealable && definition.log?.operation === 'read')
     command.option('--reveal', 'show data in the clear')
   if (isPaged(definition.input)) command.option('--all', 'all pages')
   if (definition.isExplainable) {
-    command.option('--explain', 'say what would be answered and which rule decides; do nothing')
-    command.option('--explain-as <app-id>', 'the same, as if this application asked')
+    command.option('--explain', 'print the answer and the deciding access rules without performing it')
+    command.option('--explain-as <app-id>', 'the same, with this application as the caller')
   }
   finish(
     command,
@@ -194,10 +187,10 @@ function configureOutput(command: Command, columns: number, append: (text: strin
   for (const child of command.commands) configureOutput(child, columns, append)
 }
 
-/** The help of the command that `words` name. @throws CofferError `usage` for words that name none */
+/** The help of a command. @throws CofferError `usage` for an unknown one */
 export function describeCommand(registry: Registry, words: readonly string[], columns: number): string {
   const path = words.join(' ')
-  // Parsed as a command, the words that are none get their suggestion.
+  // Parsing an unknown command throws an error with a suggestion.
   if (!listCommands(registry).some((command) => command.words.join(' ') === path))
     parseLine(words, registry, columns)
   const parsed = parseLine([...words, '--help'], registry, columns)

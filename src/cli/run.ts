@@ -1,4 +1,5 @@
-/** Runs one operation from the command line: input, question, `perform`, output. */
+/** Runs one operation from the command line: input, confirmation, `perform`, output. */
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
@@ -16,10 +17,10 @@ import { gatherInput } from './input/request.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
 
 const LARGEST_PAGE = 1000
-/** A command that only reads removes expired tokens from the disk for this long. */
+/** How long a command that only reads purges expired tokens. */
 const SWEEP_BY_READING_MS = 20
 
-/** @throws CofferError whatever the operation refuses. */
+/** @throws CofferError those of the operation */
 export async function runOperation(
   context: CommandContext,
   definition: RegisteredOperation,
@@ -77,8 +78,7 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
   let chosen: Promise<string | undefined> | undefined
   const findOwner = async (tenant?: string): Promise<OperationRequest['as']> => {
     chosen ??= findTenantChoice(context)
-    const name = tenant ?? (await chosen)
-    return { reveal, ...(name === undefined ? {} : { tenant: name }) }
+    return { reveal, tenant: tenant ?? (await chosen) }
   }
   const askAs = (operation: string, asked: OperationInput, as: OperationRequest['as']) =>
     opened.use(async (vault) => (await vault.ask({ operation, input: asked, as })).result)
@@ -93,45 +93,45 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
         return askOffline(context, definition, asked)
       return askAs(operation, asked, as).catch(async (error: unknown) => {
         if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
-        const what = `The vault does not open: ${error.message} Looking at what can be read…`
-        await printNotice(terminal, what)
+        await printNotice(terminal, `The vault cannot be opened: ${error.message} Reading what is readable…`)
         return askOffline(context, definition, asked)
       })
     },
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),
     together: (work) => opened.use(work),
+    notice: (text) => printNotice(terminal, text),
     print: (result, other = format) =>
       printResult(terminal, result, {
         format: other,
         columns: definition.columns,
         fields: config.fields,
         known: true,
-        hints: { ...hintsFor(facts), ...(empty === undefined ? {} : { empty }) },
+        hints: { ...hintsFor(facts), ...omitUndefined({ empty }) },
       }),
   }
 }
 
-/** Opens the vault for each thing that is asked, or once for several. What has expired is removed each time. */
+/** Opens the vault per request, or once for several, and purges expired tokens each time. */
 function createOpened(context: CommandContext, definition: RegisteredOperation) {
-  let present: Vault | undefined
+  let opened: Vault | undefined
   return {
     use: async <T>(work: (vault: Vault) => Promise<T>): Promise<T> => {
-      if (present !== undefined) return work(present)
+      if (opened !== undefined) return work(opened)
       return context.reachVault(async (vault) => {
-        present = vault
+        opened = vault
         try {
           const result = await work(vault)
           await sweepExpired(context, vault, definition)
           return result
         } finally {
-          present = undefined
+          opened = undefined
         }
       })
     },
   }
 }
 
-/** Expired tokens go from the disk with the commands that follow. A failure does not undo what was done. */
+/** A failure to purge does not make the command fail. */
 async function sweepExpired(
   { terminal }: CommandContext,
   vault: Vault,
@@ -141,11 +141,14 @@ async function sweepExpired(
     await vault.sweep(endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined)
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
-    await printNotice(terminal, `Expired tokens could not be purged now; it will be tried again. ${reason}`)
+    await printNotice(
+      terminal,
+      `Expired tokens could not be purged; a later command will try again. ${reason}`,
+    )
   }
 }
 
-/** A stream is printed while the vault is open; everything else is complete before. */
+/** Prints all pages: as ndjson and ids while they are read, else after that. */
 async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
@@ -154,13 +157,12 @@ async function printPages(task: Task): Promise<void> {
   else await task.print(await task.together(() => collectPages(pages)))
 }
 
-/** As many at once as the operation allows, within reason. */
 function pageSizeOf({ input }: RegisteredOperation): number {
   const size: NumberSchema | undefined = input.properties?.size
   return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
 }
 
-/** Pages that are too large together are asked for in smaller ones. */
+/** Requests smaller pages if a page exceeds the size limit. */
 async function* walkPages(
   { ask }: Task,
   input: OperationInput & { size: number },
@@ -184,7 +186,7 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER) === true
 }
 
-/** Of what was asked for before, so that the next page begins where the last one ended. */
+/** A divisor, so that the next page begins where the last one ended. */
 function largestDivisor(size: number): number {
   let divisor = Math.floor(size / 2)
   while (size % divisor !== 0) divisor--
@@ -195,7 +197,7 @@ async function* itemsOf(pages: AsyncIterable<List<unknown>>): AsyncGenerator<unk
   for await (const { data } of pages) yield* data
 }
 
-/** All pages as the one page they would be. */
+/** All pages as one page. */
 async function collectPages(pages: AsyncIterable<List<unknown>>): Promise<List<unknown>> {
   const items: unknown[] = []
   for await (const item of itemsOf(pages)) items.push(item)
@@ -230,7 +232,7 @@ function hintsFor({ context, definition, input }: Pick<Task, 'context' | 'defini
   }
 }
 
-/** A token without a mask shows nothing to a person who did not ask for the data; this says so once. */
+/** Explains why a token without a mask has no data in the output. */
 async function noteHiddenData(
   { context, definition, options, format }: Task,
   result: unknown,

@@ -8,7 +8,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
-import { keepRequestsYoung } from '../../src/cli/commands/serve/serve.js'
+import { disablePretenuring } from '../../src/cli/commands/serve/serve.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Caller } from '../../src/framework/caller.js'
 import type { Host } from '../../src/framework/host.js'
@@ -82,7 +82,7 @@ async function startBare(): Promise<Ready> {
 
 async function startCoffer(tokens: number): Promise<Ready> {
   // As `coffer serve` does.
-  keepRequestsYoung()
+  disablePretenuring()
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')

@@ -8,7 +8,7 @@ t.test('what holds reactor code is said, and what to do about what does not', as
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
   const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
   t.equal(describeConfinementGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
-  t.notMatch(describeConfinement(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not here')
+  t.notMatch(describeConfinement(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not available')
   t.equal(
     describeConfinement(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
     'Reactor code is confined by: node permissions, network namespace, user namespace. ' +
@@ -16,7 +16,7 @@ t.test('what holds reactor code is said, and what to do about what does not', as
   )
   t.match(
     describeConfinementGaps(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
-    /held without process namespace, no new descriptors, ends with host\. .* util-linux /,
+    /not confined by: process namespace, no new descriptors, ends with host\. .* util-linux /,
   )
 })
 

@@ -1,4 +1,4 @@
-/** Completion scripts for shells, written from the same tree of commands that is parsed. */
+/** Generates completion scripts for shells from the tree of commands. */
 import { CofferError } from '../../errors.js'
 import type { CommandContext, CommandFacts } from '../context/context.js'
 import { write } from '../output/terminal.js'
@@ -9,7 +9,7 @@ const SHELLS: Record<string, (commands: readonly CommandFacts[]) => string> = {
   fish: writeFish,
 }
 
-/** `coffer completion SHELL`. @throws CofferError `usage` for a shell that is not known. */
+/** `coffer completion SHELL`. @throws CofferError `usage` for an unknown shell */
 export async function printCompletion(
   { terminal, listCommands }: CommandContext,
   shell: string,
@@ -20,7 +20,7 @@ export async function printCompletion(
   await write(terminal.stdout, writeScript(listCommands()))
 }
 
-/** What can follow a path of words: the next words, then flags. */
+/** The subcommands and flags after a command. */
 function wordsAfter(commands: readonly CommandFacts[], path: string): string[] {
   const depth = path === '' ? 0 : path.split(' ').length
   const below = commands.filter(

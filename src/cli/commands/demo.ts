@@ -1,4 +1,4 @@
-/** `coffer demo`: the main job on a throw-away vault, each command shown with what it really prints. */
+/** `coffer demo`: runs commands on a temporary vault and prints each with its output. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +8,12 @@ import { CofferError } from '../../errors.js'
 import type { CommandContext } from '../context/context.js'
 import { type OutputStream, write } from '../output/terminal.js'
 
-/** Published by the card networks for testing; it buys nothing. */
+/** A test number published by the card networks. */
 const CARD_NUMBER = '4242424242424242'
 
 interface Step {
   say: string
-  /** After `coffer`; `{card}` stands for the id of the token made first. */
+  /** The arguments of coffer. */
   words: readonly string[]
   stdin?: string
   exit?: number
@@ -22,46 +22,46 @@ interface Step {
 const CARD = `{"id":"card-1","type":"card","data":{"number":"${CARD_NUMBER}","expiration_month":12,"expiration_year":2030},"metadata":{"customer":"42"}}`
 
 const STEPS: readonly Step[] = [
-  { say: 'A vault: one encrypted directory, one key file.', words: ['init'] },
+  { say: 'Create a vault: an encrypted directory and a key file.', words: ['init'] },
   {
-    say: 'A card goes in. What comes back is a token, its data masked.',
+    say: 'Store a card. The answer is a token with masked data.',
     words: ['token', 'create'],
     stdin: CARD,
   },
   {
-    say: 'Anything can be kept. The mask says what may be seen.',
+    say: 'Store any JSON. The mask defines what is displayed.',
     words: ['token', 'create', '--id', 'ada', '--type', 'token', '--file', '-'],
     stdin: `{"data":{"name":"Ada Lovelace","iban":"GB33BUKB20201555555555"},"mask":{"name":"{{ data.name }}","iban":"{{ data.iban | reveal_last: 4 }}"}}`,
   },
-  { say: 'All tokens, newest first.', words: ['token', 'list'] },
+  { say: 'List all tokens, newest first.', words: ['token', 'list'] },
   {
-    say: 'In the clear only when asked for.',
+    say: 'Display the data in the clear with --reveal.',
     words: ['token', 'get', 'card-1', '--reveal', '--fields', 'id,data'],
   },
   {
-    say: 'Changes are merged; the rest stays.',
+    say: 'Update a token. Changes are merged.',
     words: ['token', 'update', 'card-1', '--metadata', 'plan=gold', '--fields', 'id,metadata,modified_at'],
   },
   {
-    say: 'A wrong card number is refused, and nothing is written.',
+    say: 'An invalid card number is refused, and nothing is written.',
     words: ['token', 'create', '--type', 'card', '--file', '-'],
     stdin: '{"data":{"number":"4242424242424243"}}',
     exit: 2,
   },
-  { say: 'Deleted is gone.', words: ['token', 'delete', 'card-1', '--yes'] },
+  { say: 'Delete a token.', words: ['token', 'delete', 'card-1', '--yes'] },
 ]
 
-/** @throws CofferError `interrupted` between two steps, `internal` when a step does not end as it should. */
+/** @throws CofferError `interrupted` between two steps, `internal` for an unexpected exit code */
 export async function runDemo(context: CommandContext): Promise<void> {
   const { stdout } = context.terminal
-  // Otherwise an interrupt would end the process before the vault and its key are gone.
+  // Otherwise an interrupt would end the process before the vault and its key are deleted.
   context.stopsItself()
-  // Directories made this way are open to their owner alone.
+  // Creates a directory that only its owner can access.
   const place = await mkdtemp(join(tmpdir(), 'coffer-demo-'))
   try {
     await write(
       stdout,
-      `Coffer keeps tokens in an encrypted vault. This one lives in ${place} and goes when the demo ends.\n`,
+      `Coffer stores tokens in an encrypted vault. This one is in ${place} and is deleted when the demo ends.\n`,
     )
     for (const step of STEPS) {
       if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
@@ -71,7 +71,7 @@ export async function runDemo(context: CommandContext): Promise<void> {
   } finally {
     await rm(place, { recursive: true, force: true })
   }
-  await write(stdout, '\nYour own:  coffer init    All commands:  coffer --help\n')
+  await write(stdout, '\nCreate your own:  coffer init    All commands:  coffer --help\n')
 }
 
 async function showStep(
@@ -88,7 +88,7 @@ async function showStep(
     throw new CofferError('internal', `The demo's "${line}" ended with ${code}, not ${exit}.`)
 }
 
-/** The same program, with its settings pointing at the throw-away vault. */
+/** Runs coffer in this process, with the temporary vault in its environment. */
 function runIn(
   context: CommandContext,
   place: string,
@@ -120,14 +120,14 @@ function keepAppearance({ NO_COLOR, FORCE_COLOR, TERM, HOME }: Environment): Env
   return { NO_COLOR, FORCE_COLOR, TERM, HOME }
 }
 
-/** Where the demo is redirected, what it says goes along in the order it was said. */
+/** When output is redirected, standard error is merged into it in order. */
 function mergeInto(stdout: OutputStream): OutputStream {
   const stream = new PassThrough()
   stream.on('data', (chunk: Buffer) => stdout.write(chunk))
   return stream
 }
 
-/** The proof that matters: the number is in none of the files. */
+/** Shows that the files of the vault do not contain the data. */
 async function showFiles(stdout: OutputStream, place: string): Promise<void> {
   const vault = join(place, '.coffer')
   const entries = await readdir(vault, { recursive: true, withFileTypes: true })
@@ -135,9 +135,11 @@ async function showFiles(stdout: OutputStream, place: string): Promise<void> {
   const contents = await Promise.all(files.map((file) => readFile(file)))
   const isFound = contents.some((bytes) => bytes.includes(CARD_NUMBER) || bytes.includes('Lovelace'))
   const bytes = contents.reduce((sum, content) => sum + content.length, 0)
-  const verdict = isFound ? 'in the clear, which is a bug: please report it' : 'nowhere in the clear'
+  const verdict = isFound
+    ? 'appear in them in the clear, which is a bug: please report it'
+    : 'appear in none of them'
   await write(
     stdout,
-    `\n# The vault is ${files.length} files, ${bytes} bytes. The card number and the name stand in them ${verdict}.\n`,
+    `\n# The vault has ${files.length} files with ${bytes} bytes. The card number and the name ${verdict}.\n`,
   )
 }

@@ -1,4 +1,4 @@
-/** `--explain`: what an operation on tokens would answer to somebody, and which rule decides. It does nothing else. */
+/** `--explain`: prints what an operation on tokens would answer, and which access rules decide. */
 import type { ExplainedDecision, Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { CommandContext } from '../context/context.js'
@@ -8,13 +8,13 @@ import { chooseFormat, printNotice, printResult } from '../output/output.js'
 import { write } from '../output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
-/** Where a transform means something; elsewhere a rule grants, and that is all. */
+/** The permissions whose decisions include a transform. */
 const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']
 
 export interface ExplainOptions {
-  /** The key to act with; absent for the owner. */
+  /** The API key of the caller; undefined for the owner. */
   key: string | undefined
-  /** The id of the application in whose place one looks; it goes before the key. */
+  /** The id of the application to explain; overrides the key. */
   application: string | undefined
   reveal: boolean
 }
@@ -28,13 +28,9 @@ export async function explainOperation(
 ): Promise<void> {
   const { terminal, config } = context
   const tenant = await findTenantChoice(context)
-  const as =
-    application !== undefined || key === undefined
-      ? { reveal, ...(tenant === undefined ? {} : { tenant }) }
-      : { key }
-  const explain = { reveal, ...(application === undefined ? {} : { application }) }
+  const as = application !== undefined || key === undefined ? { reveal, tenant } : { key }
   const { result } = await context.reachVault((vault) =>
-    vault.ask({ operation: name, input: asked, as, explain }),
+    vault.ask({ operation: name, input: asked, as, explain: { reveal, application } }),
   )
   const explanation = result as Explanation
   const format = chooseFormat(terminal, config.output)
@@ -43,15 +39,18 @@ export async function explainOperation(
   else await write(terminal.stdout, drawExplanation(explanation, terminal.stdout.columns ?? DEFAULT_COLUMNS))
   const isHidden = !reveal && explanation.decisions.some(isShownInTheClear)
   if (isHidden)
-    await printNotice(terminal, 'They see data in the clear, which is masked here. Show it with --reveal.')
-  await printNotice(terminal, 'Nothing was done: this is what would be answered.')
+    await printNotice(
+      terminal,
+      'The caller would see the data in the clear; it is masked here. Show it with --reveal.',
+    )
+  await printNotice(terminal, 'The operation was not performed.')
 }
 
 function isShownInTheClear({ permission, transform, decided_by }: ExplainedDecision): boolean {
   return permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner'
 }
 
-/** In words, a paragraph for each decision. */
+/** Text, with a paragraph for each decision. */
 export function drawExplanation(explanation: Explanation, width: number): string {
   const { operation, caller, permissions, decisions, outcome, sees } = explanation
   const who = caller.type === 'user' ? 'the owner of the vault' : `application ${caller.id ?? '(unknown)'}`
@@ -59,9 +58,9 @@ export function drawExplanation(explanation: Explanation, width: number): string
   const answer = outcome.detail === undefined ? '' : `: ${display(outcome.detail)}`
   const paragraphs = [
     `coffer ${operation} would answer ${outcome.status} to ${who}${answer}`,
-    ...(missing.length === 0 ? [] : [`Nowhere granted: ${missing.join(', ')}`]),
+    ...(missing.length === 0 ? [] : [`Not granted on any container: ${missing.join(', ')}`]),
     ...decisions.map(describeDecision),
-    ...(sees === undefined ? [] : [`They would see:\n${indent(layOutJson(sees, width - 2), 2)}`]),
+    ...(sees === undefined ? [] : [`The answer:\n${indent(layOutJson(sees, width - 2), 2)}`]),
   ]
   return `${paragraphs.join('\n\n')}\n`
 }
@@ -75,18 +74,18 @@ function describeDecision({
 }: ExplainedDecision): string {
   const verdict =
     decided_by === undefined
-      ? 'refused: nothing grants it'
+      ? 'refused: not granted'
       : `${SHOWS_DATA.includes(permission) ? transform : 'granted'}, by ${nameDecider(decided_by)}`
   const passed = passed_over.map(({ priority, description, reason }) => {
-    const why = reason === 'other container' ? 'covers another container' : 'grants other permissions'
-    return `  passed over ${nameRule(priority, description)}: it ${why}`
+    const why = reason === 'other container' ? 'applies to another container' : 'grants other permissions'
+    return `  not applied: ${nameRule(priority, description)} ${why}`
   })
   return [`${permission} on ${container}: ${verdict}`, ...passed].join('\n')
 }
 
 function nameDecider(decider: NonNullable<ExplainedDecision['decided_by']>): string {
-  if (decider === 'owner') return 'being the owner'
-  if (decider === 'permissions') return 'its plain permissions'
+  if (decider === 'owner') return 'ownership'
+  if (decider === 'permissions') return 'the permissions of the application'
   return nameRule(decider.priority, decider.description)
 }
 

@@ -1,6 +1,7 @@
-/** `coffer formula check | install | create | update`: formulas in files, and the warning about code that would not run. */
+/** `coffer formula check | install | create | update`: reads formulas from files, and warns about code that fails to load. */
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
 import type { CommandContext } from '../context/context.js'
@@ -11,9 +12,9 @@ import { displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 
-const SHIPPED = ['card-alias', 'matching-hmac', 'json-webhook']
+const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 
-/** A formula as people keep it in files: the code may be the name of a file beside it. */
+/** A formula as JSON; `code` may be the name of a file in the same directory. */
 interface FormulaFile extends Record<string, unknown> {
   name: string
   code: string
@@ -21,7 +22,7 @@ interface FormulaFile extends Record<string, unknown> {
   request_parameters?: { name: string }[]
 }
 
-/** Shows the place in the code where it does not load. */
+/** Prints the place in the code that fails to load. */
 export const check: Steps = {
   gather: async (context, [file = ''], { contract: contractFile }) => {
     const formula = file.endsWith('.json') ? await readFormula(context, file) : undefined
@@ -30,7 +31,7 @@ export const check: Steps = {
         ? await readFormula(context, contractFile, { isContract: true })
         : formula
     const code = formula?.code ?? (await context.input.readFile(file, 'the file'))
-    return { code, ...(contract === undefined ? {} : { contract }) }
+    return omitUndefined({ code, contract })
   },
   run: async ({ context, input, ask, print, words }) => {
     try {
@@ -50,14 +51,14 @@ async function showPlace({ terminal }: CommandContext, code: string, error: unkn
 
 export const install: Steps = {
   gather: async (context, [name]) => {
-    const files = name === undefined ? SHIPPED.map(findShipped) : [findFormulaFile(context, name)]
+    const files = name === undefined ? INCLUDED.map(findIncluded) : [findFormulaFile(context, name)]
     const formulas: FormulaFile[] = []
     for (const file of files) formulas.push(await readFormula(context, file))
     return { formulas }
   },
 }
 
-/** Says when the code that was just stored would not run; it is stored all the same. */
+/** Warns about stored code that fails to load. */
 export const store: Steps = {
   run: async ({ context, input, ask, print }) => {
     const result = await ask()
@@ -66,13 +67,16 @@ export const store: Steps = {
       const { message, errors = {} } = fault
       const reason = Object.values(errors)[0]?.[0]
       const more = reason === undefined || message.includes(reason) ? '' : ` ${reason}`
-      await printWarning(context.terminal, `The formula is stored, but would not run. ${message}${more}`)
+      await printWarning(
+        context.terminal,
+        `The formula is stored, but its code fails to load. ${message}${more}`,
+      )
     }
     await print(result)
   },
 }
 
-/** What is wrong with `code` before anything calls it. */
+/** Compiles and loads `code` without calling it. */
 async function findFault(context: CommandContext, code: unknown): Promise<CofferError | undefined> {
   const { askOffline } = await import('../context/offline.js')
   try {
@@ -84,20 +88,20 @@ async function findFault(context: CommandContext, code: unknown): Promise<Coffer
   }
 }
 
-function findShipped(name: string): string {
+function findIncluded(name: string): string {
   return findFixture(`formulas/${name}.json`)
 }
 
 function findFormulaFile({ cwd }: CommandContext, name: string): string {
-  if (SHIPPED.includes(name)) return findShipped(name)
+  if (INCLUDED.includes(name)) return findIncluded(name)
   if (name.endsWith('.json')) return resolve(cwd, name)
   throw new CofferError(
     'usage',
-    `There is no formula "${name}". There are ${SHIPPED.join(', ')}, and files: my-formula.json.`,
+    `There is no formula "${name}". Give ${INCLUDED.join(', ')}, or a file: my-formula.json.`,
   )
 }
 
-/** @throws CofferError `usage` for what is no formula. A contract needs no code. */
+/** A contract needs no code. @throws CofferError `usage` */
 async function readFormula(
   { input }: CommandContext,
   path: string,
@@ -109,7 +113,7 @@ async function readFormula(
     typeof value === 'object' &&
     (typeof code === 'string' || isContract) &&
     [configuration, request_parameters].every((list) => list === undefined || Array.isArray(list))
-  if (!isFormula) throw new CofferError('usage', `${path} holds no formula: an object with code, as JSON.`)
+  if (!isFormula) throw new CofferError('usage', `${path} is not a formula: a JSON object with code.`)
   const formula = value as FormulaFile
   if (isContract || !/^[\w./-]+\.c?js$/.test(formula.code)) return formula
   const beside = isAbsolute(formula.code) ? formula.code : join(dirname(path), formula.code)

@@ -1,18 +1,14 @@
-/** `coffer help`: the help of a command, and the topics that belong to no command. */
+/** `coffer help`: prints the help of a command, or a topic. */
 import { SETTINGS, type Setting } from '../../config.js'
 import { ERRORS } from '../../errors.js'
 import type { CommandContext } from '../context/context.js'
 import { write } from '../output/terminal.js'
 
-/** `coffer help …`: the help of a command, or a topic. @throws CofferError `usage` for neither. */
+/** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, words: readonly string[]): Promise<void> {
   const { stdout } = context.terminal
   const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
-  if (topic !== undefined) {
-    await write(stdout, `${topic}\n`)
-    return
-  }
-  await write(stdout, context.describeCommand(words))
+  await write(stdout, topic === undefined ? context.describeCommand(words) : `${topic}\n`)
 }
 
 function describeTopic(name: string): string | undefined {
@@ -24,11 +20,11 @@ function describeTopic(name: string): string | undefined {
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
-  1: 'unexpected, or the disk failed',
+  1: 'internal error, or a failure of the disk',
   2: 'usage or validation',
   3: 'not found',
   4: 'not permitted, or not authenticated',
-  5: 'conflict with what is there',
+  5: 'conflict with existing data',
   6: 'vault locked, missing, exposed, of another format, or wrong passphrase',
   7: 'vault damaged',
   8: 'reactor failed',
@@ -43,7 +39,7 @@ function describeExitCodes(): string {
       codes.length === 0 ? '' : ` (${codes.map(([code]) => code.replaceAll('_', '-')).join(', ')})`
     return `  ${exit.padStart(3)}  ${meaning}${names}`
   })
-  return ['Exit codes, and the problem types that lead to them:', '', ...rows].join('\n')
+  return ['Exit codes, with their problem types:', '', ...rows].join('\n')
 }
 
 function describeEnvironment(): string {
@@ -52,28 +48,28 @@ function describeEnvironment(): string {
       `  ${variable.padEnd(27)} ${flag.split(' ')[0]!.padEnd(21)} ${description}`,
   )
   const others = [
-    ['NO_COLOR, FORCE_COLOR', 'colours off or on, whatever the terminal says'],
-    ['XDG_CONFIG_HOME', 'where the directory coffer/ with the key files is; else ~/.config'],
+    ['NO_COLOR, FORCE_COLOR', 'disable or force colours'],
+    ['XDG_CONFIG_HOME', 'the parent of the directory coffer/ with the key files; default ~/.config'],
   ].map(([name, meaning]) => `  ${name!.padEnd(49)} ${meaning}`)
-  return ['A flag wins over its variable:', '', ...rows, '', 'Besides:', '', ...others].join('\n')
+  return ['A flag overrides its variable:', '', ...rows, '', 'Other variables:', '', ...others].join('\n')
 }
 
 const EXPRESSIONS = `Masks, ids, fingerprints and search indexes are Liquid expressions over the token's data:
 
   {{ data }}  {{ data.number | reveal_last: 4 }}  {{ data.name | slice: 0 }}. {{ data.last }}
 
-An expression that is the whole string yields the value with its JSON type; inside text it is joined to the text.
-Tags ({% … %}) are refused. All standard Liquid filters that neither read the clock nor files, and:
+An expression that is the whole string yields the value with its JSON type; inside text it yields text.
+Tags ({% … %}) are refused. Filters: the standard Liquid filters that read neither the clock nor files, and:
 
-  reveal_last: count, char = X             all but the last count characters masked; hyphens stay
-  reveal: first, last, char = X, keep      the middle masked; keep names characters that stay
+  reveal_last: count, char = X             masks all but the last count characters, and no hyphens
+  reveal: first, last, char = X, keep      masks the middle, except the characters in keep
   last4                                    the last four characters
-  stringify                                canonical JSON; a string is itself
-  json: path                               the one value that a JSONPath (RFC 9535) selects
-  pad_left: length, char                   padded, at most 10,000 characters
+  stringify                                canonical JSON; a string is unchanged
+  json: path                               the single value that a JSONPath (RFC 9535) selects
+  pad_left: length, char                   pads to a length of at most 10,000 characters
   pad_right: length, char
   to_string  to_number  to_boolean         casts
   alias_preserve_format: first, last       in ids only: random letters for letters, digits for digits
   alias_preserve_length: first, last       in ids only: random letters and digits
 
-At most 400 characters each. In fingerprints metadata can be used as well as data.`
+At most 400 characters each. Fingerprint expressions can use metadata as well as data.`

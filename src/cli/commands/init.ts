@@ -1,6 +1,7 @@
-/** `coffer init`: makes a vault, its first tenant, and what opens it. */
+/** `coffer init`: creates a vault, its first tenant, and its key file or passphrase. */
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import type { App } from '../../vault/app.js'
@@ -14,17 +15,14 @@ import {
   saveKeyFile,
 } from '../context/credentials.js'
 import type { Options } from '../context/task.js'
-import { chooseFormat, printNotice, printResult } from '../output/output.js'
+import { printForRun, printNotice } from '../output/output.js'
 import { ensureSampleApplications } from './serve/sample-applications.js'
 
 const DEFAULT_TENANT = 'default'
 
-/**
- * Creates a vault, its first tenant, and what opens it.
- * @throws CofferError `conflict` over a vault that is there
- */
+/** @throws CofferError `conflict` if the vault exists */
 export async function initVault(context: CommandContext, flags: Options): Promise<void> {
-  const { terminal, config } = context
+  const { terminal } = context
   const directory = newVaultDirectory(context)
   const tenantName = readTenantName(flags.name)
   let keyFile: string | undefined
@@ -40,7 +38,7 @@ export async function initVault(context: CommandContext, flags: Options): Promis
       opener,
     )
   } catch (error) {
-    // A key to nothing would only confuse.
+    // The saved key file opens nothing.
     if (keyFile !== undefined) await rm(keyFile, { force: true })
     throw error
   }
@@ -50,15 +48,12 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   const result = {
     vault: app.header?.vault,
     directory,
-    ...(keyFile === undefined ? {} : { key_file: keyFile }),
+    key_file: keyFile,
     tenant: { id, name, owner_id },
-    ...(applications === undefined ? {} : { applications }),
+    applications,
   }
-  await printResult(terminal, result, {
-    format: chooseFormat(terminal, config.output),
-    fields: config.fields,
-  })
-  if (wantsSamples) await printNotice(terminal, 'The keys of the applications are shown this once.')
+  await printForRun(context, omitUndefined(result))
+  if (wantsSamples) await printNotice(terminal, 'The keys of the applications are shown only once.')
   await printNotice(terminal, adviseAfterInit(flags, keyFile))
 }
 
@@ -66,23 +61,23 @@ async function confirmSamples({ terminal, config }: CommandContext): Promise<boo
   if (!terminal.mayPrompt || config.yes) return false
   const { confirm } = await import('../input/prompt.js')
   return confirm(terminal, {
-    message: 'Create a management, a private and a public application to begin with?',
+    message: 'Create a management, a private and a public application?',
     missing: '--starter-apps',
   })
 }
 
-/** What was said on this line has to be said again on the next; what a variable said has not. */
+/** Repeats flags that later commands need; variables stay in the environment. */
 function adviseAfterInit(flags: Options, keyFile: string | undefined): string {
   const vault = typeof flags.vault === 'string' ? ` --vault ${flags.vault}` : ''
   const key = typeof flags.keyFile === 'string' ? ` --key-file ${flags.keyFile}` : ''
   const loss =
     keyFile === undefined
-      ? 'Nothing but the passphrase opens this vault: if it is forgotten, everything in it is lost.'
-      : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
+      ? 'Only the passphrase opens this vault: if it is forgotten, all data is lost.'
+      : 'Keep a copy of the key file in a safe place: without it, all data in the vault is lost.'
   return `${loss}
 
-Store something:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
-See it:           coffer token list${vault}${key}`
+Store a card:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
+List tokens:   coffer token list${vault}${key}`
 }
 
 /** @throws CofferError `usage` */

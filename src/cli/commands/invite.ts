@@ -1,43 +1,37 @@
-/** `coffer invite outbox | accept | create | resend`: mail as its reader sees it, and where it went. */
+/** `coffer invite outbox | accept | create | resend`: prints mail and its delivery state. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
-import type { CommandContext } from '../context/context.js'
 import type { Steps } from '../context/task.js'
+import { readGivenValue } from '../input/given-value.js'
 import { displayLines } from '../output/display.js'
-import { printNotice, printWarning } from '../output/output.js'
+import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 
-/** One mail on a terminal is shown as its reader would see it. */
+/** Prints a single mail as text. */
 export const outbox: Steps = {
-  run: async ({ context, input, format, ask, print }) => {
+  run: async ({ context, input, format, ask, print, notice }) => {
     const result = await ask()
     if (input.id === undefined || format !== 'table' || context.config.fields !== undefined)
       return print(result)
     const { to, subject, text, state, ...rest } = result as OutboxLetter
-    const { terminal } = context
-    await write(terminal.stdout, displayLines(`To: ${to}\nSubject: ${subject}\n\n${text}`))
-    await printNotice(terminal, STATES[state]({ to, subject, state, ...rest })[0])
+    await write(context.terminal.stdout, displayLines(`To: ${to}\nSubject: ${subject}\n\n${text}`))
+    await notice(STATES[state]({ to, subject, state, ...rest })[0])
   },
 }
 
-/** The link is asked for, or comes on standard input, so that no other process sees it. */
+/** Reads the link from a prompt or standard input, so that other processes cannot see it. */
 export const accept: Steps = {
   gather: async (context, [given], { firstName, lastName }) =>
-    omitUndefined({ link: await readLinkText(context, given), first_name: firstName, last_name: lastName }),
+    omitUndefined({
+      link: await readGivenValue(context, given, 'the link', { message: 'Invitation link' }),
+      first_name: firstName,
+      last_name: lastName,
+    }),
 }
 
-async function readLinkText({ terminal, input }: CommandContext, given: string | undefined): Promise<string> {
-  if (given === undefined && terminal.mayPrompt) {
-    const { ask } = await import('../input/prompt.js')
-    return ask(terminal, { message: 'Invitation link', missing: 'the link' })
-  }
-  return input.readValue(given ?? '-', 'the link')
-}
-
-/** Tells the owner what became of the mail of an invitation, and its link as long as it is here. */
+/** Also prints the delivery state of the invitation's mail, and its link if stored, for the owner. */
 export const mail: Steps = {
-  run: async ({ context, key, ask, print, together }) => {
-    const { terminal } = context
+  run: async ({ context, key, ask, print, notice, together }) => {
     const [invitation, letter] = await together(async () => {
       const result = (await ask()) as { id: string }
       if (key !== undefined) return [result]
@@ -45,8 +39,8 @@ export const mail: Steps = {
     })
     await print(invitation)
     if (letter === undefined) return
-    const tell = letter.failure === undefined ? printNotice : printWarning
-    await tell(terminal, describeMail(letter))
+    const text = describeMail(letter)
+    await (letter.failure === undefined ? notice(text) : printWarning(context.terminal, text))
   },
 }
 
@@ -62,20 +56,20 @@ function describeMail(mail: OutboxMail): string {
 
 const STATES: Record<OutboxMail['state'], (mail: OutboxMail) => [where: string, advice?: string]> = {
   outbox: ({ id }) => [
-    'No mail server is set, so the mail stays in the outbox.',
+    'No mail server is configured, so the mail stays in the outbox.',
     `Read it: coffer invite outbox ${id}`,
   ],
   waiting: ({ server, failure }) =>
     failure === undefined
-      ? ['The mail waits to be sent.']
+      ? ['The mail is waiting to be sent.']
       : [
-          `The mail could not be handed to ${server}: ${failure}`,
-          'It is tried again while coffer serve runs, and with the next invitation.',
+          `The mail could not be sent to ${server}: ${failure}`,
+          'It is sent again while coffer serve runs, and with the next invitation.',
         ],
-  sent: ({ server }) => [`The mail was handed to ${server}.`],
+  sent: ({ server }) => [`The mail was sent to ${server}.`],
   refused: ({ server, failure, invitation_id }) => [
-    `The mail was not taken by ${server}: ${failure}`,
-    `It is not tried again. Send a new one: coffer invite resend ${invitation_id}`,
+    `The mail was rejected by ${server}: ${failure}`,
+    `It is not sent again. Send a new one: coffer invite resend ${invitation_id}`,
   ],
   dropped: () => ['The mail was not sent, because its link had ended.'],
 }

@@ -1,28 +1,27 @@
-/** `coffer log tail | verify`: the log as it grows, and the verdict on its chain. */
-import { setTimeout } from 'node:timers/promises'
+/** `coffer log tail | verify`: follows the log, and reports the result of its verification. */
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
+import { pause } from '../context/pause.js'
 import type { Steps, Task } from '../context/task.js'
 import { cellOf } from '../output/layout.js'
-import { printNotice } from '../output/output.js'
 import { write } from '../output/terminal.js'
 
-/** Columns stand below one another though nobody knows what is still to come; an id of one's own may be longer. */
+/** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
-const LOOK = 20
+const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 const POLL_MS = 1000
 
 /**
- * With `--follow` also every record that comes, until interrupted. The vault is opened anew for every look, so that
- * others can work meanwhile.
+ * With `--follow` also prints new records until interrupted. Opens the vault for each poll, so that other commands can
+ * run in between.
  */
-export const tail: Steps = createTail(waitForNext)
+export const tail: Steps = createTail((signal) => pause(POLL_MS, signal))
 
 export function createTail(wait: (signal: AbortSignal) => Promise<unknown>): Steps {
   return {
     run: async (task) => {
-      const { signal, terminal } = task.context
+      const { signal } = task.context
       const first = await look(task, task.input)
       if (task.options.follow !== true) return task.print(first.data)
       let seen = first.pagination.total_items
@@ -33,7 +32,7 @@ export function createTail(wait: (signal: AbortSignal) => Promise<unknown>): Ste
         const { records, total } = await readNewer(task, seen)
         const skipped = total - seen - records.length
         seen = total
-        if (skipped > 0) await printNotice(terminal, `${skipped} records came too fast to be shown.`)
+        if (skipped > 0) await task.notice(`${skipped} records were skipped: too many were written at once.`)
         if (!(await printLines(task, records))) return
       }
     },
@@ -46,10 +45,10 @@ async function look({ ask }: Task, input: object): Promise<LogList> {
   return (await ask({ ...input })) as LogList
 }
 
-/** Records are never taken away, so their number says which are new. */
+/** The records after the first `seen`: records are never removed, so their number tells which are new. */
 function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']; total: number }> {
   return task.together(async () => {
-    const newest = await look(task, { number: LOOK })
+    const newest = await look(task, { number: USUAL_PAGE })
     const isAll = newest.pagination.total_items - seen <= newest.data.length
     const { data, pagination } = isAll ? newest : await look(task, { number: LARGEST_PAGE })
     const total = pagination.total_items
@@ -57,7 +56,7 @@ function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']
   })
 }
 
-/** One line a record, for there is no end to wait for. Resolves to whether anybody still reads. */
+/** Prints one line per record. Resolves to false if the reader closed the stream. */
 async function printLines(task: Task, records: Record<string, unknown>[]): Promise<boolean> {
   const { context, definition, format } = task
   const { terminal, config } = context
@@ -76,31 +75,23 @@ async function printLines(task: Task, records: Record<string, unknown>[]): Promi
   return true
 }
 
-function waitForNext(signal: AbortSignal): Promise<unknown> {
-  return setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined)
-}
-
 interface Proof {
   is_whole: boolean
   records: number
   broken_at?: number
 }
 
-/** Ends with `vault_damaged` saying at which record the chain breaks. */
+/** @throws CofferError `vault_damaged` naming the record at which the chain is broken */
 export const verify: Steps = {
-  run: async ({ context, ask, print }) => {
+  run: async ({ ask, print, notice }) => {
     const proof = (await ask()) as Proof
     await print(proof)
     const { records, broken_at = 0 } = proof
-    if (proof.is_whole)
-      return printNotice(
-        context.terminal,
-        'Every record follows from the one before it, and none is missing at the end.',
-      )
+    if (proof.is_whole) return notice('The chain of records is intact, and none is missing at the end.')
     const what =
       broken_at > records
         ? `ends after ${records} records, and more were written`
-        : `is broken at record ${broken_at} of ${records}: it, or one before it, was changed, taken out, put in or moved`
+        : `is broken at record ${broken_at} of ${records}: it, or one before it, was changed, removed, inserted or moved`
     throw new CofferError('vault_damaged', `The log ${what}. Compare it with a backup.`)
   },
 }

@@ -1,4 +1,4 @@
-/** `coffer openapi`: the document of the HTTP interface, without a server or a vault. */
+/** `coffer openapi`: prints the OpenAPI document; needs no server and no vault. */
 import { createDocument } from '../../http/openapi.js'
 import { VERSION } from '../../version.js'
 import type { CommandContext } from '../context/context.js'

@@ -1,4 +1,4 @@
-/** What the commands of some operations add to their declarations, by operation; what each does loads when it is run. */
+/** What the commands of some operations add to their declarations. The code of each is loaded when it runs. */
 import type { AnyOperation } from '../../framework/operation.js'
 import { setSetting } from '../../operations/config/settings.js'
 import { createFormula, updateFormula } from '../../operations/formula/formula.js'
@@ -15,7 +15,7 @@ import { restoreVault } from '../../operations/vault/offline.js'
 import { describeVault, verifyVault } from '../../operations/vault/vault.js'
 import type { Presentation } from '../context/task.js'
 
-const FOLLOW = ['-f, --follow', 'go on with all that comes, until Ctrl-C'] as const
+const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
 const loadTenant = async () => import('./tenant.js')
 
 const PRESENTATIONS = new Map<AnyOperation, Presentation>([
@@ -34,7 +34,10 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
     installFormulas,
     {
       arguments: [
-        ['[name]', 'card-alias, matching-hmac, json-webhook, or the path of a formula as JSON; else all'],
+        [
+          '[name]',
+          'card-alias, matching-hmac, json-webhook, or the path of a formula as JSON; default: all included ones',
+        ],
       ],
       load: async () => (await import('./formula.js')).install,
     },
@@ -44,10 +47,10 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
     {
       arguments: [['<file>', 'formula.js']],
       options: [
-        ['--args <json>', 'what the code is given, as JSON or key=value: @args.json (repeatable)', true],
-        ['--configuration <json>', 'its configuration, as JSON or key=value (repeatable)', true],
-        ['--verbose', 'say what holds the code on this machine'],
-        ['--watch', 'run again whenever the file is saved, until Ctrl-C'],
+        ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
+        ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
+        ['--verbose', 'print how the code is confined on this machine'],
+        ['--watch', 'run again when the file is saved, until Ctrl-C'],
       ],
       load: async () => (await import('./reactor-dev.js')).develop,
     },
@@ -56,7 +59,7 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
     listReactorRuns,
     {
       options: [FOLLOW],
-      empty: 'It has not run yet.',
+      empty: 'The reactor has not run yet.',
       load: async () => (await import('./reactor.js')).logs,
     },
   ],
@@ -80,17 +83,17 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
   [
     readOutbox,
     {
-      empty: 'No mail yet. Invite somebody: coffer invite create --help',
+      empty: 'No mail yet. Invite a person: coffer invite create --help',
       load: async () => (await import('./invite.js')).outbox,
     },
   ],
   [
     acceptInvitationLink,
     {
-      arguments: [['[link]', 'the link in the mail, or its token; - is standard input']],
+      arguments: [['[link]', 'the link in the mail, or its token; - reads standard input']],
       options: [
-        ['--first-name <text>', 'what they are called'],
-        ['--last-name <text>', 'what their family is called'],
+        ['--first-name <text>', 'their first name'],
+        ['--last-name <text>', 'their last name'],
       ],
       load: async () => (await import('./invite.js')).accept,
     },
@@ -100,7 +103,7 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
     {
       arguments: [
         ['<name>', 'see coffer config list'],
-        ['[value]', 'left out, it is asked for; @FILE is what the file holds, - is standard input'],
+        ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
       ],
       load: async () => (await import('./config.js')).set,
     },
@@ -112,7 +115,6 @@ const PRESENTATIONS = new Map<AnyOperation, Presentation>([
 
 const BY_NAME = new Map([...PRESENTATIONS].map(([{ name }, presentation]) => [name, presentation]))
 
-/** What the command of `operation` adds; nothing for most. */
 export function findPresentation({ name }: AnyOperation): Presentation {
   return BY_NAME.get(name) ?? {}
 }

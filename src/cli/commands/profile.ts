@@ -1,6 +1,6 @@
 /**
- * Profiles: settings under a name, which count where neither a flag nor the environment says something. To everything
- * else a profile is a part of the environment.
+ * Profiles: named sets of settings, as defaults below flags and the environment. They are merged into the environment of
+ * the run.
  */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, SETTINGS, type Setting } from '../../config.js'
@@ -12,22 +12,22 @@ import {
   type UserSettings,
   writeUserSettings,
 } from '../context/user-settings.js'
-import { readAnswer } from '../input/input.js'
-import { chooseFormat, printNotice, printResult, printWarning } from '../output/output.js'
+import { readGivenValue } from '../input/given-value.js'
+import { printForRun, printNotice } from '../output/output.js'
 
-/** What only one run, or a person at each time, can say. */
+/** Settings of a single run. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'no-input']
 const API_KEY = 'api-key'
 const HIDDEN = '********'
 
-/** Settings that are paths, by their names. */
+/** The names of the settings that are paths. */
 const PATHS = new Set(
   (Object.values(SETTINGS) as Setting[])
     .filter(({ flag }) => /<(?:directory|file)>$/.test(flag))
     .map(({ flag }) => flag.split(' ')[0]!.slice(2)),
 )
 
-/** The variable of each setting that a profile may hold, by the setting's name. */
+/** The variable of each setting that a profile may contain, by the setting's name. */
 function listProfileSettings(): Map<string, string> {
   const rows = (Object.values(SETTINGS) as Setting[]).map(({ flag, variable }) => {
     const word = flag.split(' ')[0]!.slice(2)
@@ -36,10 +36,7 @@ function listProfileSettings(): Map<string, string> {
   return new Map(rows.filter(([name]) => !NEVER_KEPT.includes(name)))
 }
 
-/**
- * The environment with the profile of this run beneath it.
- * @throws CofferError `usage` for a profile that is none, or that holds what no profile may
- */
+/** The environment with the settings of the profile as defaults. @throws CofferError `usage` for an invalid profile */
 export async function applyProfile(
   flags: Readonly<Record<string, unknown>>,
   env: Environment,
@@ -50,26 +47,29 @@ export async function applyProfile(
   if (name === undefined) return env
   const profile = requireProfile(settings, name)
   const known = listProfileSettings()
-  const beneath: Record<string, string> = {}
+  const defaults: Record<string, string> = {}
   for (const [setting, text] of Object.entries(profile)) {
     const variable = known.get(setting)
     if (variable === undefined)
       throw new CofferError(
         'usage',
-        `The profile ${name} holds "${setting}", which is no setting of a profile.`,
+        `The profile ${name} contains "${setting}", which is not a setting of profiles.`,
       )
-    beneath[variable] = text
+    defaults[variable] = text
   }
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
-  return { ...beneath, ...Object.fromEntries(given) }
+  return { ...defaults, ...Object.fromEntries(given) }
 }
 
 function requireProfile({ profiles }: UserSettings, name: string): Texts {
   if (Object.hasOwn(profiles, name)) return profiles[name]!
-  throw new CofferError('usage', `There is no profile "${name}". Make one: coffer profile set ${name} --help`)
+  throw new CofferError(
+    'usage',
+    `There is no profile "${name}". Create one: coffer profile set ${name} --help`,
+  )
 }
 
-/** Each profile, what it holds (an API key concealed), and which one counts. */
+/** Lists the profiles with their settings (an API key concealed), and marks the default one. */
 export async function listProfiles(context: CommandContext): Promise<void> {
   const { profile, profiles } = await readUserSettings(context.config.directory)
   const rows = Object.entries(profiles).map(([name, texts]) => ({
@@ -84,7 +84,7 @@ function conceal(texts: Texts): Texts {
   return Object.hasOwn(texts, API_KEY) ? { ...texts, [API_KEY]: HIDDEN } : texts
 }
 
-/** Sets one setting of a profile, which is made if it is not there. @throws CofferError `usage` */
+/** Sets one setting of a new or existing profile. @throws CofferError `usage` */
 export async function setInProfile(
   context: CommandContext,
   profile: string,
@@ -93,40 +93,23 @@ export async function setInProfile(
 ): Promise<void> {
   const known = listProfileSettings()
   if (!known.has(setting))
-    throw new CofferError('usage', `A profile holds: ${[...known.keys()].join(', ')}; not "${setting}".`)
-  const told = await readText(context, setting, given)
-  // Where a command is run later is somewhere else.
-  const text = PATHS.has(setting) ? resolve(context.cwd, told) : told
+    throw new CofferError(
+      'usage',
+      `A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`,
+    )
+  const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
+  // A relative path would depend on the directory in which later commands run.
+  const text = PATHS.has(setting) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {
     const profiles = { ...settings.profiles, [profile]: { ...settings.profiles[profile], [setting]: text } }
     return { ...settings, profiles }
   })
   await print(context, { name: profile, settings: conceal({ [setting]: text }) })
   if (setting === API_KEY)
-    await printNotice(context.terminal, 'The key stands in your settings file, which nobody else can read.')
+    await printNotice(context.terminal, 'The key is stored in your settings file, which only you can read.')
 }
 
-/** A key is asked for, or comes from a file or standard input, so that no other process sees it. */
-async function readText(
-  { terminal, input }: CommandContext,
-  setting: string,
-  given: string | undefined,
-): Promise<string> {
-  const isSecret = setting === API_KEY
-  if (given === undefined && terminal.mayPrompt) {
-    const { ask } = await import('../input/prompt.js')
-    const answer = await ask(terminal, { message: setting, missing: 'the value', sensitive: isSecret })
-    return (await readAnswer(input, answer, setting)).trim()
-  }
-  if (isSecret && given !== undefined && given !== '-' && !/^@(?!@)/.test(given))
-    await printWarning(
-      terminal,
-      'Other processes can see the arguments of a command. Give the key as @FILE, or on standard input.',
-    )
-  return (await input.readValue(given ?? '-', setting)).trim()
-}
-
-/** From now on this profile counts; without a name, none does. @throws CofferError `usage` */
+/** Makes a profile the default; without a name, none is. @throws CofferError `usage` */
 export async function useProfile(context: CommandContext, name: string | undefined): Promise<void> {
   await change(context, ({ profile: _, ...settings }) => {
     if (name === undefined) return settings
@@ -135,7 +118,7 @@ export async function useProfile(context: CommandContext, name: string | undefin
   })
   await printNotice(
     context.terminal,
-    name === undefined ? 'No profile counts.' : `The profile ${name} counts from now on.`,
+    name === undefined ? 'No profile is in use.' : `The profile ${name} is now in use.`,
   )
 }
 
@@ -157,12 +140,10 @@ async function change(
   await writeUserSettings({ directory, pid: context.pid }, next(await readUserSettings(directory)))
 }
 
-async function print({ terminal, config }: CommandContext, result: unknown): Promise<void> {
-  await printResult(terminal, result, {
-    format: chooseFormat(terminal, config.output),
+async function print(context: CommandContext, result: unknown): Promise<void> {
+  await printForRun(context, result, {
     columns: ['name', 'is_used', 'settings'],
-    fields: config.fields,
     known: ['settings'],
-    hints: { empty: 'No profiles yet. Make one: coffer profile set --help' },
+    hints: { empty: 'No profiles yet. Create one: coffer profile set --help' },
   })
 }

@@ -1,4 +1,4 @@
-/** `coffer reactor dev`: a file run as a reactor runs it, once or on every save. */
+/** `coffer reactor dev`: runs a file as a reactor, once or on every save. */
 import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
@@ -17,10 +17,9 @@ import { write } from '../output/terminal.js'
 
 type Json = Record<string, unknown>
 
-/** Editors write a file in several steps; this long after the last one it is whole. */
+/** Editors write a file in several steps; the file is read this long after the last one. */
 const SETTLE_MS = 50
 
-/** Without `--watch` it ends with whatever the code ended in. */
 export const develop: Steps = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await readCode(context, file),
@@ -48,13 +47,13 @@ async function runOnSave(task: Task): Promise<void> {
     } catch (error) {
       await printProblem(terminal, toProblem(error, ''), { format: task.format })
     }
-    await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Ctrl-C ends it.`)
+    await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Press Ctrl-C to stop.`)
   }
   await runAndReport(true)
   for await (const _ of saves(path, signal)) await runAndReport(false)
 }
 
-/** Once for every save, until `signal`. The folder is watched, because editors put a new file in the place of the old. */
+/** Yields once per save, until `signal`. Watches the directory, because editors replace the file. */
 async function* saves(path: string, signal: AbortSignal): AsyncGenerator<void> {
   let wake: () => void = () => undefined
   let isSaved = false
@@ -81,7 +80,7 @@ async function* saves(path: string, signal: AbortSignal): AsyncGenerator<void> {
   }
 }
 
-/** @throws CofferError what the code ended in, once its place was shown. */
+/** @throws CofferError the failure of the code, after printing its place */
 async function runOnce(
   { context, options, ask, print }: Task,
   input: Readonly<OperationInput>,
@@ -111,7 +110,7 @@ async function printPlace(
   if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
 }
 
-/** @throws CofferError `usage` for what is neither key=value nor a JSON object. */
+/** Key=value entries or a JSON object. @throws CofferError `usage` */
 async function readObject({ input }: CommandContext, given: unknown, name: string): Promise<Json> {
   const flag = { name, shape: 'map', schema: {}, isStored: true } as const
   const texts = await readTexts(input, flag, (given ?? []) as string[])

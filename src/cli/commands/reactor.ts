@@ -1,11 +1,11 @@
-/** `coffer reactor logs`: the last runs of a reactor, and those that come. */
-import { setTimeout } from 'node:timers/promises'
+/** `coffer reactor logs`: prints the last runs of a reactor, and follows new ones. */
+import { pause } from '../context/pause.js'
 import type { Steps, Task } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { write } from '../output/terminal.js'
 
 const SHOWN = 20
-const KEPT = 100
+const STORED = 100
 const POLL_MS = 1000
 
 interface Run extends Record<string, unknown> {
@@ -16,8 +16,8 @@ interface Run extends Record<string, unknown> {
   stack?: string
 }
 
-/** Each run with what its code printed; with `--follow` also every one that comes. */
-export const logs: Steps = createLogs(waitForNext)
+/** With `--follow` also prints new runs until interrupted. */
+export const logs: Steps = createLogs((signal) => pause(POLL_MS, signal))
 
 export function createLogs(wait: (signal: AbortSignal) => Promise<unknown>): Steps {
   return {
@@ -26,34 +26,29 @@ export function createLogs(wait: (signal: AbortSignal) => Promise<unknown>): Ste
       const read = async (number?: number) =>
         (await task.ask(number === undefined ? { ...task.input } : { ...task.input, number })) as Run[]
       const isFollowed = task.options.follow === true
-      const first = await read(isFollowed ? KEPT : undefined)
+      const first = await read(isFollowed ? STORED : undefined)
       const shown = isFollowed ? first.slice(first.length - Number(task.input.number ?? SHOWN)) : first
       await printRuns(task, shown)
       let seen = new Set(first.map((run) => run.id))
       while (isFollowed && !signal.aborted) {
         await wait(signal)
         if (signal.aborted) return
-        const runs = await read(KEPT)
-        if (
-          !(await printRuns(
-            task,
-            runs.filter((run) => !seen.has(run.id)),
-          ))
-        )
-          return
+        const runs = await read(STORED)
+        const added = runs.filter((run) => !seen.has(run.id))
+        if (!(await printRuns(task, added))) return
         seen = new Set(runs.map((run) => run.id))
       }
     },
   }
 }
 
-/** Resolves to whether anybody still reads. */
+/** Resolves to false if the reader closed the stream. */
 async function printRuns({ context, options, format, print }: Task, runs: Run[]): Promise<boolean> {
   const { terminal } = context
-  const isStream = options.follow === true
-  if (isStream && runs.length === 0) return true
+  const isFollowed = options.follow === true
+  if (isFollowed && runs.length === 0) return true
   if (format !== 'table' || runs.length === 0) {
-    await print(runs, isStream && format === 'json' ? 'ndjson' : format)
+    await print(runs, isFollowed && format === 'json' ? 'ndjson' : format)
     return true
   }
   await terminal.letGo?.()
@@ -71,8 +66,4 @@ function describeRun({ console, detail, errors = {}, stack, ...run }: Run): stri
     ...(stack === undefined ? [] : [stack]),
   ]
   return [head, ...lines.map((line) => displayLines(line).replaceAll(/^/gm, '    ')), ''].join('\n')
-}
-
-function waitForNext(signal: AbortSignal): Promise<unknown> {
-  return setTimeout(POLL_MS, undefined, { signal }).catch(() => undefined)
 }

@@ -1,33 +1,27 @@
-/** `coffer tenant create | list | use | delete`: which tenant commands act in, and the question before one is deleted. */
+/** `coffer tenant create | list | use | delete`: the default tenant, and the confirmation before a deletion. */
 import { CofferError } from '../../errors.js'
 import type { TenantView } from '../../operations/tenant/tenant.js'
 import type { Steps, Task } from '../context/task.js'
 import { findTenantChoice, rememberTenant } from '../context/tenant-choice.js'
-import { printNotice, printWarning } from '../output/output.js'
+import { printWarning } from '../output/output.js'
 
 export const create: Steps = {
-  run: async ({ context, ask, print }) => {
+  run: async ({ ask, print, notice }) => {
     const tenant = (await ask()) as TenantView
     await print(tenant)
-    await printNotice(
-      context.terminal,
-      `Act in it with --tenant, or from now on with: coffer tenant use ${tenant.id}`,
-    )
+    await notice(`Select it with --tenant, or make it the default: coffer tenant use ${tenant.id}`)
   },
 }
 
-/** Also says which tenant commands act in. */
+/** Marks the default tenant. */
 export const list: Steps = {
-  run: async ({ context, ask, print }) => {
+  run: async ({ context, ask, print, notice }) => {
     const choice = await findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
     const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
     await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
     if (choice !== undefined && used === undefined)
-      await printNotice(
-        context.terminal,
-        'The chosen tenant is not there any more. Choose one: coffer tenant use NAME',
-      )
+      await notice('The default tenant does not exist any more. Choose another: coffer tenant use NAME')
   },
 }
 
@@ -39,7 +33,7 @@ export const use: Steps = {
   },
 }
 
-/** Has the name of the tenant typed before it is deleted, and says what is not gone. */
+/** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
 export const remove: Steps = {
   confirm: async (task) => {
     const { terminal } = task.context
@@ -48,17 +42,17 @@ export const remove: Steps = {
     if (terminal.mayPrompt)
       await printWarning(
         terminal,
-        `This deletes the tenant "${name}" with all of its tokens, applications and logs. Backups made before keep their own keys and can still be read.`,
+        `This deletes the tenant "${name}" with all of its tokens, applications and logs. Earlier backups contain their own keys and remain readable.`,
       )
-    const typed = await ask(terminal, { message: 'Type its name to go on:', missing: '--yes' })
-    if (typed !== name) throw new CofferError('interrupted', 'That is not its name. Nothing was changed.')
+    const typed = await ask(terminal, {
+      message: 'Type the name of the tenant to delete it:',
+      missing: '--yes',
+    })
+    if (typed !== name) throw new CofferError('interrupted', 'The name does not match. Nothing was changed.')
   },
-  run: async ({ context, ask, askAsOwner, print }) => {
+  run: async ({ context, ask, askAsOwner, print, notice }) => {
     await print(await ask())
-    await printNotice(
-      context.terminal,
-      'Backups that were made before keep their own keys: what they hold of this tenant can still be read.',
-    )
+    await notice('Earlier backups contain their own keys, so their data of this tenant remains readable.')
     const choice = await findTenantChoice(context)
     if (choice === undefined || context.config.tenant !== undefined) return
     const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
@@ -66,7 +60,7 @@ export const remove: Steps = {
   },
 }
 
-/** An application may delete its tenant without being allowed to read it. */
+/** Read as the owner, because an application may have the permission to delete its tenant but not to read it. */
 async function findName({ key, ask, askAsOwner, together }: Task): Promise<string> {
   return together(async () => {
     const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }

@@ -1,15 +1,18 @@
-/** The commands of the terminal alone, as data: no operation stands behind them. What each does loads when it is run. */
+/** The commands without an operation. The code of each is loaded when it runs. */
 import type { TerminalCommand } from '../context/task.js'
 
-const PREFIX = ['--prefix <name>', 'the first part of the names of its headers (default svc)'] as const
-const BODY_LIMIT = ['--body-limit <size>', 'the largest body, such as 64KiB or 4MiB (default 1MiB)'] as const
+const PREFIX = ['--prefix <name>', 'the prefix of header names (default svc)'] as const
+const BODY_LIMIT = [
+  '--body-limit <size>',
+  'the largest request body, such as 64KiB or 4MiB (default 1MiB)',
+] as const
 
 const init: Omit<TerminalCommand, 'name'> = {
-  summary: 'Create an encrypted vault here, or where --vault says',
+  summary: 'Create an encrypted vault here, or at --vault',
   options: [
     ['--name <text>', 'the name of its first tenant'],
     ['--passphrase', 'open it with a passphrase instead of a key file'],
-    ['--starter-apps', 'create an application of each type, and show their keys this once'],
+    ['--starter-apps', 'create an application of each type and print their keys, only once'],
   ],
   examples: ['coffer init', 'coffer init --vault ~/vaults/support --name support'],
   run: async (context, _, options) => (await import('./init.js')).initVault(context, options),
@@ -20,20 +23,20 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   { name: 'vault init', ...init },
   {
     name: 'serve',
-    summary: 'Answer the same operations over HTTP',
+    summary: 'Serve the vault over HTTP',
     options: [
-      ['--port <number>', 'listen here; 0 finds a free port (default 4010)'],
-      ['--host <address>', 'listen on this address (default both loopback addresses)'],
-      ['--allow-remote', 'let other machines in; needed for any address but loopback'],
+      ['--port <number>', 'the port; 0 selects a free one (default 4010)'],
+      ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
+      ['--allow-remote', 'accept other machines; required for any address but loopback'],
       PREFIX,
-      ['--ephemeral', 'serve an empty vault in memory, gone when it stops'],
-      ['--demo', 'serve the vault in .coffer-demo, made and filled the first time'],
-      ['--starter-apps', 'create a management, a private and a public application where there is none'],
+      ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
+      ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
+      ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
       BODY_LIMIT,
-      ['--rate-limit <rate>', 'answer 429 to an application beyond this: 100/s, 600/m or 1000/h'],
-      ['--log <format>', 'a line for each request on standard error: text, json or none'],
-      ['--tls-cert <file>', 'speak TLS with this certificate (PEM)'],
-      ['--tls-key <file>', 'and this key (PEM)'],
+      ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
+      ['--log <format>', 'the access log on standard error: text, json or none'],
+      ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
+      ['--tls-key <file>', 'the private key of the certificate (PEM)'],
     ],
     examples: [
       'coffer serve --ephemeral',
@@ -45,14 +48,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'openapi',
-    summary: 'Print the OpenAPI document of the HTTP interface',
+    summary: 'Print the OpenAPI document of the HTTP API',
     options: [PREFIX, BODY_LIMIT],
     examples: ['coffer openapi'],
     run: async (context, _, options) => (await import('./openapi.js')).printOpenApi(context, options),
   },
   {
     name: 'demo',
-    summary: 'Show the main job on a throw-away vault',
+    summary: 'Show the main commands on a temporary vault',
     examples: ['coffer demo'],
     run: async (context) => (await import('./demo.js')).runDemo(context),
   },
@@ -72,13 +75,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'profile set',
-    summary: 'Set a setting of a profile; the profile is made if it is not there.',
+    summary: 'Set a setting of a new or existing profile.',
     details:
-      'A profile holds what flags and variables could say, api-key included, and counts only where they say nothing.',
+      'A profile contains defaults for flags and variables, and may contain an api-key. Flags and variables override it.',
     arguments: [
       ['<profile>', 'its name'],
       ['<setting>', 'the name of a flag without dashes, or api-key'],
-      ['[value]', 'left out, it is asked for; @FILE is what the file holds, - is standard input'],
+      ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
     ],
     examples: [
       'coffer profile set support vault ~/vaults/support',
@@ -89,14 +92,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'profile list',
-    summary: 'List your profiles and what they hold.',
+    summary: 'List your profiles and their settings.',
     examples: ['coffer profile list'],
     run: async (context) => (await import('./profile.js')).listProfiles(context),
   },
   {
     name: 'profile use',
-    summary: 'Choose the profile that counts from now on, or none.',
-    arguments: [['[profile]', 'its name; left out, no profile counts']],
+    summary: 'Choose the profile to use from now on, or none.',
+    arguments: [['[profile]', 'its name; without it, no profile is used']],
     examples: ['coffer profile use support', 'coffer profile use'],
     run: async (context, [name]) => (await import('./profile.js')).useProfile(context, name),
   },
@@ -109,5 +112,5 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
 ]
 
-/** The groups of these commands that have no operation, with their summaries. */
-export const TERMINAL_NOUNS = { profile: 'Keep settings of yours under a name' } as const
+/** The groups of these commands that contain no operation, with their summaries. */
+export const TERMINAL_NOUNS = { profile: 'Manage named sets of settings' } as const

@@ -1,8 +1,8 @@
-/** `coffer token update`: what only the vault can tell of an input. */
+/** `coffer token update`: repeats an update whose data must be text. */
 import { CofferError } from '../../errors.js'
 import type { Steps } from '../context/task.js'
 
-/** Whether the data of a token is text, whose digits are text too, the vault tells by refusing a number. */
+/** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
 export const update: Steps = {
   run: async ({ input, ask, print }) => {
     const result = await ask().catch((error: unknown) => {

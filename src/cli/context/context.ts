@@ -1,5 +1,4 @@
-/** What one run of the command line is given: its terminal, its settings, and the way to the vault. */
-
+/** The context of a command: terminal, settings and access to the vault. */
 import type { Config, Environment } from '../../config.js'
 import type { Registry } from '../../framework/registry.js'
 import type { App } from '../../vault/app.js'
@@ -10,7 +9,7 @@ import type { InputStream, OutputStream, Terminal } from '../output/terminal.js'
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
-/** The part of a process that the command line needs; `bin/` hands in the real one, tests a fake. */
+/** The part of a process that the command line uses; `bin/` passes the real one, tests a fake. */
 export interface ProcessLike {
   readonly argv: readonly string[]
   readonly env: Environment
@@ -18,20 +17,20 @@ export interface ProcessLike {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
   readonly pid: number
-  /** Whoever started it; absent where that tells nothing. */
+  /** The parent process, to detect a closed standard output; may be absent. */
   readonly ppid?: number
-  /** ms since the epoch; absent for the system's. */
+  /** Default: the system's clock. */
   readonly clock?: Clock
   cwd(): string
   on(event: Signal, listener: () => void): unknown
   off(event: Signal, listener: () => void): unknown
 }
 
-/** A command as completion and help list it. */
+/** A command, for completion and help. */
 export interface CommandFacts {
   words: readonly string[]
   summary: string
-  /** Long flags, those of the program included. */
+  /** Long flags, including those of the program. */
   flags: readonly string[]
 }
 
@@ -42,26 +41,26 @@ export interface CommandContext {
   readonly cwd: string
   readonly pid: number
   readonly clock: Clock
-  /** Files and standard input; one for the whole run, because standard input can be read once. */
+  /** One reader for the whole run, because standard input can be read once. */
   readonly input: InputReader
   readonly registry: Registry
-  /** Every command there is, the program itself first. */
+  /** All commands, the program itself first. */
   listCommands(): CommandFacts[]
-  /** The help of the command that `words` name. @throws CofferError `usage` */
+  /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
-  /** Runs another command line in this process and gives its exit code. */
+  /** Runs another command line in this process; resolves to its exit code. */
   runProcess(process: ProcessLike): Promise<number>
-  /** What a person typed in this run, so that one that opens the vault more than once asks them only once. */
+  /** The passphrase typed in this run, so that opening the vault again does not prompt again. */
   readonly typed: { passphrase?: string }
-  /** Aborted by Ctrl-C and by a request to stop. */
+  /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /**
-   * Said by a task that ends by itself once `signal` is aborted: from then on nothing else ends it, and a terminal that
-   * hangs up means nothing.
+   * Declares that the command ends by itself when `signal` is aborted: from then on it is not interrupted, and SIGHUP is
+   * ignored.
    */
   stopsItself(): void
-  /** Runs `work` on the vault of this run, through a server that has it open or opened here; closes it whatever happens. */
+  /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
   reachVault<T>(work: (vault: Vault) => Promise<T>): Promise<T>
-  /** The same for work that needs the vault to itself. A server has it open for long. */
+  /** Opens the vault of this run in this process for `work`; then closes it. */
   withVault<T>(work: (app: App) => Promise<T>, role?: 'command' | 'server'): Promise<T>
 }

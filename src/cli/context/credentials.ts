@@ -1,4 +1,4 @@
-/** Finds the vault of this run and what opens it: a key file, or a passphrase from wherever the settings say. */
+/** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -19,13 +19,13 @@ import type { CommandContext } from './context.js'
 
 const VAULT_DIRECTORY = '.coffer'
 
-/** Where `coffer init` creates a vault: where the settings say, else here. */
+/** The directory of a new vault: from the settings, else `.coffer` in the current directory. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
 /**
- * The vault of this run: where the settings say, else `.coffer` here or in the nearest directory above.
+ * The vault of this run: from the settings, else `.coffer` in the current or the nearest parent directory.
  * @throws CofferError `vault_missing`
  */
 export function findVaultDirectory(context: CommandContext): string {
@@ -35,10 +35,13 @@ export function findVaultDirectory(context: CommandContext): string {
     if (existsSync(join(candidate, 'vault.json'))) return candidate
     if (directory === dirname(directory)) break
   }
-  throw new CofferError('vault_missing', 'There is no vault here or above. Create one with: coffer init')
+  throw new CofferError(
+    'vault_missing',
+    'There is no vault in this or a parent directory. Create one with: coffer init',
+  )
 }
 
-/** That there is a vault, for whoever is about to be asked what goes into it. @throws CofferError `vault_missing` */
+/** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
 export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
   if (existsSync(directory)) return
@@ -48,7 +51,7 @@ export function requireVault(context: CommandContext): void {
   )
 }
 
-/** Where the key file of a vault is kept unless somebody says otherwise. */
+/** The default path of the key file of a vault. */
 export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
@@ -63,7 +66,7 @@ export function reachThisVault(context: CommandContext): Promise<Vault> {
   return noticing(context, (place) => reachVault(place, (vault) => chooseOpener(context, vault)))
 }
 
-/** Where the vault of this run is, with the effects of this run. */
+/** A vault location with the effects of this run. */
 export function placeOf(
   context: CommandContext,
   directory = findVaultDirectory(context),
@@ -72,7 +75,7 @@ export function placeOf(
   return { directory, pid: context.pid, clock: context.clock, notice }
 }
 
-/** Opening may have something to say: it is said once it succeeded. What comes later is said when it comes. */
+/** Prints notices of opening a vault after it succeeds, and later notices immediately. */
 async function noticing<V>(context: CommandContext, open: (place: VaultLocation) => Promise<V>): Promise<V> {
   const early: string[] = []
   let isOpen = false
@@ -86,7 +89,7 @@ async function noticing<V>(context: CommandContext, open: (place: VaultLocation)
   return vault
 }
 
-/** A key file that is there goes before a passphrase, because nobody has to be asked for it. */
+/** An existing key file is preferred to a passphrase, because it needs no prompt. */
 export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
   const { config, input } = context
   const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
@@ -99,10 +102,10 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
   if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${usual}.`
-  throw new CofferError('vault_locked', `${where} Say where it is with --key-file FILE.`)
+  throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
 }
 
-/** From a file, a descriptor or a command, as the settings say; undefined where they say nothing. */
+/** The passphrase from the file, descriptor or command in the settings; undefined without one. */
 export async function readGivenPassphrase({ config, input }: CommandContext): Promise<string | undefined> {
   const { passphraseFile, passphraseFd, passphraseCommand } = config
   if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
@@ -116,7 +119,7 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
   if (!terminal.mayPrompt) {
     throw new CofferError(
       'vault_locked',
-      'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
+      'This vault needs a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
     )
   }
   const { ask } = await import('../input/prompt.js')
@@ -129,7 +132,7 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
   return { kind: 'passphrase', passphrase }
 }
 
-/** Through the shell, because that is what a person writes; the command comes from them alone. */
+/** Runs the command in a shell, because it is written for one; only the user's own settings contain it. */
 async function runPassphraseCommand(command: string): Promise<string> {
   const { execFile } = await import('node:child_process')
   const { promisify } = await import('node:util')
@@ -140,15 +143,15 @@ async function runPassphraseCommand(command: string): Promise<string> {
     })
     passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
   } catch (error) {
-    // The command's output may hold the passphrase, so nothing of it is repeated.
+    // The output may contain the passphrase, so it is not part of the message.
     const exit = error instanceof Error && 'code' in error ? ` (exit ${String(error.code)})` : ''
     throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
   }
   if (passphrase !== '') return passphrase
-  throw new CofferError('usage', 'The first line that the passphrase command printed is empty.')
+  throw new CofferError('usage', 'The first line of output of the passphrase command is empty.')
 }
 
-/** What shall open a vault from now on, typed twice. */
+/** Prompts twice for a new passphrase. */
 export async function askNewPassphrase(
   { terminal }: CommandContext,
   missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
@@ -161,7 +164,7 @@ export async function askNewPassphrase(
   })
 }
 
-/** Never over a file that is there, which may be the only key of another vault. */
+/** Does not overwrite a file, which may be the only key of another vault. */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   try {
@@ -174,17 +177,17 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
     if (isThere)
       throw new CofferError(
         'conflict',
-        `There is a file ${path} already; it may be the key of another vault. Name another file.`,
+        `${path} exists already; it may be the key of another vault. Choose another file.`,
       )
     throw new CofferError(
       'storage_failed',
-      `The key file could not be written to ${path}. Check its directory, or name another file.`,
+      `The key file could not be written to ${path}. Check its directory, or choose another file.`,
       { cause: error },
     )
   }
 }
 
-/** The key to act with; undefined for the owner. */
+/** The API key of the caller; undefined for the owner. */
 export async function readApiKey({ config, input }: CommandContext): Promise<string | undefined> {
   return config.apiKeyStdin ? input.readStdinLine('--api-key-stdin') : config.apiKey
 }

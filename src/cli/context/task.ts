@@ -1,13 +1,13 @@
 /**
- * How an operation is run from the command line, and what a command may add to that: words and options of its own, a
- * question, another way to print. Most operations add nothing.
+ * How an operation runs from the command line, and what its command may add: arguments, options, a confirmation, another
+ * form of output. Most commands add nothing.
  */
 import type { Format } from '../../config.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { CommandContext } from './context.js'
 
-/** The options of a command line, by the names that commander gives them. */
+/** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
 
 /** One run of one operation. */
@@ -16,50 +16,52 @@ export interface Task {
   readonly definition: RegisteredOperation
   readonly input: Readonly<OperationInput>
   readonly options: Options
-  /** What follows the name of the command, as it was typed. */
+  /** The positional arguments. */
   readonly words: readonly (string | undefined)[]
   readonly format: Format
-  /** The API key to act with; undefined for the owner. */
+  /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
-  /** Performs the operation, or another one as the same caller; opens the vault for it unless `together` has. */
+  /** Performs the operation, or another one, as the same caller. Opens the vault, unless within `together`. */
   ask(input?: OperationInput, operation?: string): Promise<unknown>
-  /** The same as the owner of the vault, in the tenant given, else in that of this run. */
+  /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
   askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
-  /** Keeps the vault open for everything that `work` asks. */
+  /** Keeps the vault open while `work` runs. */
   together<T>(work: () => Promise<T>): Promise<T>
-  /** Prints a result of the operation, in the format of this run unless another is given. */
+  /** Prints a result of the operation, by default in the format of this run. */
   print(result: unknown, format?: Format): Promise<void>
+  /** Prints to standard error, unless `--quiet`. */
+  notice(text: string): Promise<void>
 }
 
-/** What a command does besides asking once and printing the answer. */
+/** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Steps {
-  /** The input, where the schema's flags and standard input are not all of it. */
+  /** Reads the input, instead of from the schema's flags and standard input. */
   gather?(
     context: CommandContext,
     words: readonly (string | undefined)[],
     options: Options,
   ): Promise<OperationInput>
-  /** Asks before something is destroyed, in place of the usual question. @throws CofferError `interrupted` */
+  /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
-  /** In place of asking once and printing the answer. */
+  /** Performs and prints. */
   run?(task: Task): Promise<void>
 }
 
-/** An option of a command as commander spells it: `-f, --follow`, what it does, and whether it may be repeated. */
+/** An option of a command in commander's syntax: `-f, --follow`. */
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
-/** What the command of an operation has that does not follow from its declaration. */
+/** What the command of an operation adds to its declaration. */
 export interface Presentation {
-  /** Its words, where they are no properties of the input. */
+  /** Its arguments, if they are not properties of the input. */
   readonly arguments?: readonly (readonly [name: string, description: string])[]
   readonly options?: readonly CommandOption[]
-  /** Said when a list is empty. */
+  /** The notice for an empty list. */
   readonly empty?: string
   /** Loaded when the command runs. */
   load?(): Promise<Steps>
 }
 
-/** A command of the terminal alone: no operation stands behind it. */
+/** A command without an operation. */
 export interface TerminalCommand {
   /** `serve`, or noun and verb. */
   readonly name: string

@@ -1,13 +1,13 @@
 /**
- * Which tenant commands act in where nothing on the line says so: remembered for each vault in the user's own
- * settings, so that it is nobody else's and survives a move of the vault.
+ * The default tenant of commands. Stored per vault id in the user's settings, so that it applies to this user only and
+ * survives a move of the vault.
  */
 import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from './context.js'
 import { findVaultDirectory } from './credentials.js'
 import { readUserSettings, writeUserSettings } from './user-settings.js'
 
-/** The tenant of this run: what a flag or the environment says, else what was chosen, else undefined (the first). */
+/** The tenant of this run, from a flag or the environment, else the default; undefined for the first. */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
   if (context.config.tenant !== undefined) return context.config.tenant
   const { tenants } = await readUserSettings(context.config.directory)
@@ -15,7 +15,7 @@ export async function findTenantChoice(context: CommandContext): Promise<string 
   return tenants[await identifyVault(findVaultDirectory(context))]
 }
 
-/** Remembers `tenantId` for the vault of this run; undefined forgets. @throws CofferError `storage_failed` */
+/** Stores the default tenant of the vault of this run; undefined removes it. @throws CofferError `storage_failed` */
 export async function rememberTenant(context: CommandContext, tenantId: string | undefined): Promise<void> {
   const { directory } = context.config
   const settings = await readUserSettings(directory)

@@ -1,29 +1,25 @@
-/**
- * Flags from schemas: which flag stands for which property of an operation's input, and what its text means.
- * Reading files or standard input for a value is `input`'s business.
- */
+/** Derives the flags of a command from the input schema of its operation, and parses their values. */
 import { type Command, Option } from 'commander'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 
-/** How the texts given to a flag become a value. */
 export type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
 export interface Flag {
   property: string
   /** `--search-index` */
   name: string
-  /** The key commander keeps it under. */
+  /** Commander's name of the option. */
   key: string
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** Whether it is sent in the body, rather than looked for. */
+  /** Whether it is part of the body, in which null removes an entry. */
   isStored: boolean
 }
 
-/** The flags of an operation: one for each property that is no word of its command. */
+/** One flag for each property that is not a positional argument. */
 export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
   const { properties = {}, required = [] } = input
   return Object.entries(properties as Record<string, Schema>)
@@ -43,7 +39,7 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
     })
 }
 
-/** The words of the operation's command, as commander spells them, with what each is. */
+/** The positional arguments of the operation's command, in commander's syntax. */
 export function listWords({
   positionals,
   input,
@@ -56,7 +52,6 @@ export function listWords({
   })
 }
 
-/** Whether the operation takes a body, so that `--file` and standard input mean something. */
 export function takesBody({ endpoint }: RegisteredOperation): boolean {
   return endpoint?.takesBody === true
 }
@@ -82,7 +77,7 @@ function placeholderOf(schema: Schema): string | undefined {
   return schema.type === 'string' && schema.isPath ? '<file>' : undefined
 }
 
-/** Adds the operation's flags to its command. Repeating a flag that takes one value is refused. */
+/** Adds the operation's flags to its command. A repeated flag is refused unless it takes several values. */
 export function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
@@ -97,14 +92,15 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
     const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
     option.argParser((text: string, before: string[] | undefined) => {
-      if (before !== undefined && !isRepeatable) throw new CofferError('usage', `${name} may be given once.`)
+      if (before !== undefined && !isRepeatable)
+        throw new CofferError('usage', `${name} may be given only once.`)
       return [...(before ?? []), text]
     })
     command.addOption(option)
   }
 }
 
-/** `--flag=true` and `--flag=false` as commander has them, for the flags of `operations` that are yes or no. */
+/** Replaces `--flag=true` and `--flag=false` by `--flag` and `--no-flag` for boolean flags. */
 export function spellBooleans(argv: readonly string[], operations: readonly RegisteredOperation[]): string[] {
   return argv.map((word) => {
     const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? []
@@ -113,7 +109,7 @@ export function spellBooleans(argv: readonly string[], operations: readonly Regi
     if (!operations.some((definition) => listFlags(definition).some(isBoolean))) return word
     if (value === 'true') return name
     if (value === 'false') return name.replace('--', '--no-')
-    throw new CofferError('usage', `${name} takes true or false, or nothing for true.`)
+    throw new CofferError('usage', `${name} takes true or false; without a value it is true.`)
   })
 }
 
@@ -127,7 +123,7 @@ function describeFlag({ schema, shape, isRequired }: Flag): string {
   return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
 }
 
-/** A description, which is a sentence in the reference, as one of a list of options. */
+/** The sentence of the API reference as an entry in a list of options. */
 function phrase(sentence: string): string {
   const isWord = /^(?:[A-Z]?[a-z]|A )/.test(sentence)
   const text = isWord ? `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}` : sentence
@@ -135,9 +131,8 @@ function phrase(sentence: string): string {
 }
 
 /**
- * The value that `texts`, the contents given to a flag, spell. `parseJson` says where JSON is broken; `isText`: what
- * may be any JSON is known to be text.
- * @throws CofferError `usage` naming the flag.
+ * Parses the values given to a flag. `isText`: a value that may be any JSON is text.
+ * @throws CofferError `usage` naming the flag
  */
 export function readFlag(
   flag: Flag,
@@ -157,10 +152,10 @@ export function readFlag(
   return isPlain ? text : readJson(name, text, parseJson)
 }
 
-/** A list, a text in quotes, or an object; two braces begin an expression. */
+/** The start of an array, a string or an object; two braces start an expression. */
 export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
 
-/** Whether it is JSON at all, be it refused or not. */
+/** Whether it is JSON, even if `parseJson` would refuse it. */
 function isJsonText(text: string): boolean {
   try {
     JSON.parse(text)
@@ -170,7 +165,7 @@ function isJsonText(text: string): boolean {
   }
 }
 
-/** What no plain text can spell. */
+/** Whether values of the schema are given as JSON. */
 function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }
@@ -182,12 +177,12 @@ function readJson(name: string, text: string, parseJson: ParseJson): unknown {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const hint = BEGINS_AS_JSON.test(text) ? '' : ` Text is given as JSON too: ${name} '"…"'.`
+    const hint = BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
     throw new CofferError('usage', `${error.message}.${hint}`, { cause: error })
   }
 }
 
-/** Entries as `key=value`, JSON objects, or both. @throws CofferError `usage` naming the flag. */
+/** Parses `key=value` entries and JSON objects. @throws CofferError `usage` naming the flag */
 export function readMap(
   { name, schema, isStored }: Pick<Flag, 'name' | 'schema' | 'isStored'>,
   texts: readonly string[],
@@ -204,11 +199,11 @@ export function readMap(
     if (values.nullable) return [[key, null]]
     throw new CofferError(
       'usage',
-      `${name} ${key}=null would remove an entry, and there is none yet. The text is given as JSON: ${name} '{"${key}":"null"}'.`,
+      `${name} ${key}=null removes an entry, but there is none. For the text null use JSON: ${name} '{"${key}":"null"}'.`,
     )
   })
   const keys = new Set(entries.map(([key]) => key))
   if (keys.has('__proto__')) throw new CofferError('usage', `${name}: __proto__ is not allowed as a key.`)
-  if (keys.size < entries.length) throw new CofferError('usage', `${name} names a key twice.`)
+  if (keys.size < entries.length) throw new CofferError('usage', `${name} has a key twice.`)
   return Object.fromEntries(entries)
 }

@@ -1,7 +1,4 @@
-/**
- * From a command line to an operation's input: flags, `--file`, JSON on standard input, and, where a person is there,
- * questions. It knows schemas and never what an operation does.
- */
+/** Builds the input of an operation from arguments, flags, `--file`, JSON on standard input and prompts. */
 import { resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
@@ -12,7 +9,6 @@ import { isTerminal, type Terminal } from '../output/terminal.js'
 import { type InputReader, isSource, readAnswer } from './input.js'
 import { type Flag, listFlags, readFlag, takesBody } from './options.js'
 
-/** Where input comes from: standard input and files, and a person at the terminal. */
 export interface GatheringContext {
   readonly terminal: Terminal
   readonly input: InputReader
@@ -20,9 +16,9 @@ export interface GatheringContext {
 }
 
 /**
- * The merged input of one operation. A body given as a file or on standard input is the ground, flags override it,
- * positional words are the properties that the operation takes as such.
- * @throws CofferError `usage` naming every flag that is missing, or what is wrong with the one that is there.
+ * The input of an operation. Flags override the body in a file or on standard input, and positional arguments override
+ * both.
+ * @throws CofferError `usage` naming missing and invalid flags
  */
 export async function gatherInput(
   context: GatheringContext,
@@ -49,7 +45,7 @@ export async function gatherInput(
   return completeInput(context, definition, flags, resolvePaths(context, definition, merged))
 }
 
-/** Paths are those of whoever typed them; a server that does the work is in another directory. */
+/** Makes paths absolute, because a server that performs the operation has another current directory. */
 function resolvePaths(
   { cwd }: GatheringContext,
   { input }: RegisteredOperation,
@@ -66,10 +62,10 @@ function resolvePaths(
   }
 }
 
-/** What was given to each flag, by property: true or false, or texts, files read. */
+/** The values of flags by property: booleans, or texts with the contents of files. */
 type Contents = Readonly<Record<string, boolean | readonly string[]>>
 
-/** One after another, because standard input can be read once and in order. */
+/** Sequential, because standard input can be read once. */
 async function readContents(
   input: InputReader,
   flags: readonly Flag[],
@@ -84,7 +80,7 @@ async function readContents(
   return contents
 }
 
-/** The texts given to a flag, with the content of files in the place of their names. */
+/** The values of a flag, with sources replaced by their contents. */
 export async function readTexts(
   input: InputReader,
   flag: Pick<Flag, 'name' | 'shape'>,
@@ -98,7 +94,7 @@ export async function readTexts(
   return texts
 }
 
-/** Where in the text given to a flag stands what may be the name of a file: behind the key, where there is one. */
+/** The offset of a possible source in the value of a flag: after the key, if any. */
 function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
@@ -118,14 +114,14 @@ function readValues(
   return given
 }
 
-/** Whether its value is text, because of what else was given. */
+/** Whether the value is text, which may depend on other properties. */
 function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
     values.includes(given[name] as string),
   )
 }
 
-/** Whatever comes of the command, who gave a secret as an argument should know. */
+/** Warns of secrets in arguments. */
 async function warnOfExposed(
   { terminal }: GatheringContext,
   flags: readonly Flag[],
@@ -145,7 +141,7 @@ async function warnOfExposed(
   )
 }
 
-/** Who gave `-` at a terminal should know that it is their turn. */
+/** Tells that the command reads from the terminal. */
 async function noteWaiting(
   { terminal }: GatheringContext,
   flags: readonly Flag[],
@@ -154,12 +150,12 @@ async function noteWaiting(
   if (!isTerminal(terminal.stdin)) return
   const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
   const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
-  if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
+  if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on an empty line.')
 }
 
 /**
- * Standard input is read when it is no terminal and something required, or everything, is missing: a command whose
- * flags say all must not wait for an input that nobody will close.
+ * Reads standard input only if it is not a terminal and a required property, or all flags, are missing. Otherwise a
+ * command could wait for an input that is never closed.
  */
 async function readBody(
   context: GatheringContext,
@@ -180,7 +176,7 @@ async function readBody(
   return text.trim() === '' ? {} : parseBody(text, 'standard input')
 }
 
-/** A body that is any JSON at all. */
+/** A body that may be any JSON. */
 async function readDocument({ input, terminal }: GatheringContext, source: string): Promise<unknown> {
   if (source === '-' && isTerminal(terminal.stdin)) {
     throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
@@ -194,7 +190,7 @@ function parseBody(text: string, name: string): Record<string, unknown> {
   const body = parseJson(text, { source })
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
     return body as Record<string, unknown>
-  throw new CofferError('validation', `${source} must hold one JSON object.`)
+  throw new CofferError('validation', `${source} must contain one JSON object.`)
 }
 
 async function completeInput(
@@ -220,7 +216,7 @@ async function completeInput(
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
-      'Nothing to change: say what, as flags, as --file, or as JSON on standard input.',
+      'Nothing to change. Give changes as flags, as --file, or as JSON on standard input.',
     )
   }
   return merged
@@ -238,7 +234,7 @@ async function askFor(
   }
   let value: unknown
   const read = async (answer: string): Promise<true | string> => {
-    if (answer === '') return 'Something is needed here.'
+    if (answer === '') return 'A value is required.'
     const text = await readAnswer(input, answer, name)
     const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
     value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, given) })
@@ -259,7 +255,7 @@ const HINTS: Readonly<Record<string, string>> = {
   map: ' (key=value, or JSON)',
 }
 
-/** What is wrong with an answer is said, and it is asked for again. */
+/** The error message of an answer, after which the prompt is repeated. */
 function explain(error: unknown): string {
   if (error instanceof CofferError) return error.message
   throw error

@@ -1,9 +1,8 @@
-/** The place in code that an error is about, as a person looks at it. Pure; it reads no file. */
-
+/** Formats the place of an error in code. Pure. */
 const LINES_AROUND = 2
 const MOST_COLUMNS = 100
 
-/** The lines around `line`, with a mark below `column`, both from 1. Nothing where there is no such line. */
+/** The lines around `line`, with a mark below `column`, both from 1. Empty if there is no such line. */
 export function formatFrame(code: string, { line, column }: { line: number; column: number }): string {
   const lines = code.split(/\r\n|[\n\r]/)
   if (line < 1 || line > lines.length) return ''
@@ -20,7 +19,7 @@ export function formatFrame(code: string, { line, column }: { line: number; colu
   return rows.join('\n')
 }
 
-/** The place that a message (`line 2, column 3: …`) or the first frame of a stack in reactor code names. */
+/** The place in a message (`line 2, column 3: …`) or in the first frame of a reactor's stack. */
 export function findPlace(text: string): { line: number; column: number } | undefined {
   const match = /line (\d+), column (\d+)/.exec(text) ?? /\breactor\.js:(\d+):(\d+)/.exec(text)
   return match === null ? undefined : { line: Number(match[1]), column: Number(match[2]) }

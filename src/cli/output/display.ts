@@ -1,25 +1,22 @@
-/**
- * How text that nobody vouches for is made safe to look at, measured and cut. Pure; it knows nothing of streams,
- * colours or what the text means.
- */
+/** Escapes untrusted text for a terminal, measures, wraps and truncates it. Pure. */
 
 /**
  * Controls (C0, DEL, C1), format characters (bidi overrides and isolates, zero-width, tags), line and paragraph
- * separators, lone surrogates, and whatever else Unicode says is drawn as nothing.
+ * separators, lone surrogates, and other characters that Unicode defines as invisible.
  */
 const UNSEEN = '\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}'
 const ANY_UNSEEN = new RegExp(`[${UNSEEN}]`, 'gu')
 const UNSEEN_BUT_NEWLINE = new RegExp(`(?!\\n)[${UNSEEN}]`, 'gu')
 
 /**
- * Text as one harmless line: a line break becomes `↵`, everything else that would move the cursor, change colours or
- * hide becomes `\u{..}`. Every string that is not our own goes through here (or {@link displayLines}, or JSON) first.
+ * Text as one line: a line break becomes `↵`; characters that move the cursor, change colours or are invisible become
+ * `\u{..}`. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}.
  */
 export function display(text: string): string {
   return text.replace(ANY_UNSEEN, (character) => (character === '\n' ? '↵' : toVisible(character)))
 }
 
-/** The same, but line breaks (`\n`, `\r\n`) stay and a tab becomes two spaces: for code and messages. */
+/** Like {@link display}, but keeps line breaks and replaces a tab by two spaces. */
 export function displayLines(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll('\t', '  ').replace(UNSEEN_BUT_NEWLINE, toVisible)
 }
@@ -28,10 +25,7 @@ function toVisible(character: string): string {
   return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }
 
-/**
- * The JSON of a value; `spaces` 0 is one line. What {@link display} would make visible is spelled `\uXXXX`, which
- * reads back as the same value and cannot touch a terminal.
- */
+/** JSON, with `spaces` 0 on one line. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
   return JSON.stringify(value, undefined, spaces).replace(UNSEEN_BUT_NEWLINE, toJsonEscape)
 }
@@ -42,10 +36,7 @@ function toJsonEscape(character: string): string {
   }).join('')
 }
 
-/**
- * JSON for the eye: an object or array stays on one line when that fits `width` columns, else it opens and its members
- * are laid out in the same way, two columns further in.
- */
+/** Indented JSON, in which objects and arrays that fit `width` columns stay on one line. */
 export function layOutJson(value: unknown, width: number): string {
   const oneLine = toJson(value)
   if (typeof value !== 'object' || value === null || measureWidth(oneLine) <= width) return oneLine
@@ -60,12 +51,11 @@ export function layOutJson(value: unknown, width: number): string {
   return `${open}\n${members.map((member) => indent(member, 2)).join(',\n')}\n${close}`
 }
 
-/** A span in backticks, a command at the end of a line, or a word: what is pasted must stay in one piece. */
+/** A span in backticks, a command at the end of a line, or a word; none of these is broken, so that it can be pasted. */
 const PIECE = /`[^`]*`\S*|(?:coffer|chmod) .*$|\S+/g
 
 /**
- * Lines of prose broken between words so that none is wider than `width`, unless one piece of it is. A line that was
- * laid out by hand (it begins with a space, or has two in a row) stays.
+ * Wraps text at `width` columns. A preformatted line (it starts with a space or contains two in a row) is unchanged.
  */
 export function fold(text: string, width: number): string {
   return text
@@ -87,24 +77,24 @@ function foldLine(line: string, width: number): string {
   return folded
 }
 
-/** Every line moved right by `columns`. */
+/** Indents every line. */
 export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))
 }
 
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
-/** Combining marks and the vowels and tails of composed Hangul. */
+/** Combining marks, and Hangul vowels and final consonants. */
 const ZERO_WIDTH = /[\p{Mn}\p{Me}\u1160-\u11ff]/u
-/** East Asian Width W and F (Unicode Annex 11), and what is drawn as a picture; a flag is two halves of one column. */
+/** East Asian Width W and F (Unicode Annex 11), and emoji; a flag is two characters of one column. */
 const DOUBLE_WIDTH =
   /(?![\u{1f1e6}-\u{1f1ff}])[\p{Emoji_Presentation}\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
 
-/** Columns that displayed text takes on a terminal. Skin tones count as pictures of their own, as most terminals do. */
+/** The width of displayed text in columns. Skin tones count as separate emoji, as on most terminals. */
 export function measureWidth(text: string): number {
   return measureUpTo(text, Number.POSITIVE_INFINITY)
 }
 
-/** The same, but `most` when it is more: that takes no longer for longer text. */
+/** The width, or `most` if it is larger; stops measuring there. */
 export function measureUpTo(text: string, most: number): number {
   if (PRINTABLE_ASCII.test(text)) return Math.min(text.length, most)
   let width = 0
@@ -120,7 +110,7 @@ function widthOf(character: string): number {
   return DOUBLE_WIDTH.test(character) ? 2 : 1
 }
 
-/** Text of at most `width` columns (1 or more): when it is longer it is cut between characters and ends in `…`. */
+/** Truncates text to `width` columns (at least 1), ending with `…`. */
 export function truncate(text: string, width: number): string {
   let used = 0
   let end = 0

@@ -1,13 +1,10 @@
-/**
- * What the command line talks to: three streams and what they can do. It names neither `process` nor any operation;
- * whoever starts the program hands in the streams and the environment.
- */
+/** The standard streams, their capabilities, and writing to them. */
 import type { Readable, Writable } from 'node:stream'
 import { CofferError } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined }
 
-/** `columns` is the width of a terminal and absent for everything else. */
+/** `columns` is the width of a terminal; absent for other streams. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
@@ -17,22 +14,22 @@ export interface Terminal {
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream
-  /** Whether colours may be written to the stream. */
+  /** Whether to write colours to the stream. */
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
-  /** Silences notices, warnings and progress; never errors. */
+  /** Disables notices, warnings and progress, but not errors. */
   readonly quiet: boolean
-  /** A person is there to answer: standard input and standard error are both a terminal and nobody said `--no-input`. */
+  /** Whether prompts are possible: standard input and standard error are terminals, without `--no-input`. */
   readonly mayPrompt: boolean
-  /** A field asked for on the command line has to be one; from elsewhere it counts for commands that have it. */
+  /** Whether an unknown field is an error: only if `--fields` is on the command line. */
   readonly mustHaveFields?: boolean
   /**
-   * Said before a result is printed: nothing is under way that has to be finished, so from now on a signal ends the
-   * process at once, also while it draws or waits for a reader, which no listener could.
+   * Called before a result is printed. From then on a signal ends the process immediately, because there is nothing to
+   * complete, and a signal listener would not run while the result is formatted.
    */
   readonly letGo?: () => Promise<void>
 }
 
-/** `input: false` is how `--no-input` arrives; left out means true. */
+/** `input: false` is `--no-input`. */
 export interface TerminalFlags {
   color?: string | undefined
   input?: boolean | undefined
@@ -42,9 +39,10 @@ export interface TerminalFlags {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Decides once what the streams can do. Colour, first rule that applies: `--color always|never`; `FORCE_COLOR` (on,
- * or off when it is `0` or `false`); `NO_COLOR` when not empty; else a terminal whose `TERM` is not `dumb`.
- * @throws CofferError `usage` for any other `--color`.
+ * Determines the capabilities of the streams. Colour, by the first rule that applies: `--color always|never`;
+ * `FORCE_COLOR` (off if `0` or `false`, else on); off with a non-empty `NO_COLOR`; on for a terminal whose `TERM` is not
+ * `dumb`.
+ * @throws CofferError `usage` for any other `--color`
  */
 export function detectTerminal(parts: {
   stdin: InputStream
@@ -69,7 +67,7 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
   return stream.isTTY === true
 }
 
-/** undefined: let each stream decide. */
+/** undefined: depends on the stream. */
 function colourWanted(flag: string, env: Environment): boolean | undefined {
   if (flag === 'always') return true
   if (flag === 'never') return false
@@ -80,13 +78,13 @@ function colourWanted(flag: string, env: Environment): boolean | undefined {
 }
 
 /**
- * Writes and waits until the stream took it, so that a slow reader slows us down instead of filling memory.
- * Resolves to false when the reader is gone (`… | head -1`): not an error, but a reason to stop producing.
- * @throws CofferError `storage_failed` when writing fails for any other reason, such as a full disk.
+ * Writes and waits for the stream, so that a slow reader does not fill memory. Resolves to false if the reader closed
+ * the stream (`… | head -1`), after which more output is useless.
+ * @throws CofferError `storage_failed` if writing fails for another reason, such as a full disk
  */
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
-  // Node emits `error` besides calling back; without a listener that would end the process with a stack trace.
+  // Node also emits `error`, which would end the process without a listener.
   if (!stream.listeners('error').includes(leaveToCallback)) stream.on('error', leaveToCallback)
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
@@ -102,7 +100,7 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
 
 function leaveToCallback(): void {}
 
-/** `EOF` is what Windows says for `EPIPE`; the third follows when one writes on after either. */
+/** `EOF` is `EPIPE` on Windows; the third follows on further writes. */
 function isReaderGone(error: Error): boolean {
   return ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED'].includes(codeOf(error) ?? '')
 }

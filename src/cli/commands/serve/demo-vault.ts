@@ -1,7 +1,4 @@
-/**
- * The vault of `coffer serve --demo`: in `.coffer-demo`, with the fixtures in it and its keys beside it, because
- * nothing in it is worth protecting.
- */
+/** The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys in the same directory. */
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -28,7 +25,7 @@ export interface DemoVault {
   samples: SampleApplications
 }
 
-/** Opens the demo vault, made and filled when it is not there. @throws CofferError as opening any vault */
+/** Opens the demo vault, or creates it with sample data. @throws CofferError like `openVault` */
 export async function openDemoVault(
   { cwd, pid, clock }: CommandContext,
   notice: (text: string) => void,
@@ -45,10 +42,10 @@ export async function openDemoVault(
     const samples = parseSamples(await readFile(samplesFile, 'utf8'))
     if (samples !== undefined) return { app, directory, samples }
     await app.close()
-    throw new CofferError('vault_damaged', `${samplesFile} is not what it was. Remove ${directory}.`)
+    throw new CofferError('vault_damaged', `${samplesFile} was changed. Remove ${directory}.`)
   }
   if (existsSync(keyFile))
-    throw new CofferError('vault_damaged', `${directory} was left half made. Remove it and start again.`)
+    throw new CofferError('vault_damaged', `${directory} is incomplete. Remove it and start again.`)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600, flag: 'wx' })
   const app = await createVault(place, 'demo', { kind: 'key-file', save })
@@ -63,7 +60,7 @@ export async function openDemoVault(
   }
 }
 
-/** They are printed into commands to be pasted, so whoever changed the file must not say what stands there. */
+/** Validates the contents, because they are printed in commands to be pasted. */
 function parseSamples(text: string): SampleApplications | undefined {
   const isSample = (value: unknown) => {
     const { id, key } = (value ?? {}) as Record<string, unknown>

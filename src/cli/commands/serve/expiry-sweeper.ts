@@ -1,30 +1,25 @@
-/** Taking expired tokens off the disk while a server runs. What expired is gone from every read before that already. */
-import { setTimeout } from 'node:timers/promises'
+/** Purges expired tokens from the disk while a server runs. Reads ignore them before that. */
 import type { App } from '../../../vault/app.js'
+import { pause } from '../../context/pause.js'
 
 const SWEEP_MS = 30_000
 
 /**
- * Sweeps now, until nothing is left, and again every 30 s until `signal`; resolves once the last sweep is over. One that fails is told and
- * tried again. `wait` is the time in between.
+ * Sweeps until nothing is left, and again every 30 s until `signal`; resolves after the last sweep. A failed sweep is
+ * reported and repeated.
  */
 export async function sweepRegularly(
   app: Pick<App, 'sweep'>,
   signal: AbortSignal,
   report: (error: unknown) => void,
-  wait: (signal: AbortSignal) => Promise<unknown> = waitForNext,
+  wait: (signal: AbortSignal) => Promise<unknown> = (during) => pause(SWEEP_MS, during, { ref: false }),
 ): Promise<void> {
   while (!signal.aborted) {
     const swept = await app.sweep().catch((error: unknown) => {
       report(error)
       return 0
     })
-    // Where there is more than one sweep takes, the next one follows at once.
+    // A sweep is limited, so the next one follows immediately while there is something to purge.
     if (swept === 0) await wait(signal)
   }
-}
-
-function waitForNext(signal: AbortSignal): Promise<unknown> {
-  // Rejects when the signal comes, which is the end of waiting and no failure.
-  return setTimeout(SWEEP_MS, undefined, { signal, ref: false }).catch(() => undefined)
 }

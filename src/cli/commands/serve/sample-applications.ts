@@ -1,4 +1,4 @@
-/** The three applications that a fresh server is used with: one of each type, with all that the type is for. */
+/** Sample applications: one of each type, with every permission of the type. */
 
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../../domain/permissions.js'
 import type { AnyOperation } from '../../../framework/operation.js'
@@ -6,7 +6,7 @@ import { perform } from '../../../framework/perform.js'
 import { createApplication, listApplications } from '../../../operations/application/application.js'
 import type { App } from '../../../vault/app.js'
 
-/** `key` only where it is new: it is never kept. */
+/** `key` is present only in a new application. */
 export interface SampleApplication {
   id: string
   key?: string
@@ -29,7 +29,7 @@ export async function findSampleApplications(app: App): Promise<SampleApplicatio
   return found
 }
 
-/** Those that are there, and a new one of each type that is not. */
+/** Finds the sample applications and creates the missing ones. */
 export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
   const samples = await findSampleApplications(app)
   for (const type of SAMPLE_TYPES.filter((each) => samples[each] === undefined)) {
@@ -40,7 +40,7 @@ export async function ensureSampleApplications(app: App): Promise<SampleApplicat
   return samples
 }
 
-/** Everything that the type may hold; tokens in the clear for the private one. */
+/** Every permission of the type; the private one sees tokens in the clear. */
 function grantsOf(type: ApplicationType): object {
   const permissions = (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
     (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
@@ -49,7 +49,6 @@ function grantsOf(type: ApplicationType): object {
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Runs an operation as the person who could open the vault. */
 export async function performAsOwner(
   app: App,
   definition: AnyOperation,

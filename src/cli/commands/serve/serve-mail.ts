@@ -1,4 +1,4 @@
-/** The mail side of `coffer serve`: the outbox page of a local server, and the post that carries mail while it runs. */
+/** Mail of `coffer serve`: the outbox page, and sending mail in the background. */
 
 import { createOutboxPage, OUTBOX_PATH } from '../../../http/pages/outbox-page.js'
 import type { Page } from '../../../http/pages/pages.js'
@@ -6,16 +6,13 @@ import { readMailSettings } from '../../../operations/invite/mail.js'
 import type { App } from '../../../vault/app.js'
 
 export interface ServedMail {
-  /** The outbox, where there is one. */
+  /** The outbox page, if available. */
   pages: ReadonlyMap<string, Page>
-  /** Starts to carry mail, once it is known where people reach the server; gives what opens the outbox, if it is in use. */
+  /** Starts sending mail, with `url` as the public URL; resolves to the URL of the outbox if it is in use. */
   start(url: string): Promise<{ outboxUrl?: string }>
 }
 
-/**
- * Other machines never reach the outbox, so a server for them has none. `write` takes lines for the log, `fault` what
- * should not have happened.
- */
+/** A server for other machines has no outbox. `write` logs a line, `fault` an unexpected error. */
 export function prepareMail(app: App, { isRemote, isSecure, write, fault }: ServedMailOptions): ServedMail {
   let publicUrl = ''
   const outbox = createOutboxPage({

@@ -1,4 +1,5 @@
-/** What the flags of `serve` and `openapi` say, checked. It reads no file and opens no port. */
+/** Parses the flags of `serve` and `openapi`. */
+import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { CofferError } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
@@ -10,7 +11,7 @@ type Flags = Readonly<Record<string, unknown>>
 export interface ServeOptions {
   port: number
   addresses: readonly string[]
-  /** What the address is called in a URL. */
+  /** The host in URLs. */
   hostName: string
   isRemote: boolean
   prefix: string
@@ -19,17 +20,17 @@ export interface ServeOptions {
   wantsSamples: boolean
   rate?: Rate
   log?: LogFormat
-  /** Paths. */
+  /** Paths of PEM files. */
   tls?: { cert: string; key: string }
 }
 
-/** Beyond it, one request could fill memory. */
+/** Limits the memory of one request. */
 const MOST_BODY_BYTES = 256 * 1024 * 1024
 
 /** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Flags): ServeOptions {
   const { ephemeral, demo, starterApps } = flags
-  if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo are two vaults. Choose one.')
+  if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   const rate = textOf(flags.rateLimit)
   const log = readLogFormat(textOf(flags.log))
   const tls = readTls(textOf(flags.tlsCert), textOf(flags.tlsKey))
@@ -39,13 +40,11 @@ export function readServeFlags(flags: Flags): ServeOptions {
     ...readDocumentFlags(flags),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
-    ...(rate === undefined ? {} : { rate: parseRate(rate) }),
-    ...(log === undefined ? {} : { log }),
-    ...(tls === undefined ? {} : { tls }),
+    ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
   }
 }
 
-/** What the OpenAPI document depends on. @throws CofferError `usage` */
+/** The options on which the OpenAPI document depends. @throws CofferError `usage` */
 export function readDocumentFlags(flags: Flags): { prefix: string; bodyLimitBytes: number } {
   const prefix = textOf(flags.prefix) ?? DEFAULT_PREFIX
   if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
@@ -67,7 +66,9 @@ function readAddresses(host: string | undefined, isAllowed: boolean) {
     return { addresses: LOOPBACK, hostName: 'localhost', isRemote: false }
   if (LOOPBACK.includes(host)) return { addresses: [host], hostName: bracket(host), isRemote: false }
   if (!isAllowed)
-    throw usage(`--host ${host} would let other machines in. Say --allow-remote as well if that is meant.`)
+    throw usage(
+      `--host ${host} makes the server reachable from other machines. To allow that, add --allow-remote.`,
+    )
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return { addresses: [host], hostName: isEverywhere ? 'localhost' : bracket(host), isRemote: true }
 }
@@ -95,7 +96,7 @@ function readLogFormat(text: string | undefined): LogFormat | undefined {
 
 function readTls(cert: string | undefined, key: string | undefined) {
   if (cert === undefined && key === undefined) return undefined
-  if (cert === undefined || key === undefined) throw usage('--tls-cert and --tls-key are needed together.')
+  if (cert === undefined || key === undefined) throw usage('--tls-cert and --tls-key must be given together.')
   return { cert, key }
 }
 

@@ -1,4 +1,4 @@
-/** `coffer serve`: opens a vault, answers HTTP until it is told to stop, and closes it. */
+/** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 
 import { setFlagsFromString } from 'node:v8'
 import { authenticate } from '../../../framework/authenticate.js'
@@ -23,15 +23,15 @@ import {
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
-const STOPPING = 'Stopping: requests under way are answered first. Ctrl-C again stops at once.\n'
+const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.\n'
 
-/** @throws CofferError `usage`, `unavailable`, and whatever opening the vault throws */
+/** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(
   context: CommandContext,
   flags: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   const options = readServeFlags(flags)
-  keepRequestsYoung()
+  disablePretenuring()
   if (!(await limitCore(context.pid))) await printNotice(context.terminal, CORE_DANGER)
   if (options.vault === 'found') {
     const work = async (app: App) => {
@@ -50,7 +50,6 @@ export async function serve(
   }
 }
 
-/** What is said of the vault that is served. */
 interface Opened {
   samples: SampleApplications
   place: string
@@ -58,7 +57,7 @@ interface Opened {
 
 async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
   const app = await openEphemeral({ tenantName: 'ephemeral', clock })
-  return { app, samples: await ensureSampleApplications(app), place: 'in memory, gone when this stops' }
+  return { app, samples: await ensureSampleApplications(app), place: 'in memory, lost when the server stops' }
 }
 
 async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
@@ -66,7 +65,7 @@ async function openDemo(context: CommandContext): Promise<Opened & { app: App }>
   const notices: string[] = []
   const { app, directory, samples } = await openDemoVault(context, (text) => notices.push(text))
   for (const text of notices) await printNotice(context.terminal, text)
-  return { app, samples, place: `${directory}, with sample tokens; remove it to start anew` }
+  return { app, samples, place: `${directory}, with sample tokens; remove it to start over` }
 }
 
 async function serveVault(
@@ -100,7 +99,7 @@ async function serveVault(
   const url = `${scheme}://${options.hostName}:${server.port}`
   await announce(context, options, app, { ...opened, ...(await mail.start(url)), url })
   await stopped
-  // Not waited for: whoever reads our messages may have stopped, and that must not keep us.
+  // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
   await server.stop()
   await sweeping
@@ -110,7 +109,7 @@ function createService(context: CommandContext, options: ServeOptions, app: App)
   const { registry, clock, terminal } = context
   const { prefix, bodyLimitBytes, rate } = options
   const { stderr } = terminal
-  // Nobody reads any more: no reason to stop answering.
+  // The server keeps answering if the reader of standard error stops.
   stderr.on('error', () => {})
   const format = chooseLogFormat(context, options)
   return {
@@ -132,11 +131,11 @@ function chooseLogFormat({ config }: CommandContext, { log }: ServeOptions): Log
   return config.output === 'json' ? 'json' : 'text'
 }
 
-/** Where it failed, never why: the message of a foreign error may hold what was sent. */
+/** The stack without the message, which may contain request data. */
 function describeFault(error: unknown, traceId: string): string {
   const { name, stack = '' } = error instanceof Error ? error : new Error('')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
-  return `A fault of ours (${name}), reference ${traceId}\n${frames.join('\n')}\n`
+  return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
 }
 
 async function readPem(
@@ -175,7 +174,7 @@ async function announce(
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
   if (isRemote && tls === undefined) {
-    const danger = 'Other machines can reach this server, and everything they send can be read on the way.'
+    const danger = 'Other machines can reach this server, and their requests are not encrypted.'
     await printNotice(terminal, `${danger} Use --tls-cert and --tls-key.`)
   }
 }
@@ -193,9 +192,8 @@ function introduce({ url, outboxUrl, header, place, samples, sandbox }: Introduc
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
   const key = samples.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
-  const advice =
-    keys.length === 0 ? 'There is no application yet: start with --starter-apps to get three.\n' : ''
-  const outbox = outboxUrl === undefined ? '' : `Outbox, for mail that nobody sends: ${outboxUrl}\n`
+  const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
+  const outbox = outboxUrl === undefined ? '' : `Outbox, with the mail that is not sent: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 Vault: ${place}
 ${describeConfinement(sandbox)}
@@ -205,16 +203,15 @@ Try:
     -d '{"type":"card_number","data":"4242424242424242"}'
   curl ${url}/tokens -H '${header}: ${key}'
 
-Ctrl-C stops it.
+Press Ctrl-C to stop.
 `
 }
 
 /**
- * Has everything that is made begin among the young, where what a request leaves behind costs nothing. V8 would learn
- * otherwise while the server starts, when what is made stays, and then make parts of every request among the old: there
- * the dead hold on to the young, and the heap is gone through twice. Measured in pairs: 5 to 18 % more requests a second.
- * Contract: for a process of our own, since it changes all of it; V8 ignores, with a message, what it does not know.
+ * Makes V8 allocate every object in the young generation. While the server starts, objects live long, so V8 would learn
+ * to allocate at the same sites in the old generation, where the garbage of requests is expensive to collect. Measured:
+ * 5 to 18 % more requests per second. Contract: only in a process of our own. V8 ignores an unknown flag with a message.
  */
-export function keepRequestsYoung(): void {
+export function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
 }
