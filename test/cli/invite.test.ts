@@ -24,7 +24,7 @@ t.test('who invites is told where the mail went, and sees the link; who is invit
   t.notMatch(stdout, 'token=')
   const link = linkIn(stderr)
   t.match(link, /^http:\/\/localhost:4010\/invitations\/accept\?token=[\w-]{43}$/)
-  t.match(stderr, 'No mail server is set, so the mail stays in the outbox.')
+  t.match(stderr, 'No mail server is configured, so the mail stays in the outbox.')
   const [, mailId] = /coffer invite outbox (\S+)/.exec(stderr)!
   const letter = await home.json(['invite', 'outbox', mailId!])
   t.match(letter, { id: mailId, invitation_id: id, to: 'ada@example.com', state: 'outbox', link, text: link })
@@ -55,7 +55,7 @@ t.test('a mail is printed as text to people, and an empty outbox says what to do
   const { id } = await home.json(invite)
   const { stdout, stderr } = await home.run(['invite', 'outbox', id, ...table])
   t.match(stdout, /^To: ada@example\.com\nSubject: You are invited to a Coffer tenant\n\nHello,\n/)
-  t.equal(stderr, 'No mail server is set, so the mail stays in the outbox.\n')
+  t.equal(stderr, 'No mail server is configured, so the mail stays in the outbox.\n')
   t.equal((await home.run(['invite', 'outbox', 'nobody'])).code, 3)
   for (const flag of [
     ['--size', '0'],
@@ -83,7 +83,7 @@ t.test('with a mail server the mail is sent before the command ends, for applica
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
   await home.json(['config', 'set', 'public_url', 'https://vault.example.com/'])
   const { stderr } = await home.run(invite)
-  t.equal(stderr, `The mail was handed to localhost:${server.port}.\n`)
+  t.equal(stderr, `The mail was sent to localhost:${server.port}.\n`)
   const permissions = ['--permission', 'tenant:invitation:create']
   const { key } = await home.json([
     'app',
@@ -122,7 +122,7 @@ t.test('a mail that cannot be sent leaves the invitation, says so, and goes with
   await home.json(['config', 'set', 'mail.url', 'smtp://localhost:1'], { clock: () => now })
   const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
   t.equal(code, 0)
-  t.match(stderr, /warning: The mail could not be handed to localhost:1: the connection was refused\./)
+  t.match(stderr, /warning: The mail could not be sent to localhost:1: the connection was refused\./)
   t.match(stderr, /Link: http/)
   t.match(await home.json(['invite', 'get', JSON.parse(stdout).id], { clock: () => now }), {
     status: 'PENDING',

@@ -109,10 +109,10 @@ t.test('what nobody expected is a reference and no internals', async (t) => {
 
 t.test('an interrupt ends a run with 130 and leaves nothing half done', async (t) => {
   const home = await createVaultHome(t)
-  const demo = await home.run(['demo'], { interruptAt: '# A card goes in' })
+  const demo = await home.run(['demo'], { interruptAt: '# Store a card' })
   t.equal(demo.code, 130)
   t.match(demo.stderr, /^Interrupted\.\n/m, 'which is no error')
-  t.notMatch(demo.stdout, 'Deleted is gone')
+  t.notMatch(demo.stdout, 'Delete a token')
   const [place = ''] = /\/\S*coffer-demo-\w+/.exec(demo.stdout) ?? []
   t.equal(existsSync(place), false, `the demo cleans up ${place}`)
   t.match(place, /coffer-demo-/)
@@ -128,8 +128,8 @@ t.test('the demo runs the main job from a pipe and on a terminal', async (t) => 
     t.equal(code, 0, stderr)
     t.match(stdout, '$ coffer init')
     t.match(stdout, 'XXXXXXXXXXXX4242')
-    t.match(stdout, '# Deleted is gone.')
-    t.match(stdout, 'The card number and the name stand in them nowhere in the clear.')
+    t.match(stdout, '# Delete a token.')
+    t.match(stdout, 'The card number and the name appear in none of them.')
     const all = columns === undefined ? stdout : stderr
     t.match(all, 'error: data.number: must be a card number with a valid check digit (Luhn)')
   }

@@ -78,14 +78,17 @@ t.test('what is no profile, and what no profile holds, is refused', async (t) =>
     [['token', 'list', '--profile', 'nobody'], 'There is no profile "nobody"'],
     [['profile', 'use', 'nobody'], 'There is no profile "nobody"'],
     [['profile', 'delete', 'nobody'], 'There is no profile "nobody"'],
-    [['profile', 'set', 'support', 'yes', 'true'], 'A profile holds: vault'],
-    [['profile', 'set', 'support', 'nonsense', 'x'], 'A profile holds: vault'],
+    [['profile', 'set', 'support', 'yes', 'true'], 'A profile has no setting'],
+    [['profile', 'set', 'support', 'nonsense', 'x'], 'A profile has no setting'],
   ] as const) {
     const { code, stderr } = await home.run(words)
     t.same([code, stderr.includes(message)], [2, true], `${words.join(' ')}: ${stderr}`)
   }
   writeFileSync(fileOf(home), '{"profile":"p","profiles":{"p":{"nonsense":"x"}},"more":1}')
-  t.match((await home.run(['token', 'list'])).stderr, 'holds "nonsense", which is no setting of a profile')
+  t.match(
+    (await home.run(['token', 'list'])).stderr,
+    'contains "nonsense", which is not a setting of profiles',
+  )
 })
 
 t.test('deleting the chosen profile leaves none chosen, and the rest of the file as it was', async (t) => {

@@ -103,13 +103,13 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['token get', "Missing required argument 'id'."],
     ['token get one two', "Too many arguments for 'get'. Expected 1 argument but got 2."],
     ['token list --size', "Option '--size <number>' argument missing."],
-    ['token list --size 1 --size 2', '--size may be given once.'],
+    ['token list --size 1 --size 2', '--size may be given only once.'],
     [
       'token list --output xml',
       "Option '--output <format>' argument 'xml' is invalid. Allowed choices are table, json, ndjson, id, csv.",
     ],
     ['token create --metadata x', '--metadata takes key=value, such as --metadata customer=42.'],
-    ['token create --metadata a=1 --metadata a=2', '--metadata names a key twice.'],
+    ['token create --metadata a=1 --metadata a=2', '--metadata has a key twice.'],
     ['token create --metadata __proto__=1', '--metadata: __proto__ is not allowed as a key.'],
   ] as const) {
     t.same(await home.run(line.split(' ')), { code: 2, stdout: '', stderr: `error: ${message}\n` }, line)

@@ -38,7 +38,7 @@ t.test('code that does not load fails the check, with its place', async (t) => {
   home.write('none.js', 'exports.handler = 1')
   t.match(await home.run(['formula', 'check', 'none.js']), { code: 8, stderr: /exports no function/ })
   home.write('none.json', '{"name":"x"}')
-  t.match(await home.run(['formula', 'check', 'none.json']), { code: 2, stderr: /holds no formula/ })
+  t.match(await home.run(['formula', 'check', 'none.json']), { code: 2, stderr: /is not a formula/ })
 })
 
 t.test('the official formulas are installed, and installed again in the place of themselves', async (t) => {
@@ -118,7 +118,7 @@ t.test('code that would not run is stored, with a warning', async (t) => {
     'let x = ;',
   ])
   t.equal(bad.code, 0)
-  t.match(bad.stderr, /stored, but would not run.*line 1, column 9/s)
+  t.match(bad.stderr, /stored, but its code fails to load.*line 1, column 9/s)
   const good = await home.run(['formula', 'create', '--name', 'good', '--type', 'private', '--code', GREET])
   t.notMatch(good.stderr, /would not run/)
 })

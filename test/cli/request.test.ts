@@ -15,7 +15,7 @@ t.test('everything that is missing is named at once, and nobody waits', async (t
     [['app', 'create', '--type', 'private'], `Missing: --name. ${create}`],
     [
       ['token', 'update', 'my-token'],
-      'Nothing to change: say what, as flags, as --file, or as JSON on standard input.',
+      'Nothing to change. Give changes as flags, as --file, or as JSON on standard input.',
     ],
   ] as const) {
     const { code, stdout, stderr } = await home.run(words)
@@ -75,7 +75,7 @@ t.test('every source that cannot be read is refused by name', async (t) => {
     [['--file', 'none.json'], '', '--file (none.json) does not exist.'],
     [['--file', '.'], '', '--file (.) is a directory, not a file.'],
     [['--file', ''], '', '--file names no file.'],
-    [['--file', 'list.json'], '', 'list.json must hold one JSON object.'],
+    [['--file', 'list.json'], '', 'list.json must contain one JSON object.'],
     [['--type', 'token', '--data', '@none'], '', '--data (none) does not exist.'],
     [['--type', 'token', '--data', '@latin.json'], '', '--data (latin.json) is not UTF-8'],
     [
@@ -93,9 +93,9 @@ t.test('every source that cannot be read is refused by name', async (t) => {
       CARD,
       'Standard input was given to --data and --mask. Give one of them as a file.',
     ],
-    [[], '5', 'standard input must hold one JSON object.'],
-    [[], '"text"', 'standard input must hold one JSON object.'],
-    [[], 'null', 'standard input must hold one JSON object.'],
+    [[], '5', 'standard input must contain one JSON object.'],
+    [[], '"text"', 'standard input must contain one JSON object.'],
+    [[], 'null', 'standard input must contain one JSON object.'],
   ] as const) {
     const { code, stdout, stderr } = await home.run(['token', 'create', ...words], { stdin })
     t.same([code, stdout], [2, ''], message)
@@ -129,7 +129,7 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
     [
       ['--type', 'token', '--data', '12345678901234567890'],
       '',
-      `--data is refused at line 1, column 1: this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string. Text is given as JSON too: --data '"…"'.`,
+      `--data is refused at line 1, column 1: this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string. Give text as a JSON string: --data '"…"'.`,
     ],
     [['--type', 'token', '--data', '"open'], '', '--data is refused at line 1, column 6: the text ends'],
     [['--type', 'token', '--data', '[1 2]'], '', '--data is refused at line 1, column 4'],
@@ -219,7 +219,7 @@ t.test('at a terminal - says that it is the turn of the person', async (t) => {
       closesInput: true,
     })
     t.equal(code, 2)
-    t.match(stderr, 'Reading from the terminal; end with Ctrl-D on a line of its own.')
+    t.match(stderr, 'Reading from the terminal; end with Ctrl-D on an empty line.')
   }
 })
 
@@ -242,7 +242,10 @@ t.test('at a terminal nobody is asked for the contents of a vault that is not th
     columns: 80,
     answers: [['?', '\u0003']],
   })
-  t.same([code, stderr], [6, 'error: There is no vault here or above. Create one with: coffer init\n'])
+  t.same(
+    [code, stderr],
+    [6, 'error: There is no vault in this or a parent directory. Create one with:\ncoffer init\n'],
+  )
 })
 
 t.test('a map is given by its entries or as JSON', async (t) => {

@@ -196,7 +196,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     writeFileSync(starters, JSON.stringify(planted))
     const { code, stdout, stderr } = await runCommand(place, ['serve', '--demo', '--port', '0'])
     t.strictSame([code, stdout], [7, ''], 'what somebody planted there is not printed to be pasted')
-    t.match(stderr, /applications\.json is not what it was\. Remove/)
+    t.match(stderr, /applications\.json was changed\. Remove/)
     t.notMatch(stderr, 'touch')
   }
 })
@@ -245,7 +245,7 @@ t.test('open to others it warns, and its limits are those of its flags', async (
   child.kill('SIGTERM')
   const { code, stderr } = await ended
   t.equal(code, 0)
-  t.match(stderr, /Other machines can reach this server, and everything they send can be read on the way/)
+  t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
 })
 
 t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
@@ -254,13 +254,13 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
   const { port } = new URL(running.announcement.url)
   const cases: [string[], number, RegExp][] = [
     [['--ephemeral', '--port', port], 9, new RegExp(`Port ${port} is in use`)],
-    [[], 6, /no vault here/],
+    [[], 6, /no vault in this/],
     [['--ephemeral', '--host', '0.0.0.0'], 2, /--allow-remote/],
     [['--ephemeral', '--port', '70000'], 2, /--port takes/],
-    [['--ephemeral', '--demo'], 2, /Choose one/],
+    [['--ephemeral', '--demo'], 2, /cannot be combined/],
     [['--ephemeral', '--rate-limit', 'fast'], 2, /--rate-limit takes/],
     [['--ephemeral', '--prefix', 'a-b'], 2, /--prefix takes/],
-    [['--ephemeral', '--tls-cert', 'x'], 2, /needed together/],
+    [['--ephemeral', '--tls-cert', 'x'], 2, /given together/],
     [['--ephemeral', '--body-limit', '1GiB'], 2, /--body-limit takes/],
     [['--ephemeral', '--log', 'xml'], 2, /--log takes/],
   ]

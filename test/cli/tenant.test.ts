@@ -114,12 +114,15 @@ t.test(
 t.test('a person types the name of the tenant that is to go', async (t) => {
   const home = await createVaultHome(t)
   const type = (answer: string) =>
-    home.run(['tenant', 'delete'], { columns: 100, answers: [['Type its name to go on:', `${answer}\r`]] })
+    home.run(['tenant', 'delete'], {
+      columns: 100,
+      answers: [['Type the name of the tenant to delete it:', `${answer}\r`]],
+    })
   const refused = await type('yes')
   t.equal(refused.code, 130)
   t.match(refused.stderr, 'This deletes the tenant "default" with all of its tokens, applications and logs.')
-  t.match(refused.stderr, /Backups\s+made before keep their own keys and can still be read\./)
-  t.match(refused.stderr, 'That is not its name. Nothing was changed.')
+  t.match(refused.stderr, /Earlier\s+backups\s+contain\s+their\s+own\s+keys\s+and\s+remain\s+readable\./)
+  t.match(refused.stderr, 'The name does not match. Nothing was changed.')
   t.equal((await home.json(['tenant', 'list'])).length, 1)
   const done = await type('default')
   t.equal(done.code, 0, done.stderr)

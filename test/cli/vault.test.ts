@@ -132,10 +132,10 @@ t.test('starter applications are made when asked for, one of each type, with key
     } else t.equal(known.permissions.length, type === 'public' ? 2 : 19)
   }
   const other = createHome(t)
-  const asked = await other.run(['init'], { columns: 100, answers: [['to begin with?', 'y\r']] })
+  const asked = await other.run(['init'], { columns: 100, answers: [['a public application?', 'y\r']] })
   t.equal(asked.code, 0, asked.stderr)
   t.match(asked.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
-  t.match(asked.stderr, 'The keys of the applications are shown this once.')
+  t.match(asked.stderr, 'The keys of the applications are shown only once.')
 })
 
 t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
@@ -147,11 +147,11 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
     ['? The same again', 'something else\r'],
     ['The two differ. New passphrase', `${PASSPHRASE}\r`],
     ['? The same again', `${PASSPHRASE}\r`],
-    ['a public application to begin with?', 'n\r'],
+    ['a public application?', 'n\r'],
   )
   t.equal(made.code, 0, made.stderr)
   t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)
-  t.match(made.stderr, 'Nothing but the passphrase opens this vault')
+  t.match(made.stderr, 'Only the passphrase opens this vault')
   t.notMatch(made.stdout, 'key_file')
 
   const status = ['vault', 'status', '--fields', 'tokens']
@@ -171,7 +171,7 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
   }
   await refuse(
     [],
-    'This vault opens with a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
+    'This vault needs a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
   )
   await refuse(['--passphrase-file', 'wrong'], 'Wrong passphrase.')
   await refuse(
@@ -180,7 +180,7 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
   )
   await refuse(
     ['--passphrase-command', 'true'],
-    'The first line that the passphrase command printed is empty.',
+    'The first line of output of the passphrase command is empty.',
     2,
   )
   await refuse(['--passphrase-fd', '999'], '--passphrase-fd (descriptor 999) is not open.', 2)
@@ -223,7 +223,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   const header = (home: Home) => join(home.place, '.coffer/vault.json')
   const edit = (path: string, change: (text: string) => string) =>
     writeFileSync(path, change(readFileSync(path, 'utf8')))
-  await broken('the key file is gone', 6, 'Say where it is with --key-file FILE.', (_, key) =>
+  await broken('the key file is gone', 6, 'Give its path with --key-file FILE.', (_, key) =>
     renameSync(key, `${key}.bak`),
   )
   await broken(
@@ -268,7 +268,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   const missing = {
     code: 6,
     stdout: '',
-    stderr: 'error: There is no vault here or above. Create one with: coffer init\n',
+    stderr: 'error: There is no vault in this or a parent directory. Create one with: coffer init\n',
   }
   t.same(await home.run(['token', 'list']), missing)
   const elsewhere = await home.run(['token', 'list', '--vault', 'nowhere'])

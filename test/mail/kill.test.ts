@@ -95,7 +95,7 @@ t.test('mail that was acknowledged as sent is not sent again, whatever is killed
   const { mail, place } = await start(t)
   for (let round = 0; round < ROUNDS; round++) {
     const { stderr } = await run(place, ['invite', 'create', '--email', `p${round}@example.com`])
-    t.match(stderr, 'The mail was handed to')
+    t.match(stderr, 'The mail was sent to')
     const server = await startProcess(place)
     server.child.kill('SIGKILL')
     await server.ended

@@ -73,7 +73,7 @@ function adviseAfterInit(flags: Options, keyFile: string | undefined): string {
   const loss =
     keyFile === undefined
       ? 'Only the passphrase opens this vault: if it is forgotten, all data is lost.'
-      : 'Keep a copy of the key file in a safe place: without it, all data in the vault is lost.'
+      : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
   return `${loss}
 
 Store a card:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
