@@ -21,7 +21,10 @@ export interface Caller {
   transform(permission: Permission, containers: readonly string[]): Transform | undefined
 }
 
-/** The owner of the vault: every permission in the tenant. Data is masked unless `reveal`, so that no secret is displayed by accident. */
+/**
+ * The owner of the vault: every permission in the tenant. Data is masked unless `reveal`, so that no secret is
+ * displayed by accident.
+ */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
     tenant,

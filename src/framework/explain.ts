@@ -134,7 +134,10 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
   return { status, detail: message, ...omitUndefined({ errors }) }
 }
 
-/** A store that rolls back every unit of work; of `notes` it keeps those of the last run, because an engine may repeat it. */
+/**
+ * A store that rolls back every unit of work; of `notes` it keeps those of the last run, because an engine may repeat
+ * it.
+ */
 function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
   return {
     ...store,

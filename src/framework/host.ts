@@ -1,4 +1,6 @@
-/** The effects that operations use: storage, randomness, mail, reactors, keyed hashes. `vault/app.ts` implements them. */
+/**
+ * The effects that operations use: storage, randomness, mail, reactors, keyed hashes. `vault/app.ts` implements them.
+ */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Store, StoreReader } from '../storage/store.js'

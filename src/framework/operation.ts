@@ -46,7 +46,9 @@ export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
-/** What a handler can use that takes several transactions, for example because it waits for something slow in between. */
+/**
+ * What a handler can use that takes several transactions, for example because it waits for something slow in between.
+ */
 export interface Session {
   readonly caller: Caller
   readonly traceId: string
@@ -56,7 +58,10 @@ export interface Session {
   readonly post: Post
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
-  /** Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for reads. */
+  /**
+   * Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for
+   * reads.
+   */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
   /** Performs another operation as `caller`. */

@@ -36,7 +36,9 @@ export interface RegisteredOperation extends AnyOperation {
   readonly verb: string
   readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
-  /** The input properties that are positional arguments of the command, in order: with a route, the path's parameters. */
+  /**
+   * The input properties that are positional arguments of the command, in order: with a route, the path's parameters.
+   */
   readonly positionals: readonly string[]
   /** Absent without a route. */
   readonly endpoint?: Endpoint

@@ -17,7 +17,9 @@ interface Annotations {
   textWhere?: Readonly<Record<string, readonly string[]>>
   /** Of an output: the name of its component in the OpenAPI document. */
   component?: string
-  /** Of an output: the columns of a table on a terminal (default: all); dots separate the names of nested properties. */
+  /**
+   * Of an output: the columns of a table on a terminal (default: all); dots separate the names of nested properties.
+   */
   columns?: readonly string[]
   examples?: readonly unknown[]
   /** The one-letter form of the flag. */
@@ -140,7 +142,10 @@ const ANNOTATIONS = new Set([
   'columns',
 ])
 
-/** As JSON Schema (2020-12): without our annotations, `nullable` as a type, components as references to the OpenAPI document. */
+/**
+ * As JSON Schema (2020-12): without our annotations, `nullable` as a type, components as references to the OpenAPI
+ * document.
+ */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))

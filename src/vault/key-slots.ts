@@ -1,4 +1,6 @@
-/** Changes the key slots of a vault, which a server may have open: this process seals the header, the server stores it. */
+/**
+ * Changes the key slots of a vault, which a server may have open: this process seals the header, the server stores it.
+ */
 import {
   checkSlotCount,
   createSlot,

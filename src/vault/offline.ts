@@ -74,7 +74,9 @@ function readHolder(location: VaultLocation): Holder | undefined {
   return { pid: owner, host, since: formatDate(since), state: held.state }
 }
 
-/** Verifies a vault without opening it, for one that is too damaged. @throws CofferError if its header cannot be opened */
+/**
+ * Verifies a vault without opening it, for one that is too damaged. @throws CofferError if its header cannot be opened
+ */
 async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   const effects = completeEffects(location)
   const secret = toSecret(await choose(await readLocked(effects)))

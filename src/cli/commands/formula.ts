@@ -1,4 +1,7 @@
-/** `coffer formula check | install | create | update`: reads formulas from files, and warns about code that fails to load. */
+/**
+ * `coffer formula check | install | create | update`: reads formulas from files, and warns about code that fails to
+ * load.
+ */
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'

@@ -1,4 +1,7 @@
-/** The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may contain an API key. */
+/**
+ * The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may contain
+ * an API key.
+ */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../domain/json/json.js'

@@ -1,4 +1,7 @@
-/** Prompts on standard error, so that standard output contains only the result. inquirer is imported here only, on first use. */
+/**
+ * Prompts on standard error, so that standard output contains only the result. inquirer is imported here only, on first
+ * use.
+ */
 import { Writable } from 'node:stream'
 import { CofferError } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'

@@ -51,7 +51,9 @@ export function layOutJson(value: unknown, width: number): string {
   return `${open}\n${members.map((member) => indent(member, 2)).join(',\n')}\n${close}`
 }
 
-/** A span in backticks, a command at the end of a line, or a word; none of these is broken, so that it can be pasted. */
+/**
+ * A span in backticks, a command at the end of a line, or a word; none of these is broken, so that it can be pasted.
+ */
 const PIECE = /`[^`]*`\S*|(?:coffer|chmod) .*$|\S+/g
 
 /**

@@ -1,4 +1,7 @@
-/** Formulas: code that reactors run, and its parameters. Official ones belong to the vault and are visible in every tenant. */
+/**
+ * Formulas: code that reactors run, and its parameters. Official ones belong to the vault and are visible in every
+ * tenant.
+ */
 import { checkFormula, type FormulaBody, matchesName } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'

@@ -86,7 +86,9 @@ export function filterConditions(filters: TokenFilters): Condition[] {
   return [...ids, ...anyType, ...notes]
 }
 
-/** A page of the matching tokens on which the caller has token:read and `needed`, each with the transform of its rule. */
+/**
+ * A page of the matching tokens on which the caller has token:read and `needed`, each with the transform of its rule.
+ */
 export async function listTokensWhere(
   session: Session,
   { page = 1, size = 20 }: PageRequest,

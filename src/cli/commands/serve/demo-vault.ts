@@ -1,4 +1,7 @@
-/** The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys in the same directory. */
+/**
+ * The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys in the same
+ * directory.
+ */
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
