@@ -12,7 +12,7 @@ const PARTS: Record<string, readonly string[]> = {
   crypto: ['15', '1024'],
   vault: ['7', '0,1000,100000'],
   access: ['all'],
-  http: ['3', '1', '1000,100000'],
+  http: ['3', '2', '1000,10000', '100000', '8'],
   reactor: ['7'],
 }
 

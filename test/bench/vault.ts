@@ -1,10 +1,10 @@
 /**
- * The vault without its doors: opening, reading, paging, writing in bulk, and the memory it takes. Arguments: rounds, sizes
- * of the vaults; the largest size is also what is written in bulk.
+ * The vault without its doors: opening, reading, paging, and the memory it takes. Arguments: rounds, sizes of the vaults.
+ * What is written in bulk is measured by `http`, beside its peers.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +14,6 @@ import {
   firstMessage,
   type Measured,
   measureInTurn,
-  printRates,
   printRatio,
   printTimes,
   ratiosOf,
@@ -26,19 +25,16 @@ import {
   type FilledVault,
   makeCustomerToken,
   openFilledVault,
-  prepareUnit,
   tokenId,
   UNIT_TOKENS,
-  writeUnit,
 } from './filled-vault.js'
 import type { Holding } from './holding.js'
 
 const GETS = 200
 const PAGES = 20
 const PAGE_SIZE = 20
-const BULK_ROUNDS = 3
+const MEMORY_ROUNDS = 3
 const HOLDING = fileURLToPath(new URL('holding.js', import.meta.url))
-const PEERS = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
 
 const [rounds = '7', sizes = '0,1000,100000'] = process.argv.slice(2)
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
@@ -51,7 +47,6 @@ try {
   const filled = counts.filter((tokens) => tokens > 0)
   await measureOpening(vaults)
   await measureReading(vaults, filled)
-  await measureBulk(Math.max(...counts))
   await measureMemory(vaults)
 } finally {
   rmSync(place, { recursive: true, force: true })
@@ -142,55 +137,6 @@ function createPages(tokens: number, app: App): Contender {
   return { name: `${tokens} tokens`, measure }
 }
 
-/** Sealed, digested, indexed and synced in units, prepared before; the peers keep the same kilobytes as they are. */
-async function measureBulk(count: number): Promise<void> {
-  const contenders: Contender[] = [
-    { name: 'append and fsync', measure: () => timeAppend(count) },
-    { name: 'coffer, each with its log record', measure: () => timeOwnBulk(count) },
-  ]
-  if (existsSync(join(PEERS, 'node_modules/better-sqlite3-multiple-ciphers'))) {
-    for (const kind of ['sqlite', 'sqlcipher'])
-      contenders.push({ name: `${kind}, indexed by id`, measure: () => timePeer(kind, count) })
-  } else console.log('\nSQLite and SQLCipher: not installed; npm run bench:peers')
-  const measured = await measureInTurn(BULK_ROUNDS, contenders)
-  printRates(`Write ${count} records of ${row.length} bytes, ${UNIT_TOKENS} a sync`, count, measured)
-  const sqlite = measured[2]
-  if (sqlite !== undefined) printRatio('coffer, speed over sqlite', ratiosOf(sqlite, measured[1]!))
-}
-
-function timeAppend(count: number): number {
-  const path = join(place, 'appended')
-  const start = performance.now()
-  const file = openSync(path, 'w')
-  for (let done = 0; done < count; done += UNIT_TOKENS) {
-    writeSync(file, Buffer.concat(Array<Buffer>(Math.min(UNIT_TOKENS, count - done)).fill(row)))
-    fsyncSync(file)
-  }
-  closeSync(file)
-  return secondsSince(start)
-}
-
-async function timeOwnBulk(count: number): Promise<number> {
-  const parent = mkdtempSync(join(place, 'bulk-'))
-  const app = await openFilledVault(await createFilledVault(parent, 0), 'server')
-  let seconds = 0
-  for (let done = 0; done < count; done += UNIT_TOKENS) {
-    const unit = await prepareUnit(app, done, Math.min(UNIT_TOKENS, count - done))
-    const start = performance.now()
-    await writeUnit(app, unit)
-    seconds += secondsSince(start)
-  }
-  await app.close()
-  rmSync(parent, { recursive: true })
-  return seconds
-}
-
-async function timePeer(kind: string, count: number): Promise<number> {
-  const child = fork(join(PEERS, 'bulk.js'), [kind, String(count), String(UNIT_TOKENS), row.toString()])
-  const { seconds } = await firstMessage<{ seconds: number }>(child)
-  return seconds
-}
-
 async function measureMemory(vaults: ReadonlyMap<number, FilledVault>): Promise<void> {
   const contenders = [...vaults].map(([tokens, vault]) => ({
     name: `${tokens} tokens`,
@@ -201,7 +147,7 @@ async function measureMemory(vaults: ReadonlyMap<number, FilledVault>): Promise<
       return rssMb
     },
   }))
-  const measured = await measureInTurn(BULK_ROUNDS, contenders)
+  const measured = await measureInTurn(MEMORY_ROUNDS, contenders)
   printTimes(
     'Resident memory of an open vault after 5,000 gets and 100 pages (floor: the first)',
     'MB',
@@ -222,8 +168,4 @@ function createRawFile(rows: number) {
     },
     close: () => closeSync(file),
   }
-}
-
-function secondsSince(start: number): number {
-  return (performance.now() - start) / 1000
 }

