@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Contender, firstMessage, type Measured, measureInTurn, printRates } from './figures.js'
 import {
+  CUSTOMERS,
   createFilledVault,
   makeCustomerToken,
   openFilledVault,
@@ -75,6 +76,12 @@ async function timeOwn(count: number): Promise<number> {
 
 async function timePeer(kind: string, count: number): Promise<number> {
   const sample = JSON.stringify(makeCustomerToken(1))
-  const child = fork(join(PEERS, 'bulk.js'), [kind, String(count), String(UNIT_TOKENS), sample])
+  const child = fork(join(PEERS, 'bulk.js'), [
+    kind,
+    String(count),
+    String(UNIT_TOKENS),
+    sample,
+    String(CUSTOMERS),
+  ])
   return (await firstMessage<{ seconds: number }>(child)).seconds
 }

@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { openTables } from './sqlcipher.js'
 import { prepareSample } from './work.js'
 
-const [kind = 'sqlite', count = '1000', unit = '1000', sampleText = '{}'] = process.argv.slice(2)
+const [kind = 'sqlite', count = '1000', unit = '1000', sampleText = '{}', customers = '50'] =
+  process.argv.slice(2)
 const sample = JSON.parse(sampleText)
 const place = mkdtempSync(join(tmpdir(), 'coffer-peer-'))
 const tables = openTables(place, kind === 'sqlcipher')
@@ -16,7 +17,7 @@ const start = performance.now()
 for (let done = 0; done < Number(count); done += Number(unit)) {
   const length = Math.min(Number(unit), Number(count) - done)
   tables.commit(
-    Array.from({ length }, (_, at) => prepareSample(sample, done + at)),
+    Array.from({ length }, (_, at) => prepareSample(sample, done + at, Number(customers))),
     [],
   )
 }

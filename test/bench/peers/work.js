@@ -69,9 +69,9 @@ export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_
 }
 
 /** `prepare` of the bench's sample token with a name and a customer of its own, as the vault is filled. */
-export function prepareSample(sample, serial) {
+export function prepareSample(sample, serial, customers = 1000) {
   const data = { ...sample.data, name: `Person ${serial}` }
-  return prepare({ ...sample, data, metadata: { customer: String(serial % 1000) } }, application.id)
+  return prepare({ ...sample, data, metadata: { customer: String(serial % customers) } }, application.id)
 }
 
 /** The answer to a read of a stored row. */
