@@ -1,30 +1,52 @@
 #!/usr/bin/env node
 // Hands the process to the command line and its exit code back. CommonJS, because Node starts it sooner.
 
-const { readFileSync } = require('node:fs')
-const { createRequire, wrap } = require('node:module')
-const { dirname, join } = require('node:path')
-const { Script } = require('node:vm')
+const { readFileSync, readlinkSync, writeSync } = require('node:fs')
 
-// Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
-process.on('SIGUSR1', () => {})
+const [, , first, ...others] = process.argv
+if (first !== '--version' || others.length > 0 || !printVersion()) run()
 
-// Stays when the event loop runs dry before anybody said how it ended.
-process.exitCode = 1
+/** Without loading the command line. False where only that can tell what becomes of the output. */
+function printVersion() {
+  try {
+    // Which Node also puts in the place of an output that was closed.
+    if (readlinkSync('/proc/self/fd/1') === '/dev/null') return false
+  } catch {
+    // Only Linux tells.
+  }
+  try {
+    writeSync(1, `${require('../package.json').version}\n`)
+    return true
+  } catch {
+    return false
+  }
+}
 
-const { main } = load(join(__dirname, '../dist/coffer.cjs'))
+function run() {
+  // Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
+  process.on('SIGUSR1', () => {})
 
-main(process).then((code) => {
-  process.exitCode = code
-  // A reader of standard input may still be waiting for more than anybody will send.
-  process.stdin.unref?.()
-  // So may what was logged for a reader that does not read; everything that somebody waits for is written.
-  setTimeout(() => process.exit(code), 1000).unref()
-  if (code === 130) process.exit(code)
-})
+  // Stays when the event loop runs dry before anybody said how it ended.
+  process.exitCode = 1
+
+  const { join } = require('node:path')
+  const { main } = load(join(__dirname, '../dist/coffer.cjs'))
+
+  main(process).then((code) => {
+    process.exitCode = code
+    // A reader of standard input may still be waiting for more than anybody will send.
+    process.stdin.unref?.()
+    // So may what was logged for a reader that does not read; everything that somebody waits for is written.
+    setTimeout(() => process.exit(code), 1000).unref()
+    if (code === 130) process.exit(code)
+  })
+}
 
 /** Like `require`, but with the code that the build compiled: it spares a third of the start. Another Node ignores it. */
 function load(filename) {
+  const { createRequire, wrap } = require('node:module')
+  const { dirname } = require('node:path')
+  const { Script } = require('node:vm')
   const script = new Script(wrap(readFileSync(filename, 'latin1')), {
     filename,
     cachedData: readCompiled(filename),

@@ -3,7 +3,6 @@ import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import type { Vault } from '../vault/vault.js'
-import { VERSION } from '../version.js'
 import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
@@ -32,9 +31,7 @@ export async function main(process: ProcessLike): Promise<number> {
   // Replaced when the profile is known; the process's own environment if reading the profile fails.
   const settled = { env: process.env }
   try {
-    // Answered without loading anything else.
-    if (argv.length === 1 && argv[0] === '--version') await write(stdout, `${VERSION}\n`)
-    else await runLine(process, argv, { stdout, signal: stop.signal, release }, settled)
+    await runLine(process, argv, { stdout, signal: stop.signal, release }, settled)
     return 0
   } catch (error) {
     return await reportFailure(process, argv, settled.env, error)

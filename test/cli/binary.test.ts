@@ -87,6 +87,31 @@ t.test('several at once take their turns', async (t) => {
   t.same(list.stdout.trim().split('\n').sort(), runs.map(({ stdout }) => stdout.trim()).sort())
 })
 
+t.test('the version is printed without the command line, unless the output needs it', async (t) => {
+  const machine = await open(t)
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'))
+  const probe = join(machine.place, 'probe.cjs')
+  writeFileSync(
+    probe,
+    `const { readFileSync } = fs = require('node:fs')
+    fs.readFileSync = (path, ...rest) => {
+      if (String(path).endsWith('coffer.cjs')) process.exit(9)
+      return readFileSync(path, ...rest)
+    }`,
+  )
+  const print = async (...words: string[]) => {
+    const { code, stdout, stderr } = await waitFor(machine.start(words, ['--require', probe]))
+    return [code, stdout, stderr]
+  }
+  t.same(await print('--version'), [0, `${version}\n`, ''])
+  t.equal((await print('--help'))[0], 9, 'what is loaded is seen')
+  const closed = { code: 1, stdout: '', stderr: 'error: The output could not be written (EBADF).\n' }
+  t.match(await machine.bash('coffer --version >&-'), closed)
+  const left = await machine.bash('coffer --version | true; echo "${PIPESTATUS[0]}"')
+  t.same([left.stdout, left.stderr], ['0\n', ''])
+  t.match(await machine.bash('coffer --version --quiet'), { code: 0, stdout: `${version}\n` })
+})
+
 t.test('streams that are closed, empty, full or left early', async (t) => {
   const machine = await open(t)
   const body = JSON.stringify({ type: 'token', data: 'x'.repeat(200_000), mask: '{{ data }}', id: 'large' })
