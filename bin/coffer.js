@@ -34,9 +34,7 @@ function run() {
 
   main(process).then((code) => {
     process.exitCode = code
-    // A reader of standard input may still be waiting for more than anybody will send.
-    process.stdin.unref?.()
-    // So may what was logged for a reader that does not read; everything that somebody waits for is written.
+    // What was logged may wait for a reader that does not read; everything that somebody waits for is written.
     setTimeout(() => process.exit(code), 1000).unref()
     if (code === 130) process.exit(code)
   })

@@ -2,19 +2,30 @@
 import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
+import { loadNounOf } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
-import { detectTerminal, type OutputStream, type Terminal, write } from './output/terminal.js'
+import { detectTerminal, type InputStream, type Streams, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
 
 /** Runs one command line and resolves to its exit code. Never rejects and never ends the process. */
 export async function main(process: ProcessLike): Promise<number> {
-  const stdout = openOutput(process)
+  let stdin: InputStream | undefined
+  const streams: Streams = {
+    get stdin() {
+      stdin ??= process.stdin
+      return stdin
+    },
+    stdout: openOutput(process),
+    get stderr() {
+      return process.stderr
+    },
+  }
   const argv = process.argv.slice(2)
   const stop = new AbortController()
   // The first signal stops the command; it also removes the listeners, so that a second one ends the process.
@@ -31,45 +42,43 @@ export async function main(process: ProcessLike): Promise<number> {
   // Replaced when the profile is known; the process's own environment if reading the profile fails.
   const settled = { env: process.env }
   try {
-    await runLine(process, argv, { stdout, signal: stop.signal, release }, settled)
+    await runLine(process, argv, { streams, signal: stop.signal, release }, settled)
     return 0
   } catch (error) {
-    return await reportFailure(process, argv, settled.env, error)
+    return await reportFailure(streams, argv, settled.env, error)
   } finally {
     release()
+    // A reader of it may still be waiting for more than anybody will send.
+    stdin?.unref?.()
   }
 }
 
 async function runLine(
   process: ProcessLike,
   argv: readonly string[],
-  { stdout, signal, release }: { stdout: OutputStream; signal: AbortSignal; release: () => void },
+  { streams, signal, release }: { streams: Streams; signal: AbortSignal; release: () => void },
   settled: { env: Environment },
 ): Promise<void> {
-  const { registry } = await import('../operations/all.js')
+  const registry =
+    (await loadNounOf(argv.slice(0, 2).join(' '))) ?? (await import('../operations/all.js')).registry
   const { describeCommand, listCommands, parseLine } = await import('./program.js')
-  const columns = stdout.columns ?? DEFAULT_COLUMNS
+  const columns = streams.stdout.columns ?? DEFAULT_COLUMNS
   const parsed = parseLine(argv, registry, columns)
   if ('text' in parsed) {
-    await write(stdout, parsed.text)
+    await write(streams.stdout, parsed.text)
     return
   }
   const { applyProfile } = await import('./commands/profile.js')
   settled.env = await applyProfile(parsed.flags, process.env)
   const { env } = settled
   const config = readConfig(parsed.flags, env)
-  const { stdin, stderr } = process
   const letGo = async () => {
     // Handles a signal that arrived meanwhile first.
     await setImmediate()
     if (!hasOwnEnd) release()
   }
   const mustHaveFields = typeof parsed.flags.fields === 'string'
-  const terminal = {
-    ...detectTerminal({ stdin, stdout, stderr, env, flags: config }),
-    mustHaveFields,
-    letGo,
-  }
+  const terminal = Object.assign(detectTerminal({ streams, env, flags: config }), { mustHaveFields, letGo })
   const opened = new Set<Vault>()
   let hasOwnEnd = false
   const context: CommandContext = {
@@ -79,7 +88,7 @@ async function runLine(
     cwd: process.cwd(),
     pid: process.pid,
     clock: process.clock ?? Date.now,
-    input: createInputReader({ cwd: process.cwd(), stdin }),
+    input: createInputReader({ cwd: process.cwd(), streams }),
     registry,
     listCommands: () => listCommands(registry),
     describeCommand: (words) => describeCommand(registry, words, columns),
@@ -131,7 +140,7 @@ function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Pr
 
 /** Prints the failure to standard error and returns its exit code. */
 async function reportFailure(
-  process: ProcessLike,
+  streams: Streams,
   argv: readonly string[],
   env: Environment,
   error: unknown,
@@ -140,7 +149,8 @@ async function reportFailure(
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
   const format = wantsJson(env, argv) ? 'json' : 'table'
-  await printProblem(terminalForErrors(process, env), toProblem(error, reference), { format })
+  const terminal = detectTerminal({ streams, env, flags: {} })
+  await printProblem(terminal, toProblem(error, reference), { format })
   return error instanceof CofferError ? error.exit : 1
 }
 
@@ -151,8 +161,4 @@ function wantsJson(env: Environment, argv: readonly string[]): boolean {
     at === -1 ? argv.find((word) => word.startsWith('--output='))?.slice('--output='.length) : argv[at + 1]
   const format = flag ?? env.COFFER_OUTPUT
   return format === 'json' || format === 'ndjson'
-}
-
-function terminalForErrors({ stdin, stdout, stderr }: ProcessLike, env: Environment): Terminal {
-  return detectTerminal({ stdin, stdout, stderr, env, flags: {} })
 }

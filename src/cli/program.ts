@@ -1,4 +1,7 @@
-/** The tree of commands: those of the operations in the registry, and those without an operation. */
+/**
+ * The tree of commands: those of the operations in the registry, and those without an operation; or only the command
+ * that the line begins with.
+ */
 import { Command, CommanderError, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
@@ -86,6 +89,11 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   program.exitOverride()
   // Global options are accepted anywhere on the command line.
   addGlobalFlags(program)
+  const asked = registry.find(argv.slice(0, 2).join(' '))
+  if (asked !== undefined && asked.isInternal !== true) {
+    addOperation(addGroup(program, asked.noun, ''), asked, accept)
+    return program
+  }
   const groups = new Map<string, Command>()
   for (const { name, summary } of registry.nouns) groups.set(name, addGroup(program, name, summary))
   for (const [name, summary] of Object.entries(TERMINAL_NOUNS))

@@ -17,8 +17,9 @@ import { type Outcome, perform } from '../framework/perform.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
 import { createPost, type LastingPost } from '../mail/post.js'
-import { type ResultOf, registry } from '../operations/all.js'
+import type { ResultOf } from '../operations/all.js'
 import { readSettings } from '../operations/config/settings-record.js'
+import { loadOperation } from '../operations/load.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
 import type { Reactors } from '../reactor/start.js'
@@ -135,7 +136,7 @@ async function answerRequest<Name extends string>(
   app: App,
   { operation, input, as, explain }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
-  const definition = registry.find(operation)
+  const definition = await loadOperation(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
   if (explain !== undefined) {
     const whose = await findExplained(app, as, explain)

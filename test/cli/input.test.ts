@@ -14,7 +14,7 @@ import {
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
 
 function open({ cwd = '/nowhere', stdin = [] as Iterable<unknown>, files = diskFiles, isTTY = false } = {}) {
-  return createInputReader({ cwd, stdin: Object.assign(Readable.from(stdin), { isTTY }), files })
+  return createInputReader({ cwd, streams: { stdin: Object.assign(Readable.from(stdin), { isTTY }) }, files })
 }
 
 t.test('a value is itself, a file, standard input, or itself behind a second @', async (t) => {
@@ -105,7 +105,7 @@ t.test('what cannot be read is told by its flag and its file', async (t) => {
     await t.rejects(open({ files }).readValue('@x', '--data'), { code: 'usage', message }, reason)
   }
   const broken = new PassThrough()
-  const cut = createInputReader({ cwd, stdin: broken })
+  const cut = createInputReader({ cwd, streams: { stdin: broken } })
   const reading = cut.readValue('-', '--data')
   broken.destroy(Object.assign(new Error(), { code: 'ECONNRESET' }))
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })

@@ -12,9 +12,11 @@ function detect({
 }: Partial<Parts> & { tty?: boolean[] } = {}) {
   const [stdin, stdout, stderr] = tty
   return detectTerminal({
-    stdin: Object.assign(new PassThrough(), { isTTY: stdin }),
-    stdout: createOutput({ isTTY: stdout === true }),
-    stderr: createOutput({ isTTY: stderr === true }),
+    streams: {
+      stdin: Object.assign(new PassThrough(), { isTTY: stdin }),
+      stdout: createOutput({ isTTY: stdout === true }),
+      stderr: createOutput({ isTTY: stderr === true }),
+    },
     env,
     flags,
   })

@@ -77,13 +77,13 @@ export const SECRET_LIMIT_BYTES = 4096
 
 const BYTE_ORDER_MARK = /^\ufeff/
 
-/** `stdin` can be read once; the error of a second read names both flags. */
+/** Standard input can be read once; the error of a second read names both flags. */
 export function createInputReader(sources: {
   cwd: string
-  stdin: InputStream
+  streams: { readonly stdin: InputStream }
   files?: InputFiles
 }): InputReader {
-  const { cwd, stdin, files = diskFiles } = sources
+  const { cwd, streams, files = diskFiles } = sources
   let reader: string | undefined
 
   function takeStdin(flag: string): InputStream {
@@ -92,7 +92,7 @@ export function createInputReader(sources: {
       throw new CofferError('usage', `Standard input was given to ${both}. Give one of them as a file.`)
     }
     reader = flag
-    return stdin
+    return streams.stdin
   }
 
   /** `path` undefined is standard input. */

@@ -147,10 +147,10 @@ async function noteWaiting(
   flags: readonly Flag[],
   options: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  if (!isTerminal(terminal.stdin)) return
   const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
   const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
-  if (isAsked) await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on an empty line.')
+  if (isAsked && isTerminal(terminal.stdin))
+    await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on an empty line.')
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { CofferError } from '../../errors.js'
 
-export type InputStream = Readable & { readonly isTTY?: boolean | undefined }
+export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
 /** `columns` is the width of a terminal; absent for other streams. */
 export type OutputStream = Writable & {
@@ -10,10 +10,14 @@ export type OutputStream = Writable & {
   readonly columns?: number | undefined
 }
 
-export interface Terminal {
+/** Node makes a stream when it is first asked for, standard input in 4 ms: ask only where it is needed. */
+export interface Streams {
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream
+}
+
+export interface Terminal extends Streams {
   /** Whether to write colours to the stream. */
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
   /** Disables notices, warnings and progress, but not errors. */
@@ -45,21 +49,34 @@ type Environment = Readonly<Record<string, string | undefined>>
  * @throws CofferError `usage` for any other `--color`
  */
 export function detectTerminal(parts: {
-  stdin: InputStream
-  stdout: OutputStream
-  stderr: OutputStream
+  streams: Streams
   env: Environment
   flags: TerminalFlags
 }): Terminal {
-  const { stdin, stdout, stderr, env, flags } = parts
+  const { streams, env, flags } = parts
   const wanted = colourWanted(flags.color ?? 'auto', env)
   return {
-    stdin,
-    stdout,
-    stderr,
-    colour: { stdout: wanted ?? isTerminal(stdout), stderr: wanted ?? isTerminal(stderr) },
+    get stdin() {
+      return streams.stdin
+    },
+    get stdout() {
+      return streams.stdout
+    },
+    get stderr() {
+      return streams.stderr
+    },
+    colour: {
+      get stdout() {
+        return wanted ?? isTerminal(streams.stdout)
+      },
+      get stderr() {
+        return wanted ?? isTerminal(streams.stderr)
+      },
+    },
     quiet: flags.quiet === true,
-    mayPrompt: isTerminal(stdin) && isTerminal(stderr) && flags.input !== false,
+    get mayPrompt() {
+      return flags.input !== false && isTerminal(streams.stderr) && isTerminal(streams.stdin)
+    },
   }
 }
 

@@ -1,0 +1,8 @@
+/** The noun `config` and its operations, in the order of the help. */
+import * as settings from '../config/settings.js'
+
+export const noun = {
+  name: 'config',
+  summary: 'Change the settings of the vault',
+  operations: [settings.listSettings, settings.getSetting, settings.setSetting, settings.unsetSetting],
+}

@@ -1,0 +1,17 @@
+/** The noun `formula` and its operations, in the order of the help. */
+import * as formula from '../formula/formula.js'
+import { checkFormulaCode, installFormulas } from '../formula/owner-formulas.js'
+
+export const noun = {
+  name: 'formula',
+  summary: 'Define the code that reactors run',
+  operations: [
+    formula.createFormula,
+    formula.listFormulas,
+    formula.getFormula,
+    formula.updateFormula,
+    formula.deleteFormula,
+    checkFormulaCode,
+    installFormulas,
+  ],
+}

@@ -1,0 +1,18 @@
+/** The noun `invite` and its operations, in the order of the help. */
+import { acceptInvitationLink } from '../invite/accept-invitation.js'
+import * as invite from '../invite/invite.js'
+import { readOutbox } from '../invite/outbox.js'
+
+export const noun = {
+  name: 'invite',
+  summary: 'Invite people to your tenant',
+  operations: [
+    invite.createInvitation,
+    invite.listInvitations,
+    invite.getInvitation,
+    invite.resendInvitation,
+    invite.deleteInvitation,
+    readOutbox,
+    acceptInvitationLink,
+  ],
+}

@@ -1,0 +1,8 @@
+/** The noun `log` and its operations, in the order of the help. */
+import * as log from '../log/log.js'
+
+export const noun = {
+  name: 'log',
+  summary: 'Read and verify the audit log',
+  operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.verifyLog],
+}

@@ -1,0 +1,8 @@
+/** The noun `member` and its operations, in the order of the help. */
+import * as member from '../member/member.js'
+
+export const noun = {
+  name: 'member',
+  summary: 'List and remove members of your tenant',
+  operations: [member.listMembers, member.deleteMember],
+}

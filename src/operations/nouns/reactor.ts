@@ -1,0 +1,19 @@
+/** The noun `reactor` and its operations, in the order of the help. */
+import { developReactor, listReactorRuns } from '../reactor/owner-reactors.js'
+import { react } from '../reactor/react.js'
+import * as reactor from '../reactor/reactor.js'
+
+export const noun = {
+  name: 'reactor',
+  summary: 'Run code on the data of tokens',
+  operations: [
+    reactor.createReactor,
+    reactor.listReactors,
+    reactor.getReactor,
+    reactor.updateReactor,
+    reactor.deleteReactor,
+    react,
+    listReactorRuns,
+    developReactor,
+  ],
+}

@@ -1,0 +1,17 @@
+/** The noun `tenant` and its operations, in the order of the help. */
+import { createTenant, listTenants, useTenant } from '../tenant/owner-tenants.js'
+import * as tenant from '../tenant/tenant.js'
+
+export const noun = {
+  name: 'tenant',
+  summary: 'Manage tenants and report usage',
+  operations: [
+    tenant.getTenant,
+    tenant.updateTenant,
+    tenant.deleteTenant,
+    tenant.reportUsage,
+    createTenant,
+    listTenants,
+    useTenant,
+  ],
+}

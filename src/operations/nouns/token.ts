@@ -1,0 +1,23 @@
+/** The noun `token` and its operations, in the order of the help. */
+import * as association from '../token/association.js'
+import { searchTokens } from '../token/search.js'
+import * as token from '../token/token.js'
+import { tokenize } from '../token/tokenize.js'
+
+export const noun = {
+  name: 'token',
+  summary: 'Store values and get tokens for them',
+  operations: [
+    token.createToken,
+    token.listTokens,
+    token.getToken,
+    token.updateToken,
+    token.deleteToken,
+    searchTokens,
+    tokenize,
+    association.linkTokens,
+    association.unlinkTokens,
+    association.createChild,
+    association.listChildren,
+  ],
+}
