@@ -1,5 +1,5 @@
 /** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
-import type { Lenient } from '../../domain/omit-undefined.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
@@ -117,18 +117,32 @@ export const tokenOutput = {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** `deduplicate_token` is stored but not answered. */
-const SHOWN = Object.keys(tokenOutput.properties).filter((name) => name !== 'deduplicate_token')
-
 /**
  * The token object under a transform: `reveal` shows the data, `mask` the mask over it (no `data` when there is no
- * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Attributes without a value are absent.
+ * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Attributes without a value are absent;
+ * `deduplicate_token` is never shown.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
-  const attributes: Readonly<Record<string, unknown>> = { ...record, data: visibleData(record, transform) }
-  const view: Record<string, unknown> = {}
-  for (const name of SHOWN) if (attributes[name] !== undefined) view[name] = attributes[name]
-  return view as TokenView
+  // One literal, because reads and creations spend microseconds on an object whose names are in a list.
+  const view: Record<keyof TokenView, unknown> = {
+    id: record.id,
+    tenant_id: record.tenant_id,
+    type: record.type,
+    data: visibleData(record, transform),
+    mask: record.mask,
+    fingerprint: record.fingerprint,
+    containers: record.containers,
+    metadata: record.metadata,
+    created_by: record.created_by,
+    created_at: record.created_at,
+    modified_by: record.modified_by,
+    modified_at: record.modified_at,
+    search_indexes: record.search_indexes,
+    fingerprint_expression: record.fingerprint_expression,
+    deduplicate_token: undefined,
+    expires_at: record.expires_at,
+  }
+  return omitUndefined(view) as TokenView
 }
 
 /** The token object without the attributes that require token:read. */
