@@ -50,11 +50,12 @@ t.test('the Liquid library is loaded by the first output that needs it', async (
     '{{ data }}',
     '{{ data.a }}/{{data.b}}',
     '{{ data.a | reveal: 1, 2, \'X\', "-" | last4 }}',
+    "{{ data | remove: '-' | slice: -4, 4 }}",
   ]) {
     await expressions.compile(text, 'fingerprint')
     t.notOk(isLoaded(), text)
   }
-  await expressions.compile("{{ data | remove: '-' }}", 'fingerprint')
+  await expressions.compile('{{ data | truncate: 5 }}', 'fingerprint')
   t.ok(isLoaded())
 })
 
@@ -76,28 +77,59 @@ t.test('simple outputs yield what Liquid makes of them', async () => {
     'nope',
     'alias_preserve_length',
     "pad_left: 'x', '0'",
+    'slice: 0',
+    'slice: -2, 5',
+    'slice: 1, -3',
+    'slice: 999999999, 2',
+    "slice: '1', '2'",
+    "slice: 'x'",
+    "append: '-', '-'",
+    "append: '-ß'",
+    'prepend: -7',
+    'upcase',
+    'downcase',
+    'capitalize',
+    'strip',
+    'lstrip',
+    'rstrip',
+    "remove: '-'",
+    "remove: ''",
+    'remove: 1',
+    "replace: '-'",
+    "replace: '-', '$&'",
+    "replace: 1, 'eleven'",
   )
-  const data = { a: { a: '1-2-3', b: [1, 'x'], length: 'own', size: 7 }, b: null, missing: 'TRUE' }
+  const text = fc.string({ unit: fc.constantFrom('-', '1', ' ', 'ß', 'İ', '😀', 'a', '\\n') })
+  const scalar = fc.oneof(text, fc.double({ noNaN: true }), fc.boolean(), fc.constant(null))
+  const value = fc.oneof(scalar, fc.array(scalar), fc.dictionary(fc.constantFrom('a', 'toString'), scalar))
+  const fixed = { a: { a: '1-😀-3', b: [1, 'x'], length: 'own', size: 7 }, b: null, missing: 'TRUE' }
+  const values = fc.oneof(fc.constant(fixed), fc.record({ a: value, b: value, missing: text }))
+  // Close to the end of the budget, too.
+  const units = fc.oneof(fc.constant(0), fc.integer({ min: 1_999_700, max: 2_000_000 }))
   const spelling = fc.tuple(names, fc.array(names, { maxLength: 2 }), fc.array(filters, { maxLength: 3 }))
-  const outcome = async (start: string, rest: string[], chain: string[]) => {
+  const outcome = async (data: unknown, units: number, start: string, rest: string[], chain: string[]) => {
+    const budget = new Budget()
+    budget.use(units)
     const text = `{{ ${[start, ...rest].join('.')}${chain.map((filter) => ` | ${filter}`).join('')} }}`
     const result = await expressions
       .compile(text, 'mask')
       .then(
-        (expression) => expression.render({ data }),
+        (expression) => expression.render({ data }, budget),
         (error) => error.message,
       )
       .catch((error) => error.message)
-    return JSON.stringify(result).replace(/at column \d+/, '')
+    // What is left of the budget counts too.
+    return JSON.stringify([result, budget]).replace(/at column \d+/, '')
   }
   await fc.assert(
-    fc.asyncProperty(spelling, async ([first, rest, chain]) => {
+    fc.asyncProperty(values, units, spelling, async (data, used, [first, rest, chain]) => {
       // Brackets are beyond what is read without Liquid.
       return (
-        (await outcome(`data.${first}`, rest, chain)) === (await outcome(`data['${first}']`, rest, chain))
+        (await outcome(data, used, `data.${first}`, rest, chain)) ===
+        (await outcome(data, used, `data['${first}']`, rest, chain))
       )
     }),
-    { numRuns: 500 },
+    { numRuns: 2000 },
   )
 })
 

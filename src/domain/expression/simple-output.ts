@@ -7,9 +7,10 @@ import type { OutputPiece } from './expression-text.js'
 import type { Output } from './expression-value.js'
 import { callFilter, type FilterPlace } from './filter-call.js'
 import { FILTERS, type FilterRule, type RandomSource } from './filters.js'
+import { SIMPLE_FILTERS } from './simple-filters.js'
 
 /** Plain names after dots, and filters with numbers and quoted texts as arguments. */
-const ARGUMENT = /[ \t\n]*(?:([0-9]{1,9})|'([^'\\]*)'|"([^"\\]*)")[ \t\n]*/y
+const ARGUMENT = /[ \t\n]*(?:([0-9]{1,9}|-[1-9][0-9]{0,8})|'([^'\\]*)'|"([^"\\]*)")[ \t\n]*/y
 const PATH = /[ \t\n]*data((?:\.[A-Za-z_][A-Za-z0-9_]*)*)[ \t\n]*/y
 const FILTER = /\|[ \t\n]*([a-z0-9_]+)[ \t\n]*/y
 /** Names with a special meaning in Liquid. */
@@ -60,7 +61,8 @@ function takeStep(cursor: Cursor, text: string, use: ExpressionUse): Step | unde
   const start = cursor.at
   const found = take(cursor, FILTER)
   const name = found?.[1]
-  const rule = name === undefined || name === 'json' ? undefined : FILTERS.get(name)
+  const rule =
+    name === undefined || name === 'json' ? undefined : (FILTERS.get(name) ?? SIMPLE_FILTERS.get(name))
   if (name === undefined || rule === undefined) return undefined
   const args: unknown[] = []
   for (let mark = ':'; cursor.text[cursor.at] === mark; mark = ',') {
