@@ -35,8 +35,10 @@ function divide(words: number[], first: number): number {
   let rest = 0
   for (let index = first; index < words.length; index++) {
     const value = rest * WORD + words[index]!
-    words[index] = Math.floor(value / GROUP)
-    rest = value % GROUP
+    const quotient = Math.floor(value / GROUP)
+    words[index] = quotient
+    // Exact, and a fraction of the time of `%` on doubles.
+    rest = value - quotient * GROUP
   }
   return rest
 }

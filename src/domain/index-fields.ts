@@ -69,17 +69,17 @@ export function searchField(value: string): IndexField {
  * limits on metadata, containers and search indexes keep a token below 255 fields.
  */
 export function tokenFields(record: TokenRecord): IndexField[] {
-  const ancestors = new Set(record.containers.flatMap(containerAncestors))
-  return [
-    { field: 'type', value: record.type },
-    ...Object.entries(record.metadata ?? {}).map(([name, value]) => metadataField(name, value)),
-    ...[...new Set(record.containers)].map((value) => ({ field: 'container', value })),
-    ...[...ancestors].map((value) => ({ field: 'ancestor', value })),
-    { field: 'containers', value: containerSetId(record.containers) },
-    { field: 'fingerprint', value: record.fingerprint },
-    { field: 'created_by', value: record.created_by },
-    ...(record.modified_by === undefined ? [] : [{ field: 'modified_by', value: record.modified_by }]),
-  ]
+  const { metadata = {}, containers, modified_by } = record
+  const fields = [{ field: 'type', value: record.type }]
+  for (const name of Object.keys(metadata)) fields.push(metadataField(name, metadata[name]!))
+  for (const value of new Set(containers)) fields.push({ field: 'container', value })
+  for (const value of new Set(containers.flatMap(containerAncestors)))
+    fields.push({ field: 'ancestor', value })
+  fields.push({ field: 'containers', value: containerSetId(containers) })
+  fields.push({ field: 'fingerprint', value: record.fingerprint })
+  fields.push({ field: 'created_by', value: record.created_by })
+  if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
+  return fields
 }
 
 /** `created` finds the newest token ever created of a type, including deleted tokens. */
