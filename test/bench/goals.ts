@@ -3,6 +3,7 @@ import { formatSpread, median, printTable } from './figures.js'
 
 export interface Goal {
   name: string
+  /** Neither: a figure beside the goals, without a verdict. */
   least?: number
   most?: number
   /** One list of ratios a size, or a single one where size is no matter; undefined where nothing was measured. */
@@ -29,15 +30,18 @@ export function printGoals(sizes: readonly number[], goals: readonly Goal[]): vo
   printTable('Goals: ours as a ratio, median (from–to), by tokens', [
     ['', 'goal', ...sizes.map(String), 'met'],
     ...goals.map((goal) => {
-      const cells = goal.ratios.map((ratios) => (ratios === undefined ? '–' : formatSpread(ratios)))
-      const wanted = goal.least === undefined ? `≤ ${goal.most}` : `≥ ${goal.least}`
+      const { least, most, ratios } = goal
+      const cells = ratios.map((each) => (each === undefined ? '–' : formatSpread(each)))
+      const wanted = least !== undefined ? `≥ ${least}` : most !== undefined ? `≤ ${most}` : '–'
       return [goal.name, wanted, ...cells, ...blanks.slice(cells.length - 1), judge(goal, sizes)]
     }),
     ...ELSEWHERE.map(([name = '', wanted = '', where = '']) => [name, wanted, where, ...blanks, '–']),
   ])
 }
 
-function judge({ least = 0, most = Infinity, ratios, decides = () => true }: Goal, sizes: readonly number[]) {
+function judge(goal: Goal, sizes: readonly number[]) {
+  const { least = 0, most = Infinity, ratios, decides = () => true } = goal
+  if (goal.least === undefined && goal.most === undefined) return '–'
   const medians = ratios.flatMap((each, at) => (each && decides(sizes[at]!) ? [median(each)] : []))
   if (medians.length === 0) return '–'
   return medians.every((value) => value >= least && value <= most) ? 'yes' : 'NO'

@@ -156,7 +156,7 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>
     [...rows].find(([{ kind, tokens }]) => kind === wanted && (size === undefined || tokens === size))?.[1]
-  const over = (name: 'perSecond' | 'p99', other: (tokens: number) => readonly Row[] | undefined) =>
+  const over = (name: keyof Row, other: (tokens: number) => readonly Row[] | undefined) =>
     counts.map((tokens) => {
       const [own, floor] = [find('coffer', tokens), other(tokens)]
       return own && floor ? ratiosOf(column(own, name), column(floor, name)) : undefined
@@ -167,6 +167,10 @@ function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
       name: `${method} over the SQLCipher peer`,
       least,
       ratios: over('perSecond', (size) => find('sqlcipher', size)),
+    },
+    {
+      name: `${method} CPU over the SQLCipher peer’s, an aside`,
+      ratios: over('cpuMicros', (size) => find('sqlcipher', size)),
     },
     { name: `${method} over the floor`, least: 0.33, ratios: over('perSecond', () => find('floor')) },
     {
