@@ -15,6 +15,7 @@ import {
   writeUnit,
 } from './filled-vault.js'
 
+const ROUNDS = 3
 export const PEERS = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
 
 export interface Bulk {
@@ -33,7 +34,7 @@ export function isInstalled(name: string): boolean {
  * Seconds for `count` tokens from objects in memory to synced rows, each with its audit row; ours in units of work below
  * the operations, because there is no import yet.
  */
-export async function measureBulk(rounds: number, count: number): Promise<Bulk> {
+export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
     { name: 'append and fsync', measure: () => timeAppend(count) },
     { name: 'coffer, units of work', measure: () => timeOwn(count) },
@@ -41,7 +42,7 @@ export async function measureBulk(rounds: number, count: number): Promise<Bulk> 
   if (isInstalled('better-sqlite3-multiple-ciphers'))
     for (const kind of ['sqlite', 'sqlcipher'])
       contenders.push({ name: `${kind}, same rows and indexes`, measure: () => timePeer(kind, count) })
-  const measured = await measureInTurn(rounds, contenders)
+  const measured = await measureInTurn(ROUNDS, contenders)
   printRates(`Bulk: ${count} tokens of 1 KB with audit rows, ${UNIT_TOKENS} a sync`, count, measured)
   const [, ours, sqlite, sqlcipher] = measured
   return { ours: ours!, ...(sqlite && { sqlite }), ...(sqlcipher && { sqlcipher }) }

@@ -52,7 +52,7 @@ type Rows = ReadonlyMap<Contender, readonly Row[]>
 
 const counts = sizes.split(',').map(Number)
 const ephemeral = await measureReady()
-const bulk = await measureBulk(Number(rounds), Number(bulkTokens))
+const bulk = await measureBulk(Number(bulkTokens))
 const floors = {
   get: await start('floor', 0, OWN_SERVER, ['get']),
   post: await start('floor', 0, OWN_SERVER, ['post']),
