@@ -27,16 +27,19 @@ const ELSEWHERE = [
 
 export function printGoals(sizes: readonly number[], goals: readonly Goal[]): void {
   const blanks = sizes.slice(1).map(() => '')
-  printTable('Goals: ours as a ratio, median (from–to), by tokens', [
-    ['', 'goal', ...sizes.map(String), 'met'],
-    ...goals.map((goal) => {
-      const { least, most, ratios } = goal
-      const cells = ratios.map((each) => (each === undefined ? '–' : formatSpread(each)))
-      const wanted = least !== undefined ? `≥ ${least}` : most !== undefined ? `≤ ${most}` : '–'
-      return [goal.name, wanted, ...cells, ...blanks.slice(cells.length - 1), judge(goal, sizes)]
-    }),
-    ...ELSEWHERE.map(([name = '', wanted = '', where = '']) => [name, wanted, where, ...blanks, '–']),
-  ])
+  printTable(
+    'Goals: ours as a ratio, median (from–to), by tokens; where size is no matter, in the first column',
+    [
+      ['', 'goal', ...sizes.map(String), 'met'],
+      ...goals.map((goal) => {
+        const { least, most, ratios } = goal
+        const cells = ratios.map((each) => (each === undefined ? '–' : formatSpread(each)))
+        const wanted = least !== undefined ? `≥ ${least}` : most !== undefined ? `≤ ${most}` : '–'
+        return [goal.name, wanted, ...cells, ...blanks.slice(cells.length - 1), judge(goal, sizes)]
+      }),
+      ...ELSEWHERE.map(([name = '', wanted = '', where = '']) => [name, wanted, where, ...blanks, '–']),
+    ],
+  )
 }
 
 function judge(goal: Goal, sizes: readonly number[]) {

