@@ -26,6 +26,8 @@ const TAKEN: [type: string, data: unknown][] = [
   ['token', { any: [null, { thing: 'SECRET' }] }],
   ['card', { number: '4242424242424242' }],
   ['card', { number: '378282246310005', expiration_month: 1, expiration_year: 2030, cvc: '1234' }],
+  ['card', { number: '4242424242424242', cvc: 123 }],
+  ['card', { number: '4242424242424242', cvc: 9999 }],
   ['card', { number: '36227206271667', expiration_month: 12, expiration_year: 9999, cvc: '123' }],
   ['card', { number: '000000000000' }],
   ['card', { number: '4242424242424242', expiration_month: null, expiration_year: null, cvc: null }],
@@ -73,7 +75,11 @@ const REFUSED: [type: string, data: unknown, errors: PropertyErrors][] = [
   ['card', { number: '4242424242424242', expiration_year: '2030' }, { 'data.expiration_year': [year] }],
   ['card', { number: '4242424242424242', cvc: '12' }, { 'data.cvc': [cvc] }],
   ['card', { number: '4242424242424242', cvc: '12345' }, { 'data.cvc': [cvc] }],
-  ['card', { number: '4242424242424242', cvc: 123 }, { 'data.cvc': [cvc] }],
+  ['card', { number: '4242424242424242', cvc: 99 }, { 'data.cvc': [cvc] }],
+  ['card', { number: '4242424242424242', cvc: 10000 }, { 'data.cvc': [cvc] }],
+  ['card', { number: '4242424242424242', cvc: -123 }, { 'data.cvc': [cvc] }],
+  ['card', { number: '4242424242424242', cvc: 12.5 }, { 'data.cvc': [cvc] }],
+  ['card', { number: '4242424242424242', cvc: true }, { 'data.cvc': [cvc] }],
   ['card', { number: '4242424242424242', holder: 'Ada' }, { 'data.holder': [cardOnly] }],
   ['card', { number: '4242424242424242', toString: 'Ada' }, { 'data.toString': [cardOnly] }],
   ['card', { number: '4242424242424242', '5555555555554444': 1 }, { data: [cardOnly] }],
@@ -130,6 +136,8 @@ t.test('each fault of the data is named under its property, without its value', 
 t.test('optional members that are null are not kept', async (t) => {
   const card = { number: '4242424242424242', expiration_month: null, cvc: '123' }
   t.strictSame(readData(findTokenType('card'), card), { number: '4242424242424242', cvc: '123' })
+  const withInteger = readData(findTokenType('card'), { ...card, expiration_month: 12, cvc: 123 })
+  t.strictSame(withInteger, { number: '4242424242424242', expiration_month: 12, cvc: '123' })
   t.strictSame(readData(findTokenType('token'), { a: null }), { a: null })
   t.throws(() => readData(findTokenType('card'), {}), {
     code: 'validation',

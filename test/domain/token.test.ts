@@ -474,6 +474,7 @@ t.test('a token is shown in the order of the specification, without what has no 
     'search_indexes',
     'fingerprint_expression',
     'expires_at',
+    'card',
   ]
   t.strictSame(Object.keys(viewToken(full, 'reveal')), order)
   const plain = viewToken(recordOf(await prepare({ type: 'token', data: 1 })), 'reveal')

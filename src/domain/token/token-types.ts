@@ -24,6 +24,8 @@ export interface TokenType {
   readonly search_indexes?: readonly string[]
   /** Whether the data is an object with fixed members. */
   readonly isStructured?: true
+  /** Members that may be given as integers and are stored as text. */
+  readonly textMembers?: readonly string[]
   /** Errors in `data`, under paths that start with `data`; empty if it is valid. */
   check(data: unknown): PropertyErrors
 }
@@ -37,13 +39,17 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
 }
 
 /**
- * The data as it is stored. In structured types a null member counts as absent and is removed.
+ * The data as it is stored. In structured types a null member counts as absent and is removed, and `textMembers` are
+ * text.
  * @throws CofferError `validation` with all errors.
  */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
   if (!type.isStructured) return data
-  return Object.fromEntries(Object.entries(data as object).filter(([, value]) => value !== null))
+  const members = Object.entries(data as object).filter(([, value]) => value !== null)
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, type.textMembers?.includes(name) ? String(value) : value]),
+  )
 }
 
 /** @throws CofferError `validation` that lists the known types. */
@@ -83,6 +89,11 @@ function digitsBetween(least: number, most: number): Check {
     typeof value === 'string' && pattern.test(value)
       ? undefined
       : `must be a string of ${amount} digits, no separators`
+}
+
+/** An integer is stored as text; see `textMembers`. */
+function verificationCode(value: unknown): Complaint {
+  return digitsBetween(3, 4)(Number.isInteger(value) ? String(value) : value)
 }
 
 function cardNumber(value: unknown): Complaint {
@@ -182,9 +193,10 @@ export const TOKEN_TYPES: readonly TokenType[] = [
       {
         expiration_month: integerBetween(1, 12),
         expiration_year: integerBetween(1000, 9999),
-        cvc: digitsBetween(3, 4),
+        cvc: verificationCode,
       },
     ),
+    textMembers: ['cvc'],
   },
   {
     name: 'bank',

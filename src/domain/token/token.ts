@@ -67,6 +67,7 @@ export async function prepareToken(
   rules: TokenRules,
 ): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
+  refuseUnsupported(input, errors)
   // If the type is unknown, the rest is validated by the rules of the least restrictive one.
   const type = collect(errors, 'type', () => requireType(input.type)) ?? findTokenType('token')
   const requested: RequestedToken = {
@@ -94,6 +95,7 @@ export async function checkPatch(
   { expressions, now }: TokenRules,
 ): Promise<void> {
   const errors: PropertyErrors = {}
+  refuseUnsupported(patch, errors)
   if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
@@ -144,6 +146,15 @@ export async function patchToken(
         : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
   }
   return settle(requested, rules.expressions, errors)
+}
+
+/** Attributes that determine where the data comes from. To ignore one would store something else than was requested. */
+const UNSUPPORTED = ['encrypted', 'token_intent_id']
+
+function refuseUnsupported(input: Readonly<Record<string, unknown>>, errors: PropertyErrors): void {
+  for (const name of UNSUPPORTED)
+    if ((input[name] ?? undefined) !== undefined)
+      addError(errors, name, 'is not supported; give the value as data')
 }
 
 function mapKept(read: (name: KeptName) => unknown): RequestedToken['kept'] {

@@ -9,6 +9,7 @@ import { type List, type PageRequest, readPage } from '../../framework/page.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import {
+  addExtras,
   redactDuplicate,
   type TokenFilters,
   type TokenView,
@@ -74,6 +75,10 @@ export function requireTransform(
 
 /** The token as answered after writing: masked, even if the rule reveals. */
 export function viewWritten(record: TokenRecord, transform: Transform): TokenView {
+  return addExtras(viewMasked(record, transform), false)
+}
+
+function viewMasked(record: TokenRecord, transform: Transform): TokenView {
   return viewToken(record, stricterTransform('mask', transform))
 }
 
@@ -143,6 +148,7 @@ export async function showDuplicate(context: Context, original: TokenRecord): Pr
   // Only logged: this does not count as a use of the original in the usage report.
   context.reached(entityTypeOf(original), original.id, { operation: 'read', message: 'Token retrieved' })
   const transform = context.caller.transform('token:read', original.containers)
-  if (transform === undefined) return redactDuplicate(viewToken(original, 'redact'))
-  return viewWritten(original, transform)
+  const view =
+    transform === undefined ? redactDuplicate(viewToken(original, 'redact')) : viewMasked(original, transform)
+  return addExtras(view, true)
 }

@@ -1,10 +1,24 @@
 /** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
+import { binLength, brandOf, CARD_BRANDS } from '../../domain/card-number.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import type { Transform } from '../../domain/permissions.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
-import { anyJson, audit, component, date, text, textMap, texts, uuid } from '../../framework/output.js'
+import {
+  anyJson,
+  audit,
+  boolean,
+  component,
+  count,
+  date,
+  enumOf,
+  object,
+  text,
+  textMap,
+  texts,
+  uuid,
+} from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
 export const tokenId = { type: 'string', description: 'The id of the token.' } as const
@@ -98,6 +112,24 @@ export const tokenOutput = {
     'fingerprint_expression?': text,
     'deduplicate_token?': { type: 'boolean' },
     'expires_at?': date,
+    'card?': {
+      description: 'Of a card or card_number, unless its data is redacted.',
+      ...object({
+        bin: { ...text, description: 'The first 8 digits; 6 for a number of fewer than 16.' },
+        last4: text,
+        'expiration_month?': count,
+        'expiration_year?': count,
+        'brand?': enumOf(...CARD_BRANDS),
+      }),
+    },
+    'bank?': {
+      description: 'Of a bank, unless its data is redacted.',
+      ...object({ routing_number: text, account_number_last4: text }),
+    },
+    '_extras?': {
+      description: 'Only in answers to writing.',
+      ...object({ deduplicated: boolean, 'deduplication_behavior?': enumOf('read_existing') }),
+    },
   }),
   examples: [
     {
@@ -109,6 +141,7 @@ export const tokenOutput = {
       fingerprint: '9rQ7XkH7cJ3mVq1s8oYzWb2nTfLpRgUdEaKxMvCwBzFy',
       fingerprint_expression: '{{ data }}',
       containers: ['/pci/high/'],
+      card: { bin: '42424242', last4: '4242', brand: 'visa' },
       created_by: '3f0c1c9e-8d0e-4c3f-9a8b-6f6f4e1a2d3c',
       created_at: '2030-08-27T02:23:57.000+00:00',
     },
@@ -123,6 +156,7 @@ export type TokenView = Infer<typeof tokenOutput>
  * `deduplicate_token` is never shown.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
+  const details = transform === 'redact' ? undefined : DETAILS.get(record.type)?.(record.data)
   // One literal, because reads and creations spend microseconds on an object whose names are in a list.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
@@ -141,13 +175,47 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     fingerprint_expression: record.fingerprint_expression,
     deduplicate_token: undefined,
     expires_at: record.expires_at,
+    card: details?.card,
+    bank: details?.bank,
+    _extras: undefined,
   }
   return omitUndefined(view) as TokenView
 }
 
+/** What a view shows of the data of a type even if it is masked. */
+const DETAILS = new Map<string, (data: unknown) => Pick<TokenView, 'card' | 'bank'>>([
+  ['card', (data) => ({ card: describeCard(data as CardData) })],
+  ['card_number', (data) => ({ card: describeCard({ number: data as string }) })],
+  [
+    'bank',
+    (data) => {
+      const { routing_number, account_number } = data as { routing_number: string; account_number: string }
+      return { bank: { routing_number, account_number_last4: account_number.slice(-4) } }
+    },
+  ],
+])
+
+interface CardData {
+  number: string
+  expiration_month?: number
+  expiration_year?: number
+}
+
+function describeCard({ number, expiration_month, expiration_year }: CardData): TokenView['card'] & object {
+  const bin = number.slice(0, binLength(number.length))
+  const rest = omitUndefined({ expiration_month, expiration_year, brand: brandOf(number) })
+  return { bin, last4: number.slice(-4), ...rest }
+}
+
+/** The token object as answered to a create or update request; `deduplicated`: it is an existing token. */
+export function addExtras(view: TokenView, deduplicated: boolean): TokenView {
+  const behavior = deduplicated ? ({ deduplication_behavior: 'read_existing' } as const) : {}
+  return { ...view, _extras: { deduplicated, ...behavior } }
+}
+
 /** The token object without the attributes that require token:read. */
 export function redactDuplicate(view: TokenView): TokenView {
-  const { data, metadata, fingerprint_expression, search_indexes, mask, ...rest } = view
+  const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...rest } = view
   return rest
 }
 
