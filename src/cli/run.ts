@@ -238,6 +238,8 @@ async function noteHiddenData(
   result: unknown,
 ): Promise<void> {
   if (options.reveal === true || definition.isRevealable !== true || format !== 'table') return
+  // Where the body is any JSON, so is the answer.
+  if (definition.wholeBody !== undefined) return
   if (typeof result !== 'object' || result === null || 'data' in result) return
   const isRead = definition.log?.operation === 'read'
   const how = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'

@@ -1,4 +1,5 @@
 /** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
+import { computeHmac } from '../crypto/hmac.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { createMac, isEqualDigest } from '../crypto/mac.js'
 import type { Mac, RandomSource } from '../crypto/ports.js'
@@ -180,7 +181,7 @@ async function findExplained(
 /** Imported on first use, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
   const { createExpressions } = await import('../domain/expression/expression.js')
-  return createExpressions(random)
+  return createExpressions(random, computeHmac)
 }
 
 /** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */

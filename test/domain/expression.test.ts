@@ -2,16 +2,17 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import t from 'tap'
+import { computeHmac } from '../../src/crypto/hmac.js'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { createExpressions, type ExpressionUse, type Scope } from '../../src/domain/expression/expression.js'
-import { FILTERS } from '../../src/domain/expression/filters.js'
+import { FILTERS, ORDERED_FILTERS } from '../../src/domain/expression/filters.js'
 import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS } from '../../src/domain/expression/standard-filters.js'
 import { CofferError } from '../../src/errors.js'
 
 interface Row {
   use: ExpressionUse
   expression: string
-  scope?: { data?: unknown; metadata?: Record<string, string>; tokens?: Record<string, unknown> }
+  scope?: { data?: unknown; metadata?: Record<string, string>; tokens?: Record<string, { data?: unknown }> }
   result?: unknown
   matches?: string
   error?: string
@@ -44,7 +45,7 @@ async function refusal(work: () => unknown): Promise<string> {
 t.test('the Liquid library is loaded by the first output that needs it', async (t) => {
   const isLoaded = () =>
     Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('liquidjs'))
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   for (const text of [
     'plain',
     '{{ data }}',
@@ -60,7 +61,7 @@ t.test('the Liquid library is loaded by the first output that needs it', async (
 })
 
 t.test('simple outputs yield what Liquid makes of them', async () => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const names = fc.constantFrom('a', 'b', 'missing', 'length', 'constructor', 'size', 'first', '0')
   const filters = fc.constantFrom(
     'reveal_last: 2',
@@ -134,7 +135,7 @@ t.test('simple outputs yield what Liquid makes of them', async () => {
 })
 
 t.test('every row of the expression table holds', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   t.ok(table.rows.length > 130, 'the table is there')
   for (const row of table.rows) {
     const title = `${row.use}: ${row.expression}`
@@ -148,13 +149,18 @@ t.test('every row of the expression table holds', async (t) => {
 
 t.test('the table covers every filter', async (t) => {
   const used = table.rows.map(({ expression }) => expression).join(' ')
-  for (const name of [...FILTERS.keys(), ...LIBRARY_FILTERS.keys(), ...OWN_STANDARD_FILTERS.keys()]) {
+  for (const name of [
+    ...FILTERS.keys(),
+    ...ORDERED_FILTERS.keys(),
+    ...LIBRARY_FILTERS.keys(),
+    ...OWN_STANDARD_FILTERS.keys(),
+  ]) {
     t.match(used, new RegExp(`\\| ${name}\\b`), name)
   }
 })
 
 t.test('an expression has at most 400 characters, however many units they are', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const longest = `{{ data }}${'😀'.repeat(390)}`
   t.equal((await expressions.compile(longest, 'mask')).render({ data: '' }), '😀'.repeat(390))
   const tooLong = 'an expression has at most 400 characters'
@@ -162,23 +168,26 @@ t.test('an expression has at most 400 characters, however many units they are', 
   t.equal(await refusal(() => expressions.compile('x'.repeat(1_000_000), 'mask')), tooLong)
   const argument = `${'x'.repeat(500)}{{ abc }}`
   const detokenization = await expressions.compile(argument, 'detokenize')
-  t.equal(detokenization.render({ tokens: new Map([['abc', 1]]) }), `${'x'.repeat(500)}1`)
+  t.equal(detokenization.render({ tokens: new Map([['abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
 })
 
 t.test('JSONPath is there for the first expression that needs it', async (t) => {
-  const expression = await createExpressions(countingRandom()).compile("{{ data | json: '$.a' }}", 'mask')
+  const expression = await createExpressions(countingRandom(), computeHmac).compile(
+    "{{ data | json: '$.a' }}",
+    'mask',
+  )
   t.equal(expression.render({ data: { a: 1 } }), 1)
 })
 
 t.test('a detokenization names its tokens, each once', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const { references } = await expressions.compile('{{ abc }} {{ def | last4 }} {{abc}}', 'detokenize')
   t.strictSame(references, ['abc', 'def'])
   t.strictSame((await expressions.compile('{{ data }}', 'mask')).references, [])
 })
 
 t.test('a compiled expression is kept for its place, and only the newest are', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const first = await expressions.compile('{{ data }}', 'fingerprint')
   t.equal(await expressions.compile('{{ data }}', 'fingerprint'), first)
   t.not(await expressions.compile('{{ data }}', 'mask'), first)
@@ -191,7 +200,7 @@ t.test('a compiled expression is kept for its place, and only the newest are', a
 })
 
 t.test('rendering changes nothing of the data and shares nothing with it', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const data = { list: [{ n: 2 }, { n: 1 }] }
   const rendered = (await expressions.compile('{{ data }}', 'mask')).render({ data }) as typeof data
   rendered.list[0]!.n = 9
@@ -200,7 +209,7 @@ t.test('rendering changes nothing of the data and shares nothing with it', async
 })
 
 t.test('the order of names does not show in text', async () => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const expression = await expressions.compile('{{ data | stringify }}', 'fingerprint')
   await fc.assert(
     fc.asyncProperty(fc.dictionary(fc.string(), fc.jsonValue()), async (data) => {
@@ -212,7 +221,7 @@ t.test('the order of names does not show in text', async () => {
 })
 
 t.test('reveal_last shows at most so many characters, and keeps length and hyphens', async () => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const text = fc.string({ unit: fc.constantFrom('-', '1', 'a', 'é', '😀'), maxLength: 30 })
   await fc.assert(
     fc.asyncProperty(text, fc.integer({ min: 0, max: 12 }), async (data, count) => {
@@ -237,7 +246,7 @@ t.test(
   async (t) => {
     const drawn = [255, 254, 252, 234, 233, 0]
     const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn.shift() ?? 1) }
-    const expressions = createExpressions(random)
+    const expressions = createExpressions(random, computeHmac)
     const length = await expressions.compile('{{ data | alias_preserve_length }}', 'id')
     // 252 is the greatest multiple of 36 in a byte; 234 % 36 = 18 (s), 233 % 36 = 17 (r), then 0 (a).
     t.equal(length.render({ data: '###' }), 'sra')
@@ -253,7 +262,10 @@ t.test('all of an alphabet is drawn about equally often', async (t) => {
         return state >>> 24
       }),
   }
-  const expression = await createExpressions(random).compile('{{ data | alias_preserve_length }}', 'id')
+  const expression = await createExpressions(random, computeHmac).compile(
+    '{{ data | alias_preserve_length }}',
+    'id',
+  )
   const counts = new Map<string, number>()
   for (let run = 0; run < 100; run++) {
     for (const character of expression.render({ data: 'x'.repeat(360) }) as string) {
@@ -266,7 +278,7 @@ t.test('all of an alphabet is drawn about equally often', async (t) => {
 })
 
 t.test('work is bounded, by counting and not by the clock', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1), b: [1, 2, 3] })
   const data = {
     text: 'a'.repeat(100_000),
@@ -297,7 +309,7 @@ t.test('work is bounded, by counting and not by the clock', async (t) => {
 })
 
 t.test('long data is no reason to refuse', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   const data = { text: 'é'.repeat(2_000_000), more: Array.from({ length: 100_000 }, (_, index) => index) }
   const stringify = await expressions.compile('{{ data | stringify }}', 'fingerprint')
   t.equal((stringify.render({ data }) as string).length, JSON.stringify(data).length)
@@ -306,7 +318,7 @@ t.test('long data is no reason to refuse', async (t) => {
 })
 
 t.test('a refusal shows nothing of the data', async (t) => {
-  const expressions = createExpressions(countingRandom())
+  const expressions = createExpressions(countingRandom(), computeHmac)
   for (const { expression, use, error } of table.rows.filter((row) => row.error !== undefined)) {
     t.notMatch(error, /Sensitive|123-45|4242424242424242|3622/, expression)
     t.match(

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { computeHmac } from '../../src/crypto/hmac.js'
 import { createExpressions } from '../../src/domain/expression/expression.js'
 import type { TokenRecord } from '../../src/domain/records.js'
 import { compileMask } from '../../src/domain/token/mask.js'
@@ -10,7 +11,7 @@ import { redactDuplicate, viewToken } from '../../src/operations/token/token-att
 const NOW = Date.UTC(2026, 10, 20)
 let drawn = 0
 const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn++ % 250) }
-const rules = { expressions: createExpressions(random), now: NOW }
+const rules = { expressions: createExpressions(random, computeHmac), now: NOW }
 
 const prepare = (input: Record<string, unknown>) => prepareToken(input, rules)
 const patch = (record: TokenRecord, change: Record<string, unknown>) => patchToken(record, change, rules)

@@ -21,6 +21,7 @@ const DOCUMENTED: Record<string, Permission[]> = {
   'DELETE /tokens/{id}': ['token:delete'],
   'POST /tokens/search': ['token:search'],
   'POST /tokenize': ['token:create'],
+  'POST /detokenize': ['token:read'],
   'POST /tokens/{parent_id}/children/{child_id}': ['token:read'],
   'DELETE /tokens/{parent_id}/children/{child_id}': ['token:delete'],
   'POST /tokens/{parent_id}/children': ['token:create', 'token:read'],

@@ -97,7 +97,7 @@ t.test('arguments are bounded together with what their tokens hold', async (t) =
     askAs(worker.key, 'reactor react', { id: reactor.id, args: { a: parts } })
   const name = (count: number) => `{{ part-${count} }}`
   t.match(await react([0, 1, 2].map(name)), { raw: 3 })
-  const refused = { status: 400, errors: { args: [/^are larger than 16 MiB/] } }
+  const refused = { status: 400, errors: { args: [/^must have at most 16 MiB/] } }
   for (const parts of [[0, 1, 2, 3, 4, 5].map(name), Array.from({ length: 6 }, (_, at) => `${name(0)}${at}`)])
     t.match(await react(parts).catch((error: unknown) => error), refused)
 })

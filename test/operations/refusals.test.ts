@@ -60,6 +60,8 @@ const WRONG_PATCHES = [
   { metadata: { '': 'x' } },
   { expires_at: '1/1/2001' },
   { deduplicate_token: 'yes' },
+  { encrypted: 'x' },
+  { token_intent_id: 'x' },
 ]
 const RULE = { priority: 1, container: '/', transform: 'mask', permissions: ['token:read'] }
 const WRONG_GRANTS = [
@@ -106,6 +108,16 @@ const SPOILINGS: Record<string, Spoiling> = {
     input: WRONG_TOKENS.map((wrong) => ({ payload: [CREATE, { ...CREATE, ...wrong }] })),
     container: { payload: { ...CREATE, containers: ['/closed/'] } },
     conflict: { payload: { ...CREATE, id: 'open' } },
+  },
+  'token detokenize': {
+    good: { payload: { a: '{{ open }}' } },
+    input: [
+      { payload: ['{{ closed | no_such_filter }}'] },
+      { payload: manyTokens() },
+      { payload: '{{ unknown }}' },
+      { payload: '{{ encrypted: closed }}' },
+    ],
+    container: { payload: ['{{ open }}', '{{ closed }}'] },
   },
   'token link': {
     good: { parent_id: 'open', child_id: 'other' },
@@ -399,6 +411,7 @@ const COMPLAINTS: [name: string, input: Input, paths: string[]][] = [
     { payload: { a: [{ type: 'x', data: null }], b: { type: 'card', data: {}, mask: '{{' } } },
     ['a[0].type', 'a[0].data', 'b.data.number', 'b.mask'],
   ],
+  ['token detokenize', { payload: { a: '{{', b: ['{{ x | nope }}'] } }, ['a', 'b[0]']],
   [
     'app create',
     {
@@ -484,6 +497,7 @@ t.test('of many faulty parts a bounded number is complained of', async (t) => {
   for (const text of [
     await textOf(owner, 'reactor react', { id: 'unknown', args }),
     await textOf(owner, 'token tokenize', { payload }),
+    await textOf(owner, 'token detokenize', { payload: args }),
   ]) {
     const [, errors] = JSON.parse(text) as [string, object]
     t.equal(Object.keys(errors).length, 100)

@@ -78,7 +78,7 @@ export async function openCommandDoor(
       const definition = findOperation(operation)
       const { words, stdin } = spell(definition, input)
       // Offered where something is read; what was just written is masked, whoever asks.
-      const mayReveal = definition.columns.includes('data') && definition.log?.operation === 'read'
+      const mayReveal = definition.isRevealable === true && definition.log?.operation === 'read'
       const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes']
       const outcome = await run([...words, ...flags], stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)

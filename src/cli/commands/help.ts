@@ -69,7 +69,21 @@ Tags ({% … %}) are refused. Filters: the standard Liquid filters that read nei
   pad_left: length, char                   pads to a length of at most 10,000 characters
   pad_right: length, char
   to_string  to_number  to_boolean         casts
+  card_mask: bin, last4, char = X, keep    a card number masked; bin and last4 (true or false) show these digits
+  card_bin: separator                      the BIN: the first 8 digits, 6 of a number with fewer than 16
+  card_exp: format                         of the data of a card, such as 'MM/YY' or 'YYYY-MM'
+  json_stringify                           JSON, names in their order; must be the last
+  hmac: algorithm = sha-256, key           of text; to_base64 or to_base16 must follow; also sha-1 and sha-512
+  to_base64  to_base16                     of text, or of an hmac
   alias_preserve_format: first, last       in ids only: random letters for letters, digits for digits
   alias_preserve_length: first, last       in ids only: random letters and digits
+  alias_card: bin, last4                   in ids only: random digits; spaces and hyphens stay
 
-At most 400 characters each. Fingerprint expressions can use metadata as well as data.`
+A comma before the first filter is read as "|". At most 400 characters each. Fingerprint expressions can use
+metadata as well as data.
+
+In token detokenize and in the arguments of a reactor, expressions name tokens instead of data:
+
+  {{ my-token }}  {{ my-token | json: '$.number' | card_bin }}  {{ token: my-token | json: '$.metadata.name' }}
+
+The first two use the data of the token, the third the whole token.`

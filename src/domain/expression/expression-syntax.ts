@@ -5,8 +5,8 @@
 import type { LiteralToken, PropertyAccessToken, Token, Tokenizer, TokenKind } from 'liquidjs'
 import type { CofferError } from '../../errors.js'
 import { type OutputPiece, syntaxError } from './expression-text.js'
-import { FILTERS } from './filters.js'
-import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS } from './standard-filters.js'
+import { FILTERS, ORDERED_FILTERS } from './filters.js'
+import { LIBRARY_FILTERS, OWN_FILTERS } from './standard-filters.js'
 
 export type Library = typeof import('liquidjs')
 export type FilterToken = ReturnType<Tokenizer['readFilters']>[number]
@@ -58,8 +58,9 @@ export function readOutput(
   const [initial, surplus] = read.values
   if (surplus !== undefined) throw refuse(surplus.begin, 'expected "|" and a filter, or "}}"')
   if (initial !== undefined) checkValue(check, initial)
-  for (const filter of read.filters) {
+  for (const [index, filter] of read.filters.entries()) {
     checkFilter(text, filter, use)
+    checkFollower(text, filter, read.filters[index + 1])
     for (const argument of filter.args) checkArgument(check, filter, argument)
   }
   return { initial, filters: read.filters }
@@ -126,10 +127,10 @@ function unknownVariable({ text, variables }: Check, root: Token): CofferError {
 }
 
 function checkFilter(text: string, filter: FilterToken, use: ExpressionUse): void {
-  const own = FILTERS.get(filter.name) ?? OWN_STANDARD_FILTERS.get(filter.name)
+  const own = OWN_FILTERS.get(filter.name)
   const [, least = own?.least, most = own?.most] = LIBRARY_FILTERS.get(filter.name) ?? []
   if (least === undefined || most === undefined) {
-    const ours = [...FILTERS.keys()].join(', ')
+    const ours = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].join(', ')
     const reason = `unknown filter "${filter.name}"; there are those of standard Liquid, and ${ours}`
     throw syntaxError(text, filter.begin, reason)
   }
@@ -144,6 +145,15 @@ function checkFilter(text: string, filter: FilterToken, use: ExpressionUse): voi
       `filter "${filter.name}" takes ${amount} argument${most === 1 ? '' : 's'}`,
     )
   }
+}
+
+function checkFollower(text: string, filter: FilterToken, next: FilterToken | undefined): void {
+  const followers = OWN_FILTERS.get(filter.name)?.followers
+  if (followers === undefined) return
+  if (followers.length === 0 && next !== undefined)
+    throw syntaxError(text, next.begin, `filter "${filter.name}" must be the last`)
+  if (followers.length > 0 && (next === undefined || !followers.includes(next.name)))
+    throw syntaxError(text, filter.begin, `after filter "${filter.name}" comes ${followers.join(' or ')}`)
 }
 
 function checkArgument(check: Check, filter: FilterToken, argument: FilterToken['args'][number]): void {

@@ -1,5 +1,6 @@
 /** Splits an expression string into text and outputs: `text {{ object | filter }} text`. */
 import { CofferError } from '../../errors.js'
+import { isFilterName } from './standard-filters.js'
 
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
@@ -10,6 +11,10 @@ export interface OutputPiece {
   to: number
   /** In a detokenization: the token id; `from` is then after it. */
   reference?: string
+  /** In a detokenization: whether the value is the token object instead of its data. */
+  isWhole?: boolean
+  /** The position of a comma that separates the value from the first filter. */
+  comma?: number
 }
 
 export type Piece = OutputPiece | { text: string }
@@ -44,7 +49,8 @@ export function splitExpression(text: string): Piece[] {
     const trimsBefore = text[at + 2] === '-'
     const trimsAfter = text[end - 1] === '-' && end - 1 > at + 2
     addText(at, trimsBefore)
-    pieces.push({ from: at + (trimsBefore ? 3 : 2), to: trimsAfter ? end - 1 : end })
+    const from = at + (trimsBefore ? 3 : 2)
+    pieces.push({ from, to: trimsAfter ? end - 1 : end, ...findComma(text, from, end) })
     plainFrom = end + 2
     isTrimming = trimsAfter
   }
@@ -53,9 +59,10 @@ export function splitExpression(text: string): Piece[] {
 }
 
 /**
- * Splits a string of reactor arguments, in which an output is `{{ <token id> | filters }}`. The id ends at the first `|`
- * or `}}`, which no id contains. Tags are ordinary text here.
- * @throws CofferError `validation` for unclosed braces or quotes, and for an output without an id.
+ * Splits a string of a detokenization, in which an output is `{{ <token id> | filters }}` or `{{ token: <token id> |
+ * filters }}`. The id ends at the first `|` or `}}`, which no id contains, or at a comma before the name of a filter.
+ * Tags are ordinary text here.
+ * @throws CofferError `validation` for unclosed braces or quotes, and for an output without the id of a token.
  */
 export function splitDetokenization(text: string): Piece[] {
   const pieces: Piece[] = []
@@ -63,14 +70,47 @@ export function splitDetokenization(text: string): Piece[] {
   for (let at = text.indexOf('{{'); at >= 0; at = text.indexOf('{{', plainFrom)) {
     const bar = findReferenceEnd(text, at + 2)
     const end = findClosing(text, at, bar)
-    const reference = text.slice(at + 2, bar).trim()
-    if (reference === '') throw syntaxError(text, at + 2, 'expected a token id')
+    const reference = readReference(text, at + 2, bar)
     if (at > plainFrom) pieces.push({ text: text.slice(plainFrom, at) })
-    pieces.push({ from: bar, to: end, reference })
+    pieces.push({ from: bar, to: end, ...reference, ...(text[bar] === ',' && { comma: bar }) })
     plainFrom = end + 2
   }
   if (plainFrom < text.length) pieces.push({ text: text.slice(plainFrom) })
   return pieces
+}
+
+/** The same text with a `|` in place of each piece's `comma`. */
+export function replaceCommas(text: string, pieces: readonly Piece[]): string {
+  let replaced = ''
+  let from = 0
+  for (const piece of pieces) {
+    if (!isOutput(piece) || piece.comma === undefined) continue
+    replaced += `${text.slice(from, piece.comma)}|`
+    from = piece.comma + 1
+  }
+  return replaced + text.slice(from)
+}
+
+/** What a reference may begin with instead of an id; in these the id is not that of a token. */
+const UNSUPPORTED_REFERENCE = /^(?:token_intent:|encrypted(?::|$))/
+
+function readReference(text: string, from: number, to: number): { reference: string; isWhole?: true } {
+  const given = text.slice(from, to).trim()
+  if (UNSUPPORTED_REFERENCE.test(given))
+    throw syntaxError(text, text.indexOf(given, from), 'only tokens can be detokenized: give a token id')
+  const isWhole = given.startsWith('token:')
+  const reference = isWhole ? given.slice('token:'.length).trim() : given
+  if (reference === '') throw syntaxError(text, from, 'expected a token id')
+  return isWhole ? { reference, isWhole } : { reference }
+}
+
+/** A comma before any `|` and outside quotes; values contain none. */
+function findComma(text: string, from: number, to: number): { comma?: number } {
+  for (let at = from; at < to && text[at] !== '|'; at++) {
+    if (text[at] === ',') return { comma: at }
+    if (text[at] === '"' || text[at] === "'") at = findQuote(text, at)
+  }
+  return {}
 }
 
 function nextOpening(text: string, from: number): number {
@@ -97,10 +137,19 @@ function findQuote(text: string, open: number): number {
   throw syntaxError(text, open, 'this quote is not closed')
 }
 
-/** The position of the `|` or `}}` after a token id, searched no further than the longest id. */
+const FILTER_AFTER_COMMA = /,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/y
+
+/** The position of the `|`, `}}` or comma after a token id, searched no further than the longest id. */
 function findReferenceEnd(text: string, from: number): number {
   for (let at = from; at < text.length && at < from + MAX_REFERENCE_LENGTH; at++) {
     if (text[at] === '|' || text.startsWith('}}', at)) return at
+    if (text[at] === ',' && isFilterNext(text, at)) return at
   }
   return -1
+}
+
+function isFilterNext(text: string, comma: number): boolean {
+  FILTER_AFTER_COMMA.lastIndex = comma
+  const name = FILTER_AFTER_COMMA.exec(text)?.[1]
+  return name !== undefined && isFilterName(name)
 }

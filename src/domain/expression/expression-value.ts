@@ -3,11 +3,11 @@
 import { canonicalJson } from '../json/json.js'
 import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
 
-/** The input of rendering; `tokens` (data by id) only in a detokenization. */
+/** The input of rendering; `tokens` (token objects by id) only in a detokenization. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
-  tokens?: ReadonlyMap<string, unknown>
+  tokens?: ReadonlyMap<string, { readonly data?: unknown }>
 }
 
 /** A checked `{{ … }}`. */

@@ -6,9 +6,15 @@ import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
 import { Budget, sizeOf } from './budget.js'
 import type { ExpressionUse } from './expression-syntax.js'
-import { isOutput, type OutputPiece, splitDetokenization, splitExpression } from './expression-text.js'
+import {
+  isOutput,
+  type OutputPiece,
+  replaceCommas,
+  splitDetokenization,
+  splitExpression,
+} from './expression-text.js'
 import { asJson, type Output, type Scope, textOf } from './expression-value.js'
-import type { RandomSource } from './filters.js'
+import type { Hmac, RandomSource } from './filters.js'
 import { loadJsonPath } from './json-path.js'
 import { createLiquidReader, type LiquidReader, type LiquidTools } from './liquid-output.js'
 import { readSimpleOutput } from './simple-output.js'
@@ -44,10 +50,10 @@ export interface Expressions {
   known(text: string, use: ExpressionUse): Expression | undefined
 }
 
-/** `random` is used by the alias filters. */
-export function createExpressions(random: RandomSource): Expressions {
+/** `random` is used by the alias filters, `hmac` by the filter of that name. */
+export function createExpressions(random: RandomSource, hmac: Hmac): Expressions {
   const compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
-  const tools: LiquidTools = { random, jsonPath: undefined }
+  const tools: LiquidTools = { random, hmac, jsonPath: undefined }
   let reader: Promise<LiquidReader> | undefined
   const outputs: OutputReader = async (text, piece, use) => {
     const simple = readSimpleOutput(text, piece, use, random)
@@ -81,8 +87,10 @@ async function compileExpression(text: string, use: ExpressionUse, read: OutputR
   }
   const parts: (string | Output)[] = []
   const references = new Set<string>()
-  for (const piece of use === 'detokenize' ? splitDetokenization(text) : splitExpression(text)) {
-    parts.push(isOutput(piece) ? await read(text, piece, use) : piece.text)
+  const pieces = use === 'detokenize' ? splitDetokenization(text) : splitExpression(text)
+  const piped = replaceCommas(text, pieces)
+  for (const piece of pieces) {
+    parts.push(isOutput(piece) ? await read(piped, piece, use) : piece.text)
     if (isOutput(piece) && piece.reference !== undefined) references.add(piece.reference)
   }
   return {

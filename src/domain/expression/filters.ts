@@ -1,6 +1,7 @@
 /** The filters that Coffer adds to standard Liquid: functions of plain JSON values. */
 import { CofferError } from '../../errors.js'
-import { canonicalJson, exactNumber } from '../json/json.js'
+import { binLength } from '../card-number.js'
+import { canonicalJson, exactNumber, isObject } from '../json/json.js'
 import type { Budget } from './budget.js'
 
 /** Cryptographic randomness. */
@@ -11,11 +12,17 @@ export interface RandomSource {
 /** All values that a JSONPath selects. */
 export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown[]
 
+export const HMAC_ALGORITHMS = ['sha-1', 'sha-256', 'sha-512'] as const
+
+export type Hmac = (algorithm: (typeof HMAC_ALGORITHMS)[number], key: string, message: string) => Uint8Array
+
 export interface FilterTools {
   readonly random: RandomSource
   readonly budget: Budget
   /** Present if the expression uses the `json` filter. */
   readonly jsonPath: JsonPath | undefined
+  /** Absent in simple outputs, which cannot contain the `hmac` filter. */
+  readonly hmac?: Hmac
 }
 
 export interface FilterRule {
@@ -24,6 +31,8 @@ export interface FilterRule {
   readonly most: number
   /** The only use in which the filter is allowed. */
   readonly onlyIn?: 'id'
+  /** The filters of which one must be next; if empty, the filter must be the last. */
+  readonly followers?: readonly string[]
   /** @throws CofferError `validation` if the filter does not accept the value or the arguments. */
   run(value: unknown, args: readonly unknown[], tools: FilterTools): unknown
 }
@@ -32,6 +41,9 @@ export interface FilterRule {
 export const MAX_FILTER_LENGTH = 10_000
 /** The maximum length of an alias, which is that of ids. */
 const MAX_ALIAS_LENGTH = 400
+
+/** The maximum length of the format of an expiry. */
+const MAX_FORMAT_LENGTH = 400
 
 /** Every filter returns null for null. */
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
@@ -47,6 +59,18 @@ export const FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRu
   ['to_string', rule(0, 0, asText)],
   ['to_number', rule(0, 0, toNumber)],
   ['to_boolean', rule(0, 0, toBoolean)],
+  ['alias_card', { ...rule(0, 2, aliasCard), onlyIn: 'id' }],
+  ['card_mask', rule(0, 4, maskCard)],
+  ['card_bin', rule(0, 1, selectBin)],
+  ['card_exp', rule(1, 1, formatExpiry)],
+  ['to_base64', rule(0, 0, (value) => asBytes(value).toString('base64'))],
+  ['to_base16', rule(0, 0, (value) => asBytes(value).toString('hex').toUpperCase())],
+])
+
+/** Filters with `followers`. They are not in {@link FILTERS}, because simple outputs do not check what follows. */
+export const ORDERED_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
+  ['hmac', { ...rule(1, 2, authenticate), followers: ['to_base64', 'to_base16'] }],
+  ['json_stringify', { ...rule(0, 0, (value) => JSON.stringify(value)), followers: [] }],
 ])
 
 function rule(least: number, most: number, work: FilterRule['run']): FilterRule {
@@ -68,7 +92,20 @@ function reveal(value: unknown, [first, last, maskGiven, preservedGiven]: readon
   const mask = asCharacter(maskGiven ?? 'X', 'the mask')
   const preserved = new Set(asText(preservedGiven ?? ''))
   const cover = (character: string) => (preserved.has(character) ? undefined : mask)
-  return coverMiddle(asText(value), [first, last], cover, () => mask)
+  return coverMiddle([...asText(value)], readShown([first, last]), cover, () => mask)
+}
+
+/** How many characters are shown at the start and at the end. */
+interface Shown {
+  first: number
+  last: number
+}
+
+function readShown([first, last]: readonly unknown[]): Shown {
+  return {
+    first: asCount(first ?? 0, 'how many first characters to reveal'),
+    last: asCount(last ?? 0, 'how many last characters to reveal'),
+  }
 }
 
 /** The replacement of a character, or undefined if the character stays. */
@@ -79,14 +116,11 @@ type Cover = (character: string, at: number) => string | undefined
  * replaced, so that the value is never returned unchanged.
  */
 function coverMiddle(
-  text: string,
-  [firstGiven, lastGiven]: readonly unknown[],
+  characters: readonly string[],
+  { first, last }: Shown,
   cover: Cover,
   coverAll = cover,
 ): string {
-  const first = asCount(firstGiven ?? 0, 'how many first characters to reveal')
-  const last = asCount(lastGiven ?? 0, 'how many last characters to reveal')
-  const characters = [...text]
   const isHidden = (at: number) => at >= first && at < characters.length - last
   const covers = characters.map((character, at) => (isHidden(at) ? cover(character, at) : undefined))
   if (covers.every((character) => character === undefined)) {
@@ -112,7 +146,7 @@ function aliasFormat(value: unknown, shown: readonly unknown[], { random }: Filt
     refuse('alias_preserve_format needs a value with a letter or digit to replace')
   const letters = drawCharacters(random, LETTERS, text.length)
   const digits = drawCharacters(random, DIGITS, text.length)
-  return coverMiddle(text, shown, (character, at) => {
+  return coverMiddle([...text], readShown(shown), (character, at) => {
     if (/\p{L}/u.test(character)) return letters[at]
     return /\p{Nd}/u.test(character) ? digits[at] : undefined
   })
@@ -121,7 +155,7 @@ function aliasFormat(value: unknown, shown: readonly unknown[], { random }: Filt
 function aliasLength(value: unknown, shown: readonly unknown[], { random }: FilterTools): string {
   const text = aliasSource(value)
   const drawn = drawCharacters(random, LETTERS + DIGITS, text.length)
-  return coverMiddle(text, shown, (_, at) => drawn[at])
+  return coverMiddle([...text], readShown(shown), (_, at) => drawn[at])
 }
 
 function aliasSource(value: unknown): string {
@@ -139,6 +173,94 @@ function drawCharacters(random: RandomSource, alphabet: string, count: number): 
     }
   }
   return drawn
+}
+
+// ---------------------------------------------------------------- cards
+
+function aliasCard(value: unknown, shown: readonly unknown[], { random }: FilterTools): string {
+  const text = aliasSource(value)
+  if (!/^[0-9 -]*$/.test(text)) refuse('alias_card takes a card number: digits, spaces and hyphens')
+  const characters = [...text]
+  const { digits, revealed, ...ends } = findShownDigits(characters, shown)
+  if (digits.length < Math.max(revealed, 1)) refuse('alias_card needs at least as many digits as it reveals')
+  const drawn = drawCharacters(random, DIGITS, characters.length)
+  return coverMiddle(characters, ends, (character, at) => (isDigit(character) ? drawn[at] : undefined))
+}
+
+function maskCard(value: unknown, [bin, last, maskGiven, preservedGiven]: readonly unknown[]): string {
+  const mask = asCharacter(maskGiven ?? 'X', 'the mask')
+  const preserved = new Set(asText(preservedGiven ?? ''))
+  const characters = [...asText(value)]
+  const cover = (character: string) => (preserved.has(character) ? undefined : mask)
+  return coverMiddle(characters, findShownDigits(characters, [bin, last]), cover, () => mask)
+}
+
+/** The positions of the digits, how many are revealed, and the characters that contain those. */
+function findShownDigits(
+  characters: readonly string[],
+  [binGiven, lastGiven]: readonly unknown[],
+): Shown & { digits: number[]; revealed: number } {
+  const digits = [...characters.keys()].filter((at) => isDigit(characters[at]!))
+  const bin = asFlag(binGiven ?? false, 'whether to reveal the BIN') ? binLength(digits.length) : 0
+  const end = asFlag(lastGiven ?? false, 'whether to reveal the last 4 digits') ? 4 : 0
+  return {
+    digits,
+    revealed: bin + end,
+    first: bin === 0 ? 0 : (digits[bin - 1] ?? characters.length) + 1,
+    last: end === 0 ? 0 : characters.length - (digits.at(-end) ?? 0),
+  }
+}
+
+/** Separators are removed whether they are given or not. */
+function selectBin(value: unknown, [separator]: readonly unknown[]): string {
+  asText(separator ?? '')
+  const digits = asText(value).replaceAll(/[^0-9]/g, '')
+  const length = binLength(digits.length)
+  return digits.length < length
+    ? refuse('card_bin takes a card number of at least 6 digits')
+    : digits.slice(0, length)
+}
+
+/** Null if a part that the format names is absent. */
+function formatExpiry(value: unknown, [format]: readonly unknown[]): string | null {
+  if (typeof format !== 'string' || format.length > MAX_FORMAT_LENGTH)
+    refuse(`card_exp takes a format of at most ${MAX_FORMAT_LENGTH} characters such as 'MM/YY'`)
+  if (!isObject(value)) refuse('card_exp takes the data of a card')
+  let isComplete = true
+  const text = format.replaceAll(/YYYY|YY|MM/g, (part) => {
+    const given = value[part === 'MM' ? 'expiration_month' : 'expiration_year'] ?? undefined
+    if (given === undefined) isComplete = false
+    const [least, most] = part === 'MM' ? [1, 12] : [1000, 9999]
+    if (
+      given !== undefined &&
+      !(Number.isInteger(given) && Number(given) >= least! && Number(given) <= most!)
+    )
+      refuse('card_exp takes a month from 1 to 12 and a year of four digits')
+    return String(given).padStart(2, '0').slice(-part.length)
+  })
+  return isComplete ? text : null
+}
+
+function isDigit(character: string): boolean {
+  return character >= '0' && character <= '9' && character.length === 1
+}
+
+// ---------------------------------------------------------------- bytes
+
+/** The algorithm is the first argument, and may be left out. */
+function authenticate(value: unknown, args: readonly unknown[], { hmac }: FilterTools): Uint8Array {
+  const [algorithmGiven, keyGiven] = args.length === 1 ? ['sha-256', args[0]] : args
+  const algorithm = HMAC_ALGORITHMS.find((name) => name === algorithmGiven)
+  if (algorithm === undefined || hmac === undefined)
+    refuse(`hmac takes one of the algorithms ${HMAC_ALGORITHMS.join(', ')}, then a key`)
+  if (args.length === 1 && HMAC_ALGORITHMS.some((name) => name === keyGiven)) refuse('hmac needs a key')
+  if (typeof keyGiven !== 'string' || keyGiven === '')
+    refuse('the key of hmac must be text that is not empty')
+  return hmac(algorithm, keyGiven, asText(value))
+}
+
+function asBytes(value: unknown): Buffer {
+  return value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(asText(value), 'utf8')
 }
 
 // ---------------------------------------------------------------- selection and casts
@@ -176,6 +298,11 @@ function asCount(value: unknown, meaning: string): number {
   if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_FILTER_LENGTH)
     return value as number
   return refuse(`${meaning} must be an integer from 0 to ${MAX_FILTER_LENGTH}`)
+}
+
+function asFlag(value: unknown, meaning: string): boolean {
+  if (value === true || value === 'true') return true
+  return value === false || value === 'false' ? false : refuse(`${meaning} must be true or false`)
 }
 
 function asCharacter(value: unknown, meaning: string): string {

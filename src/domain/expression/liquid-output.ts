@@ -5,8 +5,8 @@ import { type ExpressionUse, type FilterToken, type Library, readOutput } from '
 import type { OutputPiece } from './expression-text.js'
 import type { Output, Scope } from './expression-value.js'
 import { callFilter } from './filter-call.js'
-import { FILTERS, type FilterRule, type JsonPath, type RandomSource } from './filters.js'
-import { LIBRARY_FILTERS, OWN_STANDARD_FILTERS, prepareOperands } from './standard-filters.js'
+import type { FilterRule, Hmac, JsonPath, RandomSource } from './filters.js'
+import { LIBRARY_FILTERS, OWN_FILTERS, prepareOperands } from './standard-filters.js'
 
 type Liquid = InstanceType<Library['Liquid']>
 type Context = InstanceType<Library['Context']>
@@ -24,6 +24,7 @@ export interface LiquidOutput extends Output {
 /** The dependencies of filters; `jsonPath` may be set later. */
 export interface LiquidTools {
   readonly random: RandomSource
+  readonly hmac: Hmac
   jsonPath: JsonPath | undefined
 }
 
@@ -44,10 +45,12 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
       const { initial, filters } = readOutput(library, text, piece, use)
       for (const filter of listDecimal(initial, filters)) decimal.add(filter)
       const chain = filters.map((token) => new library.Filter(token, handlers.get(token.name)!, liquid))
-      const start = (scope: Scope, context: Context) =>
-        piece.reference === undefined
-          ? library.toValueSync(library.evalToken(initial, context) as never)
-          : scope.tokens?.get(piece.reference)
+      const start = (scope: Scope, context: Context) => {
+        if (piece.reference === undefined)
+          return library.toValueSync(library.evalToken(initial, context) as never)
+        const token = scope.tokens?.get(piece.reference)
+        return piece.isWhole ? token : token?.data
+      }
       return {
         usesJsonPath: filters.some(({ name }) => name === 'json'),
         evaluate(scope, budget) {
@@ -94,7 +97,7 @@ function createHandlers(library: Library, tools: LiquidTools): Map<string, Handl
     }
     handlers.set(name, charged(library, handler))
   }
-  for (const [name, rule] of [...OWN_STANDARD_FILTERS, ...FILTERS]) {
+  for (const [name, rule] of OWN_FILTERS) {
     handlers.set(name, charged(library, applyRule(library, rule, tools)))
   }
   return handlers

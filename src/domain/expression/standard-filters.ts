@@ -4,7 +4,7 @@
  */
 import { CofferError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
-import type { FilterRule } from './filters.js'
+import { FILTERS, type FilterRule, ORDERED_FILTERS } from './filters.js'
 import { formatDateFilter } from './strftime.js'
 
 /**
@@ -81,6 +81,17 @@ export const OWN_STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<str
   ['base64_url_safe_encode', { least: 0, most: 0, run: (value) => encodeUrlSafe(value) }],
   ['base64_url_safe_decode', { least: 0, most: 0, run: (value) => decodeUrlSafe(value) }],
 ])
+
+/** The filters that are implemented in this repository. */
+export const OWN_FILTERS: ReadonlyMap<string, FilterRule> = new Map([
+  ...OWN_STANDARD_FILTERS,
+  ...FILTERS,
+  ...ORDERED_FILTERS,
+])
+
+export function isFilterName(name: string): boolean {
+  return OWN_FILTERS.has(name) || LIBRARY_FILTERS.has(name)
+}
 
 /** The operands for a filter of this kind: the value, then the arguments. */
 export function prepareOperands(kind: FilterKind, value: unknown, args: readonly unknown[]): unknown[] {

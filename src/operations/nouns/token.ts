@@ -1,5 +1,6 @@
 /** The noun `token` and its operations, in the order of the help. */
 import * as association from '../token/association.js'
+import { detokenizeTokens } from '../token/detokenize.js'
 import { searchTokens } from '../token/search.js'
 import * as token from '../token/token.js'
 import { tokenize } from '../token/tokenize.js'
@@ -15,6 +16,7 @@ export const noun = {
     token.deleteToken,
     searchTokens,
     tokenize,
+    detokenizeTokens,
     association.linkTokens,
     association.unlinkTokens,
     association.createChild,

@@ -1,0 +1,189 @@
+/** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
+import { Budget, sizeOf } from '../../domain/expression/budget.js'
+import type { Expression } from '../../domain/expression/expression.js'
+import type { Permission, Transform } from '../../domain/permissions.js'
+import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
+import type { TokenRecord } from '../../domain/records.js'
+import { invalid, type PropertyErrors } from '../../errors.js'
+import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
+import { anyJson } from '../../framework/output.js'
+import { inputSchema } from '../../framework/schema.js'
+import { reachToken, requireTransform } from './token-access.js'
+import { type TokenView, viewToken } from './token-attributes.js'
+
+const MOST_TOKENS = 100
+/** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
+const MOST_SIZE = 16 * 1024 * 1024
+
+/** An expression and its path: `args.card.number`. */
+interface Found {
+  path: string
+  expression: Expression
+}
+
+/** The expressions in a document, by their text. */
+export type FoundExpressions = ReadonlyMap<string, Found>
+
+/** What a caller needs on the containers of each token, what is logged for it, and where it is. */
+interface Access {
+  permission: Permission
+  log: LogEntry
+  /** The path of the document in error messages. */
+  path: string
+  /** Replaces the transform of the deciding rule. */
+  transform?: Transform
+}
+
+/** Code is given the data itself, whatever the rule's transform is. */
+const USE: Access = {
+  permission: 'token:use',
+  log: { operation: 'use', message: 'Token used' },
+  path: 'args',
+  transform: 'reveal',
+}
+const READ: Access = {
+  permission: 'token:read',
+  log: { operation: 'read', message: 'Token retrieved' },
+  path: '',
+}
+/** The name of a document without a path. */
+const WHOLE_BODY = 'payload'
+
+export const detokenizeTokens = operation({
+  name: 'token detokenize',
+  summary: 'Replace every expression in a JSON document by the data of its token.',
+  details:
+    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token; filters may follow. An\n' +
+    'expression that is a whole string yields the value with its JSON type; inside text it yields text. Data is shown\n' +
+    'as by token get: masked if the rule says so; where a get leaves it out, the expression yields null. At most 100\n' +
+    'tokens.',
+  permissions: ['token:read'],
+  route: 'POST /detokenize',
+  wholeBody: 'payload',
+  input: inputSchema(['payload'], {
+    payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
+  }),
+  output: anyJson('The body with every expression replaced.'),
+  isExplainable: true,
+  isRevealable: true,
+  examples: [
+    `echo '{"name":"{{ my-token }}","text":"Hello {{ my-token | upcase }}!"}' | coffer token detokenize --reveal`,
+  ],
+  log: READ.log,
+  check: ({ payload }, tools) => findExpressions(payload, tools, READ.path),
+  run: (context, { payload }, found) => detokenize(context, payload, found, READ),
+})
+
+/**
+ * Compiles every expression in `document`, whose path in error messages is `path`; reads no token.
+ * @throws CofferError `validation` for each invalid expression, and for too many tokens
+ */
+export async function findExpressions(
+  document: unknown,
+  tools: CheckTools,
+  path = USE.path,
+): Promise<FoundExpressions> {
+  const errors: PropertyErrors = {}
+  const found = new Map<string, Found>()
+  for (const [text, at] of findTexts(document, path, new Map())) {
+    if (isFull(errors)) break
+    const place = at || WHOLE_BODY
+    const expressions = await tools.expressions()
+    const expression = await collectLater(errors, place, () => expressions.compile(text, 'detokenize'))
+    if (expression !== undefined) found.set(text, { path: place, expression })
+  }
+  const { size } = pathsOfTokens(found)
+  if (size > MOST_TOKENS)
+    addError(
+      errors,
+      path || WHOLE_BODY,
+      `refers to ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`,
+    )
+  refuseErrors(errors)
+  return found
+}
+
+/**
+ * A copy of `document` with the expressions in `found` evaluated. Expressions inside token data are not evaluated. Logs
+ * one use of each token, or what `access` says.
+ * @throws CofferError `validation` for unknown tokens and for expressions that fail; `forbidden`
+ */
+export async function detokenize<T>(
+  context: Context,
+  document: T,
+  found: FoundExpressions,
+  access: Access = USE,
+): Promise<T> {
+  if (found.size === 0) return document
+  const tokens = await readTokens(context, found, access)
+  const budget = new Budget(sizeOf(document) + sizeOf(Object.fromEntries(tokens)))
+  const errors: PropertyErrors = {}
+  const detokenized = replace(document, (text) => {
+    const { path, expression } = found.get(text)!
+    return collect(errors, path, () => expression.render({ tokens }, budget))
+  })
+  refuseErrors(errors)
+  requireSize(sizeOf(detokenized), access)
+  return detokenized as T
+}
+
+function requireSize(size: number, { path }: Access): void {
+  if (size > MOST_SIZE)
+    throw invalid(path || WHOLE_BODY, 'must have at most 16 MiB with the data of its tokens')
+}
+
+/** Every text with an expression, and the path of its first occurrence. */
+function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
+  if (typeof value === 'string' && value.includes('{{') && !found.has(value)) found.set(value, path)
+  if (typeof value !== 'object' || value === null) return found
+  for (const [name, inner] of Object.entries(value))
+    findTexts(
+      inner,
+      Array.isArray(value) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`,
+      found,
+    )
+  return found
+}
+
+/** Every referenced token id, and the path of its first occurrence. */
+function pathsOfTokens(found: FoundExpressions): Map<string, string> {
+  const paths = new Map<string, string>()
+  for (const { path, expression } of found.values())
+    for (const id of expression.references) if (!paths.has(id)) paths.set(id, path)
+  return paths
+}
+
+/** Every referenced token as the caller may see it, by its id. */
+async function readTokens(
+  context: Context,
+  found: FoundExpressions,
+  access: Access,
+): Promise<Map<string, TokenView>> {
+  const { permission, log, transform } = access
+  const errors: PropertyErrors = {}
+  const records: TokenRecord[] = []
+  let size = 0
+  for (const [id, path] of pathsOfTokens(found)) {
+    const record = await context.store.get('token', context.caller.tenant, id)
+    if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
+    else records.push(record)
+    // A mask, which is shown instead of the data, may be larger than it.
+    size += sizeOf(transform === undefined ? record : record?.data)
+    requireSize(size, access)
+  }
+  refuseErrors(errors)
+  const tokens = new Map<string, TokenView>()
+  for (const record of records) {
+    const granted = requireTransform(context, permission, record.containers)
+    await reachToken(context, record, log)
+    tokens.set(record.id, viewToken(record, transform ?? granted))
+  }
+  return tokens
+}
+
+function replace(value: unknown, render: (text: string) => unknown): unknown {
+  if (typeof value === 'string') return value.includes('{{') ? render(value) : value
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => replace(item, render))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, replace(inner, render)]))
+}
