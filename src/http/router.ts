@@ -3,6 +3,7 @@
  */
 import { CofferError } from '../errors.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
+import { findNotEmulated } from './not-emulated.js'
 
 export interface Match {
   operation: RoutedOperation
@@ -16,7 +17,7 @@ export interface Mismatch {
 }
 
 export interface Router {
-  /** HEAD asks for what GET asks for. @throws CofferError `not_found` */
+  /** HEAD asks for what GET asks for. @throws CofferError `not_found`, `not_emulated` */
   match(method: string, path: string): Match | Mismatch
 }
 
@@ -32,13 +33,20 @@ export function createRouter(registry: Registry): Router {
       const segments = splitPath(path)
       const bucket = buckets.get(bucketOf(segments)) ?? []
       const found = bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
-      if (found.length === 0) throw new CofferError('not_found', 'There is nothing at this path.')
+      if (found.length === 0) throw describeUnknown(segments)
       const wanted = method === 'HEAD' ? 'GET' : method
       const operation = found.find(({ endpoint }) => endpoint.method === wanted)
       if (operation === undefined) return { allow: listMethods(found) }
       return { operation, parameters: () => readParameters(operation.endpoint.segments, segments) }
     },
   }
+}
+
+function describeUnknown(segments: Segments): CofferError {
+  const area = findNotEmulated(segments)
+  return area === undefined
+    ? new CofferError('not_found', 'There is nothing at this path.')
+    : new CofferError('not_emulated', `${area}: this server does not emulate this area.`)
 }
 
 /** The bucket of routes with this first segment and length; no first segment is a parameter. */

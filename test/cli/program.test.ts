@@ -121,7 +121,7 @@ t.test('help topics tell of exit codes, variables and expressions', async (t) =>
   const codes = (await home.run(['help', 'exit-codes'])).stdout
   for (const line of [
     '    0  done',
-    '    3  not found (not-found)',
+    '    3  not found (not-found, not-emulated)',
     '    7  vault damaged (vault-damaged)',
     '  130  interrupted',
   ]) {
