@@ -48,6 +48,7 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
   return {
     tenant,
     actor: { type: 'application', id: application.id },
+    applicationType: application.type,
     grants,
     holds: (permission) => holdsPermission(grants, permission),
     // A grant on the root container covers every container.

@@ -1,6 +1,6 @@
 /** The caller of an operation and its permissions; the same for commands, HTTP requests and reactor code. */
 import type { Grants } from '../domain/access.js'
-import type { Permission, Transform } from '../domain/permissions.js'
+import type { ApplicationType, Permission, Transform } from '../domain/permissions.js'
 
 export interface Actor {
   type: 'application' | 'user' | 'system'
@@ -11,6 +11,8 @@ export interface Caller {
   /** The number of the caller's tenant; an operation accesses no other. */
   tenant: number
   actor: Actor
+  /** Of the application whose key is used; absent for the owner. */
+  applicationType?: ApplicationType
   /** The application's grants; absent for the owner, who has every permission. */
   grants?: Grants
   /** Whether the caller has the permission on at least one container. */

@@ -10,7 +10,8 @@ import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
-import { type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
+import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
+import { ALL_METHODS, type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
 import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
 import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
@@ -33,6 +34,8 @@ export interface AnswererOptions {
   /** Handlers of the forms on pages, by path; each path is also that of a page. */
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
+  /** Whether web pages of other origins may read answers. */
+  cors: boolean
   record?(entry: AccessEntry): void
   /** Receives internal errors; the caller sees only the trace id. */
   reportFault?(error: unknown, traceId: string): void
@@ -52,12 +55,14 @@ export function createAnswerer(options: AnswererOptions): Answerer {
     router: createRouter(options.registry),
     names: nameHeaders(options.prefix),
   }
+  const corsHeaders = nameCorsHeaders(options.prefix)
   return async (ask) => {
     const started = options.clock()
     const traceId = readTraceId(ask, parts.names) ?? options.host.createUuid()
-    const visit: Visit = { ask, traceId, route: '-' }
+    const visit: Visit = { ask, traceId, route: '-', isForPages: options.cors }
     const answer = await answerVisit(parts, visit).catch((error: unknown) => refuse(parts, visit, error))
     answer.headers[parts.names.traceId] = traceId
+    if (visit.isForPages) Object.assign(answer.headers, corsHeaders)
     options.record?.({
       method: ask.method,
       route: visit.route,
@@ -77,6 +82,8 @@ interface Visit {
   readonly ask: Ask
   readonly traceId: string
   route: string
+  /** Whether web pages of other origins may read the answer. */
+  isForPages: boolean
   applicationId?: string
 }
 
@@ -89,10 +96,11 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const page = parts.pages.get(pagePath)
   if (page !== undefined) return answerPage(parts, visit, pagePath, page)
   const match = parts.router.match(ask.method, path)
-  if ('allow' in match) return refuseMethod(visit, match.allow)
+  if ('allow' in match) return refuseMethod(parts, visit, match.allow)
   visit.route = match.operation.endpoint.path
   const caller = await identify(parts, ask)
   visit.applicationId = caller.actor.id
+  if (caller.applicationType !== 'public') visit.isForPages = false
   ask.share?.belongsTo(caller.actor.id)
   const waitSeconds = parts.rateLimit?.take(caller.actor.id) ?? 0
   if (waitSeconds > 0)
@@ -139,16 +147,19 @@ async function identify({ host, names, authenticate }: Parts, { headers }: Ask):
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 
-async function answerPage({ forms }: Parts, visit: Visit, path: string, page: Page): Promise<Answer> {
+async function answerPage(parts: Parts, visit: Visit, path: string, page: Page): Promise<Answer> {
   visit.route = path
   const { ask } = visit
-  const form = forms?.get(path)
+  const form = parts.forms?.get(path)
   if (ask.method === 'GET' || ask.method === 'HEAD') return page(ask, visit.traceId)
   if (ask.method === 'POST' && form !== undefined) return form(ask, visit.traceId)
-  return refuseMethod(visit, form === undefined ? 'GET, HEAD' : 'GET, HEAD, POST')
+  return refuseMethod(parts, visit, form === undefined ? 'GET, HEAD' : 'GET, HEAD, POST')
 }
 
 function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
+  // Without it a page could not read that its next request is not emulated.
+  if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(ask))
+    return answerPreflight(ask, ALL_METHODS)
   const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
   // RFC 9110, 11.6.1: a 401 says how to authenticate.
   if (answer.status === 401)
@@ -160,7 +171,9 @@ function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
   return answer
 }
 
-function refuseMethod({ ask, traceId }: Visit, allow: string): Answer {
+/** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
+function refuseMethod({ cors }: Parts, { ask, traceId }: Visit, allow: string): Answer {
+  if (cors && isPreflight(ask)) return answerPreflight(ask, allow)
   const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
   const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
   answer.headers.allow = allow

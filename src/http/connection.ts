@@ -2,7 +2,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError } from '../errors.js'
-import { type Answer, answerProblem } from './exchange.js'
+import { ALL_METHODS, type Answer, answerProblem } from './exchange.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
@@ -72,7 +72,7 @@ export class Connection {
    * Answers invalid bytes with `error`, after the answers to the requests before them. If they are part of a body, fails
    * the read of that body instead. Returns whether an answer of its own is sent.
    */
-  refuse(error: CofferError, traceId: string, traceHeader: string): boolean {
+  refuse(error: CofferError, traceId: string, headers: Readonly<Record<string, string>>): boolean {
     if (this.#fault !== undefined) return false
     this.#fault = error
     if (this.#open > 0 && this.#last?.complete === false) {
@@ -80,8 +80,8 @@ export class Connection {
       return false
     }
     const answer = answerProblem(error, traceId)
-    answer.headers[traceHeader] = traceId
-    if (error.code === 'method_not_allowed') answer.headers.allow = 'DELETE, GET, HEAD, PATCH, POST, PUT'
+    Object.assign(answer.headers, headers)
+    if (error.code === 'method_not_allowed') answer.headers.allow = ALL_METHODS
     if (this.#open > 0) this.#refusal = spellAnswer(answer)
     else this.#send(spellAnswer(answer))
     return true

@@ -27,6 +27,9 @@ export interface Answer {
   more?: string[]
 }
 
+/** The methods that some path takes, as the header `Allow` lists them. */
+export const ALL_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
+
 /** The size of a piece in characters; a single larger value makes a larger piece. */
 const PIECE = 64 * 1024
 

@@ -5,11 +5,17 @@ import type { Ask } from './exchange.js'
 export interface HeaderNames {
   apiKey: string
   traceId: string
+  destinationStatus: string
 }
 
 /** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`. */
 export function nameHeaders(prefix: string): HeaderNames {
-  return { apiKey: `${prefix.toLowerCase()}-api-key`, traceId: `${prefix.toLowerCase()}-trace-id` }
+  const start = prefix.toLowerCase()
+  return {
+    apiKey: `${start}-api-key`,
+    traceId: `${start}-trace-id`,
+    destinationStatus: `${start}-proxy-destination-status`,
+  }
 }
 
 /** A prefix is part of the names of headers, and a property name in the requests of reactors. */

@@ -62,6 +62,8 @@ export interface ServerOptions {
   load?: Load
   /** The name of the trace id's header. */
   traceHeader: string
+  /** Further headers of answers to bytes that are not a valid request. */
+  headers?: Readonly<Record<string, string>>
   createTraceId(): string
   record?(entry: AccessEntry): void
   /** Receives the error of an answer that could not be sent. */
@@ -183,9 +185,10 @@ class Connections {
       socket.destroy()
       return
     }
-    const traceId = this.#options.createTraceId()
-    if (connection.refuse(error, traceId, this.#options.traceHeader))
-      this.#options.record?.({ method: '-', route: '-', status: error.status, ms: 0, traceId })
+    const { traceHeader, headers, createTraceId, record } = this.#options
+    const traceId = createTraceId()
+    if (connection.refuse(error, traceId, { ...headers, [traceHeader]: traceId }))
+      record?.({ method: '-', route: '-', status: error.status, ms: 0, traceId })
   }
 
   #answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {

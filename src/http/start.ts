@@ -5,6 +5,7 @@ import type { Host } from '../framework/host.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type AnswererOptions, createAnswerer } from './answerer.js'
+import { nameCorsHeaders } from './cors.js'
 import { nameHeaders } from './headers.js'
 import { createHostCheck } from './hosts.js'
 import { Load } from './load.js'
@@ -29,6 +30,8 @@ export interface ServiceOptions {
   prefix?: string
   bodyLimitBytes?: number
   rate?: Rate
+  /** Whether web pages of other origins may read answers (CORS); true if absent. */
+  cors?: boolean
   /** Additional pages by path. */
   pages?: ReadonlyMap<string, Page>
   record?(entry: AccessEntry): void
@@ -48,7 +51,7 @@ export interface SocketOptions {
 /** The options of an answerer, completed with pages, rate limit and clock. */
 export function completeService(options: ServiceOptions): AnswererOptions {
   const { host, registry, version, rate, pages = [], ...rest } = options
-  const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = options
+  const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
   const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
   const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
@@ -58,6 +61,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     registry,
     prefix,
     bodyLimitBytes,
+    cors,
     clock,
     pages: new Map([...reference, [ACCEPT_PATH, accept.page], ...pages]),
     forms: new Map([[ACCEPT_PATH, accept.form]]),
@@ -76,6 +80,7 @@ export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}):
     answerer: createAnswerer({ ...options, checkHost: createHostCheck(options.host, allowHosts) }),
     load: new Load(options.bodyLimitBytes),
     traceHeader: nameHeaders(options.prefix).traceId,
+    headers: options.cors ? nameCorsHeaders(options.prefix) : {},
     createTraceId: options.host.createUuid,
     ...(options.record === undefined ? {} : { record: options.record }),
     ...(options.reportFault === undefined ? {} : { reportFault: options.reportFault }),

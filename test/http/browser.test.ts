@@ -1,7 +1,13 @@
-/** From an invitation to a member as people see it: in a real browser, on what the built program serves. */
+/**
+ * From an invitation to a member as people see it, and calls of a page of another origin: in a real browser, on what the
+ * built program serves.
+ */
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -104,12 +110,93 @@ t.test(
   },
 )
 
+t.test('a page of another origin works with a public key, and with no other', options, async (t) => {
+  const { server, page } = await start(t)
+  const { url, applications } = server.announcement
+  await page.goto(await serveBlankPage(t))
+  const send = (key: string | undefined, line: string, body?: object) =>
+    page.evaluate(sendFromPage, {
+      url,
+      key,
+      line,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+  const made = await send(applications.public?.key, 'POST /tokens', { type: 'card_number', data: CARD })
+  t.match(made, { status: 201, traceId: /^[0-9a-f-]{36}$/, json: { data: 'XXXXXXXXXXXX4242' } })
+  const { id } = (made as { json: { id: string } }).json
+  t.match(
+    await send(applications.public?.key, `PATCH /tokens/${id}`, { metadata: { a: 'b' } }),
+    { status: 200, json: { metadata: { a: 'b' } } },
+    'with a method and a content type that need a preflight',
+  )
+  t.match(await send(applications.public?.key, `GET /tokens/${id}`), {
+    status: 403,
+    json: { title: 'Forbidden' },
+  })
+  t.match(await send(undefined, 'GET /tokens'), { status: 401 }, 'errors can be read')
+  t.match(await send(undefined, 'GET /webhooks'), { status: 404, json: { title: 'Not Emulated' } })
+  t.match(await send(applications.private?.key, `GET /tokens/${id}`), { failure: 'Failed to fetch' })
+  t.match(await send(applications.management?.key, 'GET /tenants/self'), { failure: 'Failed to fetch' })
+})
+
+t.test('with --no-cors a page of another origin gets nothing', options, async (t) => {
+  const { server, page } = await start(t, undefined, ['--no-cors'])
+  const { url, applications } = server.announcement
+  const key = applications.public?.key
+  const body = JSON.stringify({ type: 'token', data: 'x' })
+  await page.goto(await serveBlankPage(t))
+  const line = 'POST /tokens'
+  t.match(await page.evaluate(sendFromPage, { url, key, line, body }), { failure: 'Failed to fetch' })
+  await page.goto(`${url}/healthz`)
+  t.match(
+    await page.evaluate(sendFromPage, { url, key, line, body }),
+    { status: 201 },
+    'its own origin needs no permission',
+  )
+})
+
+const CARD = '4242424242424242'
+
+interface PageRequest {
+  url: string
+  key: string | undefined
+  line: string
+  body: string | undefined
+}
+
+/** Runs in the page. */
+async function sendFromPage({ url, key, line, body }: PageRequest): Promise<object> {
+  const [method = '', path = ''] = line.split(' ')
+  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
+  const headers = { 'content-type': type, ...(key === undefined ? {} : { 'svc-api-key': key }) }
+  try {
+    const answer = await fetch(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body }) })
+    return { status: answer.status, traceId: answer.headers.get('svc-trace-id'), json: await answer.json() }
+  } catch (error) {
+    return { failure: (error as Error).message }
+  }
+}
+
+/** The address of a blank page of another origin. */
+async function serveBlankPage(t: Test): Promise<string> {
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'text/html').end('<!doctype html><title>shop</title>')
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+
 /** A served vault with its three applications, and a browser before it. */
-async function start(t: Test, prepare: (place: Workplace) => Promise<void> = async () => {}) {
+async function start(
+  t: Test,
+  prepare: (place: Workplace) => Promise<void> = async () => {},
+  words: readonly string[] = [],
+) {
   const place = createWorkplace()
   await run(place, ['init', '--quiet'])
   await prepare(place)
-  const server: ServerProcess = await startProcess(place, ['--starter-apps'])
+  const server: ServerProcess = await startProcess(place, ['--starter-apps', ...words])
   const { chromium } = await import('playwright-core')
   // Chromium's own sandbox cannot be had by root, as which tests run in containers.
   const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']

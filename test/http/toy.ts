@@ -187,6 +187,7 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
     record: (entry) => entries.push(entry),
     reportFault: (error) => faults.push(error),
     clock: () => 0,
+    cors: false,
     ...changes,
   }
   const answerer = createAnswerer(options)

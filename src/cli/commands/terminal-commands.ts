@@ -34,6 +34,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
       BODY_LIMIT,
       ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
+      ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text, json or none'],
       ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],

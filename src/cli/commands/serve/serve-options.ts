@@ -18,6 +18,7 @@ export interface ServeOptions {
   bodyLimitBytes: number
   vault: 'found' | 'ephemeral' | 'demo'
   wantsSamples: boolean
+  cors: boolean
   rate?: Rate
   log?: LogFormat
   /** Paths of PEM files. */
@@ -39,6 +40,7 @@ export function readServeFlags(flags: Flags): ServeOptions {
     ...readAddresses(textOf(flags.host), flags.allowRemote === true),
     ...readDocumentFlags(flags),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
+    cors: flags.cors !== false,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
   }

@@ -107,7 +107,7 @@ async function serveVault(
 
 function createService(context: CommandContext, options: ServeOptions, app: App): ServiceOptions {
   const { registry, clock, terminal } = context
-  const { prefix, bodyLimitBytes, rate } = options
+  const { prefix, bodyLimitBytes, rate, cors } = options
   const { stderr } = terminal
   // The server keeps answering if the reader of standard error stops.
   stderr.on('error', () => {})
@@ -119,6 +119,7 @@ function createService(context: CommandContext, options: ServeOptions, app: App)
     version: VERSION,
     prefix,
     bodyLimitBytes,
+    cors,
     reportFault: (error, traceId) => stderr.write(describeFault(error, traceId)),
     ...(rate === undefined ? {} : { rate }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
