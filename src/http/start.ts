@@ -54,7 +54,10 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
   const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
-  const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
+  const reference = createPages(
+    () => createDocument(registry, { version, prefix, bodyLimitBytes }),
+    registry.routed,
+  )
   return {
     ...rest,
     host,

@@ -183,7 +183,10 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
     authenticate,
     prefix,
     bodyLimitBytes,
-    pages: createPages(() => createDocument(registry, { version: '1.2.3', prefix, bodyLimitBytes })),
+    pages: createPages(
+      () => createDocument(registry, { version: '1.2.3', prefix, bodyLimitBytes }),
+      registry.routed,
+    ),
     record: (entry) => entries.push(entry),
     reportFault: (error) => faults.push(error),
     clock: () => 0,

@@ -1,20 +1,25 @@
 /** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/html.js'
+import type { RoutedOperation } from '../../framework/registry.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
+import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
 
 /** Answers for one path, without a key. */
 export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
 
 /** `createDocument` is called at the first request for a page that needs it. */
-export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
+export function createPages(
+  createDocument: () => OpenApiDocument,
+  routed: readonly RoutedOperation[],
+): ReadonlyMap<string, () => Answer> {
   let texts: { json: string; html: Answer } | undefined
   const prepare = () => {
     if (texts === undefined) {
       const document = createDocument()
-      texts = { json: JSON.stringify(document), html: renderReference(document) }
+      texts = { json: JSON.stringify(document), html: renderReference(document, routed) }
     }
     return texts
   }
@@ -25,7 +30,7 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
   ])
 }
 
-function renderReference(document: OpenApiDocument): Answer {
+function renderReference(document: OpenApiDocument, routed: readonly RoutedOperation[]): Answer {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
@@ -39,10 +44,12 @@ function renderReference(document: OpenApiDocument): Answer {
   const body = `<header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
 ${paragraphs(String(description))}
 <p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p></header>
-<nav>${links.join('')}</nav>
+<nav>${links.join('')}<a href="#clients">Clients</a><a href="#fidelity">What is emulated</a></nav>
 <main>${sections.join('')}
+${renderClients()}
+${renderFidelity(routed)}
 <section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>`
-  return answerHtml({ title: String(title), body })
+  return answerHtml({ title: String(title), body, style: GUIDE_STYLE })
 }
 
 function renderOperation(method: string, path: string, operation: OpenApiOperation): string {
