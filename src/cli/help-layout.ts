@@ -12,8 +12,9 @@ Topics: coffer help exit-codes | environment | expressions`
 
 /** Details, examples, permissions and the HTTP request of an operation. */
 export function describeOperation(definition: RegisteredOperation): string {
-  const { permissions, endpoint, audience } = definition
-  const needed = permissions.length === 0 ? 'none; any valid key' : permissions.join(', ')
+  const { permissions, needsOnePermission, endpoint, audience } = definition
+  const needed =
+    permissions.length === 0 ? 'none; any valid key' : permissions.join(needsOnePermission ? ' or ' : ', ')
   return [
     ...describeExamples(definition),
     '',

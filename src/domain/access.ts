@@ -1,7 +1,7 @@
 /** Access rules: which rule of an application applies to a container, and how much of the data it shows. */
 
 import { isContainerWithin } from './container.js'
-import { type Permission, stricterTransform, type Transform } from './permissions.js'
+import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
 /** `priority` starts at 1 and is unique in the application; the lowest number is evaluated first. */
 export interface Rule {
@@ -39,7 +39,7 @@ export function decideContainer(grants: Grants, permission: Permission, containe
     passedOver.push({ priority: rule.priority, reason })
   }
   if (!grants.permissions.includes(permission)) return { container, passedOver }
-  const transform = permission === 'token:use' ? 'reveal' : 'mask'
+  const transform = USE_PERMISSIONS.includes(permission) ? 'reveal' : 'mask'
   return { container, decidedBy: 'permissions', transform, passedOver }
 }
 

@@ -7,17 +7,19 @@ interface PermissionEntry {
   application_types: readonly ApplicationType[]
 }
 
-const tokenHolders = ['private'] as const
+const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 
 /** In the order in which the API lists them. */
 export const PERMISSIONS = {
   'token:create': { description: 'Create tokens', application_types: ['public', 'private'] },
-  'token:read': { description: 'Read tokens', application_types: tokenHolders },
+  'token:read': { description: 'Read tokens', application_types: privateHolders },
   'token:update': { description: 'Update tokens', application_types: ['public', 'private'] },
-  'token:delete': { description: 'Delete tokens', application_types: tokenHolders },
-  'token:search': { description: 'Search tokens', application_types: tokenHolders },
-  'token:use': { description: 'Use tokens in reactors', application_types: tokenHolders },
+  'token:delete': { description: 'Delete tokens', application_types: privateHolders },
+  'token:search': { description: 'Search tokens', application_types: privateHolders },
+  'token:use': { description: 'Use tokens in reactors and proxies', application_types: privateHolders },
+  'reactor:invoke': { description: 'Invoke reactors with tokens', application_types: privateHolders },
+  'proxy:invoke': { description: 'Call proxies with tokens', application_types: privateHolders },
   'application:create': { description: 'Create applications', application_types: managementHolders },
   'application:read': { description: 'Read applications', application_types: managementHolders },
   'application:update': { description: 'Update applications', application_types: managementHolders },
@@ -26,10 +28,15 @@ export const PERMISSIONS = {
   'reactor:read': { description: 'Read reactors and formulas', application_types: managementHolders },
   'reactor:update': { description: 'Update reactors and formulas', application_types: managementHolders },
   'reactor:delete': { description: 'Delete reactors and formulas', application_types: managementHolders },
+  'proxy:create': { description: 'Create proxies', application_types: managementHolders },
+  'proxy:read': { description: 'Read proxies', application_types: managementHolders },
+  'proxy:update': { description: 'Update proxies', application_types: managementHolders },
+  'proxy:delete': { description: 'Delete proxies', application_types: managementHolders },
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
   'tenant:delete': { description: 'Delete the tenant', application_types: managementHolders },
   'tenant:member:read': { description: 'Read members', application_types: managementHolders },
+  'tenant:member:update': { description: 'Change the role of members', application_types: managementHolders },
   'tenant:member:delete': { description: 'Remove members', application_types: managementHolders },
   'tenant:invitation:create': { description: 'Create invitations', application_types: managementHolders },
   'tenant:invitation:read': { description: 'Read invitations', application_types: managementHolders },
@@ -40,6 +47,9 @@ export const PERMISSIONS = {
 } as const satisfies Record<string, PermissionEntry>
 
 export type Permission = keyof typeof PERMISSIONS
+
+/** Permissions to have code or a destination receive the data of tokens; the last two apply to one kind of call each. */
+export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']
 
 /** How much of a token's data a caller sees, strictest first. */
 export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const

@@ -1,6 +1,6 @@
 /** The caller of an operation and its permissions; the same for commands, HTTP requests and reactor code. */
 import type { Grants } from '../domain/access.js'
-import type { ApplicationType, Permission, Transform } from '../domain/permissions.js'
+import { type ApplicationType, type Permission, TRANSFORMS, type Transform } from '../domain/permissions.js'
 
 export interface Actor {
   type: 'application' | 'user' | 'system'
@@ -21,6 +21,20 @@ export interface Caller {
   holdsEverywhere(permission: Permission): boolean
   /** The strictest transform of `permission` on `containers`; undefined if one of them does not grant it. */
   transform(permission: Permission, containers: readonly string[]): Transform | undefined
+}
+
+/** The same caller where `permission` grants what token:use grants: on each container one of them is enough. */
+export function usingBy(permission: Permission, caller: Caller): Caller {
+  const decide = (container: string) =>
+    caller.transform('token:use', [container]) ?? caller.transform(permission, [container])
+  return {
+    ...caller,
+    transform: (needed, containers) => {
+      if (needed !== 'token:use') return caller.transform(needed, containers)
+      const decided = containers.map(decide)
+      return decided.includes(undefined) ? undefined : TRANSFORMS.find((each) => decided.includes(each))
+    },
+  }
 }
 
 /**

@@ -121,6 +121,8 @@ export interface Operation<
   readonly scope?: 'vault'
   /** All of them are required; an empty list accepts any valid key. Absent for audience `owner`. */
   readonly permissions?: readonly Permission[]
+  /** One of `permissions` is enough. */
+  readonly needsOnePermission?: true
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: string
   /** For an operation that creates; otherwise the status is 200, or 204 without an output. Only with a route. */

@@ -122,11 +122,13 @@ async function reachTenant({ store, caller, reached }: Context): Promise<void> {
 }
 
 /** @throws CofferError `forbidden` naming the missing permissions */
-export function authorize(caller: Caller, { audience, permissions = [] }: AnyOperation): void {
+export function authorize(caller: Caller, definition: AnyOperation): void {
+  const { audience, permissions = [], needsOnePermission = false } = definition
   if (audience === 'owner') requireOwner(undefined, caller)
   const missing = permissions.filter((permission) => !caller.holds(permission))
-  if (missing.length === 0) return
-  throw new CofferError('forbidden', `This requires the permission ${missing.join(' and ')}.`)
+  if (missing.length === 0 || (needsOnePermission && missing.length < permissions.length)) return
+  const names = missing.join(needsOnePermission ? ' or ' : ' and ')
+  throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
 /**

@@ -106,7 +106,9 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
       parameters: [...describePath(operation), ...describeQuery(operation)],
       ...(body === undefined ? {} : { requestBody: body }),
       responses: describeResponses(operation, names.traceId),
-      security: [{ [API_KEY]: operation.permissions }],
+      security: operation.needsOnePermission
+        ? operation.permissions.map((permission) => ({ [API_KEY]: [permission] }))
+        : [{ [API_KEY]: operation.permissions }],
       'x-code-samples': operation.examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
     }
   }
@@ -139,8 +141,9 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   return found
 }
 
-function describePermissions({ permissions, details }: RoutedOperation): string {
-  const needs = permissions.length === 0 ? 'Any valid key.' : `Permission: ${permissions.join(' and ')}.`
+function describePermissions({ permissions, needsOnePermission, details }: RoutedOperation): string {
+  const names = permissions.join(needsOnePermission ? ' or ' : ' and ')
+  const needs = permissions.length === 0 ? 'Any valid key.' : `Permission: ${names}.`
   return details === undefined ? needs : `${details.replaceAll('\n', '\n\n')}\n\n${needs}`
 }
 

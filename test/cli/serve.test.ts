@@ -32,7 +32,7 @@ t.test(
     const own = async (key: string | undefined) =>
       (await request(announcement, key, 'GET /applications/key')).json
     const all = Object.keys(PERMISSIONS)
-    const tokens = all.filter((permission) => permission.startsWith('token:'))
+    const tokens = all.filter((permission) => /^token:|:invoke$/.test(permission))
     t.same(
       (await own(keys.management?.key)).permissions,
       all.filter((permission) => !tokens.includes(permission)),

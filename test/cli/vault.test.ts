@@ -128,8 +128,8 @@ t.test('starter applications are made when asked for, one of each type, with key
     t.match(known, { id, type })
     if (type === 'private') {
       t.match(known.rules, [{ priority: 1, container: '/', transform: 'reveal' }])
-      t.equal(known.rules[0].permissions.length, 6)
-    } else t.equal(known.permissions.length, type === 'public' ? 2 : 19)
+      t.equal(known.rules[0].permissions.length, 8)
+    } else t.equal(known.permissions.length, type === 'public' ? 2 : 24)
   }
   const other = createHome(t)
   const asked = await other.run(['init'], { columns: 100, answers: [['a public application?', 'y\r']] })

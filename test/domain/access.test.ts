@@ -59,6 +59,9 @@ t.test('plain permissions are a last rule on everything: masked, but revealed fo
   t.equal(decideTransform(grants, 'token:read', ['/pci/high/']), 'redact')
   t.equal(decideTransform(grants, 'token:read', ['/general/']), 'mask')
   t.equal(decideTransform(grants, 'token:use', ['/general/']), 'reveal')
+  const invoking = { rules: [], permissions: ['reactor:invoke', 'proxy:invoke'] as Permission[] }
+  for (const permission of invoking.permissions)
+    t.equal(decideTransform(invoking, permission, ['/general/']), 'reveal')
   t.equal(decideTransform(grants, 'token:delete', ['/general/']), undefined)
 })
 
@@ -73,14 +76,15 @@ t.test('every container must be decided, and the strictest transform wins', asyn
 })
 
 t.test('each type of application may hold what is documented, and nothing else', async (t) => {
-  const tokens = ['create', 'read', 'update', 'delete', 'search', 'use'].map((verb) => `token:${verb}`)
+  const verbs = ['create', 'read', 'update', 'delete', 'search', 'use']
+  const held = [...verbs.map((verb) => `token:${verb}`), 'reactor:invoke', 'proxy:invoke']
   for (const permission of Object.keys(PERMISSIONS) as Permission[]) {
-    const isOfTokens = tokens.includes(permission)
+    const isOfTokens = held.includes(permission)
     t.equal(mayHold('public', permission), ['token:create', 'token:update'].includes(permission), permission)
     t.equal(mayHold('private', permission), isOfTokens, permission)
     t.equal(mayHold('management', permission), !isOfTokens, permission)
   }
-  t.equal(Object.keys(PERMISSIONS).length, 25)
+  t.equal(Object.keys(PERMISSIONS).length, 32)
 })
 
 t.test('says everything that is wrong with an application, by property', async (t) => {

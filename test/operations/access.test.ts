@@ -41,7 +41,7 @@ function decide(
     fitting.sort((one, other) => one.priority - other.priority)
     if (fitting[0] !== undefined) return fitting[0].transform
     if (!grants.permissions.includes(permission)) return undefined
-    return permission === 'token:use' ? 'reveal' : 'mask'
+    return /:(use|invoke)$/.test(permission) ? 'reveal' : 'mask'
   })
   if (decided.includes(undefined)) return undefined
   return (['redact', 'mask', 'reveal'] as const).find((transform) => decided.includes(transform))

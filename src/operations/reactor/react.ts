@@ -5,7 +5,7 @@ import type { ApplicationRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { CofferError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
-import type { Caller } from '../../framework/caller.js'
+import { type Caller, usingBy } from '../../framework/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
@@ -29,7 +29,8 @@ export const react = operation({
     'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
     'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
     'whether others are passed on.',
-  permissions: ['token:use'],
+  permissions: ['token:use', 'reactor:invoke'],
+  needsOnePermission: true,
   route: 'POST /reactors/{id}/react',
   input: inputSchema(['id'], {
     id: { type: 'string', description: 'The id of the reactor.' },
@@ -79,7 +80,8 @@ async function prepare(
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const detokenized = await detokenize(context, args, found)
+  const using = { ...context, caller: usingBy('reactor:invoke', context.caller) }
+  const detokenized = await detokenize(using, args, found)
   const bound = application === undefined ? undefined : boundCaller(context, application)
   return {
     actor: bound ?? context.caller,
