@@ -95,7 +95,13 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     return program
   }
   const groups = new Map<string, Command>()
-  for (const { name, summary } of registry.nouns) groups.set(name, addGroup(program, name, summary))
+  for (const { name, summary, groups: inner = {} } of registry.nouns) {
+    const group = addGroup(program, name, summary)
+    groups.set(name, group)
+    if (!argv.includes(name)) continue
+    for (const [word, text] of Object.entries(inner))
+      groups.set(`${name} ${word}`, addGroup(group, word, text))
+  }
   for (const [name, summary] of Object.entries(TERMINAL_NOUNS))
     groups.set(name, addGroup(program, name, summary))
   for (const command of TERMINAL_COMMANDS) {
@@ -105,8 +111,9 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   }
   // Builds only the verbs of the requested noun, because building all takes most of the time of `--help`.
   for (const definition of registry.operations) {
-    if (argv.includes(definition.noun) && definition.isInternal !== true)
-      addOperation(groups.get(definition.noun)!, definition, accept)
+    const { noun, group, isInternal } = definition
+    if (argv.includes(noun) && isInternal !== true)
+      addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition, accept)
   }
   return program
 }

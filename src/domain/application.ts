@@ -6,9 +6,11 @@ import { isContainerPath } from './container.js'
 import type { Lenient } from './omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
 import { addError } from './property-errors.js'
+import type { ApplicationKey, ApplicationRecord } from './records.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
+export const MAX_KEYS = 20
 /** 128 random bits. */
 export const API_KEY_BYTES = 16
 
@@ -23,6 +25,12 @@ export function formatApiKey(bytes: Uint8Array): string {
 /** Whether the text has the format of a key; callers hash nothing else. */
 export function isApiKey(text: string): boolean {
   return API_KEY.test(text)
+}
+
+/** The keys of the application, newest first. The key of a record without key ids has the application's id. */
+export function keysOf(record: ApplicationRecord): readonly ApplicationKey[] {
+  const { id, keys, key_hash, created_by, created_at } = record
+  return keys ?? (key_hash === undefined ? [] : [{ id, hash: key_hash, created_by, created_at }])
 }
 
 export function mayHold(type: ApplicationType, permission: Permission): boolean {

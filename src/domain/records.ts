@@ -148,13 +148,23 @@ export interface ApplicationRecord {
   type: ApplicationType
   permissions: Permission[]
   rules: Rule[]
-  /** Hash of its API key; the key itself is not stored. */
-  key_hash: string
+  /** Newest first. */
+  keys?: ApplicationKey[]
+  /** Instead of `keys`, in a record from when an application had exactly one key: its hash. */
+  key_hash?: string
   expires_at?: string
   created_by: string
   created_at: string
   modified_by?: string
   modified_at?: string
+}
+
+/** An API key of an application. Only its hash is stored, never the key itself. */
+export interface ApplicationKey {
+  id: string
+  hash: string
+  created_by: string
+  created_at: string
 }
 
 /** The application that an API key belongs to, under tenant number 0; the id is the key's hash. */

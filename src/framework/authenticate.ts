@@ -1,7 +1,7 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
 
 import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
-import { isApiKey } from '../domain/application.js'
+import { isApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
@@ -31,14 +31,15 @@ function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires:
     const entry = await reader.get('api_key', 0, hash)
     if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
     const application = await findApplication(reader, entry.tenant, entry.application_id)
-    if (application === undefined || !host.isEqualSecret(application.key_hash, hash)) throw unauthenticated()
+    if (application === undefined) throw unauthenticated()
+    if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
     if (isExpiredApplication(application, reader.now)) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
     return { caller, expires: application.expires_at !== undefined }
   })
 }
 
-/** Whether the application's key has expired. `now`: ms since the epoch. */
+/** Whether the application's keys have expired. `now`: ms since the epoch. */
 export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }

@@ -106,7 +106,7 @@ export interface Operation<
   Checked = unknown,
   Name extends string = string,
 > {
-  /** `noun verb`: the command, the operation's id and its name in logs. */
+  /** `noun verb` or `noun group verb`: the command, the operation's id and its name in logs. */
   readonly name: Name
   /** One sentence for lists of commands and routes. */
   readonly summary: string

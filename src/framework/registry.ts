@@ -4,13 +4,15 @@ import { type AnyOperation, successOf } from './operation.js'
 import { itemOutput } from './page.js'
 import { findUnknownName, type ObjectSchema, type Schema } from './schema.js'
 
-const NAME = /^[a-z]+( [a-z]+(-[a-z]+)*)$/
+const NAME = /^[a-z]+( [a-z]+)?( [a-z]+(-[a-z]+)*)$/
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Operations on one kind of thing; the noun is the first word of their names. */
 export interface Noun {
   readonly name: string
   readonly summary: string
+  /** Summaries of the groups of its operations with a name of three words, by the second word. */
+  readonly groups?: Readonly<Record<string, string>>
   readonly operations: readonly AnyOperation[]
 }
 
@@ -33,6 +35,8 @@ export interface Endpoint {
 /** A declaration with what is derived from its name and route. */
 export interface RegisteredOperation extends AnyOperation {
   readonly noun: string
+  /** The second word of a name of three words. */
+  readonly group?: string
   readonly verb: string
   readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
@@ -59,7 +63,7 @@ export interface Registry {
 export function createRegistry(nouns: readonly Noun[]): Registry {
   const byName = new Map<string, RegisteredOperation>()
   const routes = new Set<string>()
-  for (const { name: noun, operations } of nouns) {
+  for (const { name: noun, groups = {}, operations } of nouns) {
     for (const definition of operations) {
       const registered = register(definition)
       const { name, endpoint } = registered
@@ -67,6 +71,8 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
       // Two paths that differ only in the names of their parameters match the same requests.
       const route = endpoint && `${endpoint.method} ${endpoint.path.replaceAll(/\{[^}]*\}/g, '{}')}`
       if (registered.noun !== noun) faults.push(`it is listed under ${noun}`)
+      if (registered.group !== undefined && !Object.hasOwn(groups, registered.group))
+        faults.push(`its noun has no group ${registered.group}`)
       if (byName.has(name)) faults.push('its name is taken')
       if (route !== undefined && routes.has(route)) faults.push('its route is taken')
       if (faults.length > 0) throw new Error(`Operation "${name}": ${faults.join('; ')}`)
@@ -84,9 +90,11 @@ function isRouted(operation: RegisteredOperation): operation is RoutedOperation 
 
 function register(definition: AnyOperation): RegisteredOperation {
   const { name, route, permissions = [], positionals = [], output } = definition
-  const [noun = '', verb = ''] = name.split(' ')
+  const [noun = '', ...rest] = name.split(' ')
+  const verb = rest.pop() ?? ''
   const { columns = itemOutput(output ?? {}).columns ?? [] } = definition
-  const registered = { ...definition, noun, verb, permissions, positionals, columns }
+  const group = rest.length === 0 ? {} : { group: rest.join(' ') }
+  const registered = { ...definition, noun, ...group, verb, permissions, positionals, columns }
   if (route === undefined) return registered
   const [method = '', path = ''] = route.split(' ')
   const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
@@ -110,7 +118,7 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   const { endpoint } = operation
   const faults =
     endpoint === undefined ? findCommandFaults(definition) : findRouteFaults(definition, endpoint)
-  if (!NAME.test(operation.name)) faults.push('its name is not "noun verb"')
+  if (!NAME.test(operation.name)) faults.push('its name is not "noun verb" or "noun group verb"')
   const { run, runDetached, runOffline, audience } = operation
   if (run !== undefined && runDetached !== undefined) faults.push('it has both run and runDetached')
   if ((run ?? runDetached ?? runOffline) === undefined) faults.push('it has no handler')

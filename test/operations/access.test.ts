@@ -223,6 +223,11 @@ t.test('a key that was checked lives as long as all that it stands on, and no lo
   const { key: other } = (await ask('app regenerate', { id })) as { key: string }
   await t.rejects(authenticate(app, key), refused, 'a key that was replaced')
   t.ok(await authenticate(app, other))
+  const second = (await ask('app key create', { application_id: id })) as { id: string; key: string }
+  t.same((await authenticate(app, second.key)).actor, (await authenticate(app, other)).actor)
+  await ask('app key delete', { application_id: id, id: second.id })
+  await t.rejects(authenticate(app, second.key), refused, 'a key that was deleted')
+  t.ok(await authenticate(app, other), 'and the others stay')
   await ask('app delete', { id })
   await t.rejects(authenticate(app, other), refused, 'a deleted application')
 

@@ -32,6 +32,10 @@ const DOCUMENTED: Record<string, Permission[]> = {
   'PUT /applications/{id}': ['application:update'],
   'DELETE /applications/{id}': ['application:delete'],
   'POST /applications/{id}/regenerate': ['application:update'],
+  'POST /applications/{application_id}/keys': ['application:create'],
+  'GET /applications/{application_id}/keys': ['application:read'],
+  'GET /applications/{application_id}/keys/{id}': ['application:read'],
+  'DELETE /applications/{application_id}/keys/{id}': ['application:delete'],
   'GET /applications/key': [],
   'GET /permissions': [],
   'GET /logs': ['log:read'],
@@ -141,6 +145,7 @@ t.test('every operation is documented, and takes what is documented', async (t) 
 
 /** Reading these leaves no trace; a deleted tenant takes its log along. */
 const UNLOGGED = [
+  'app key list',
   'app list',
   'app permissions',
   'app whoami',

@@ -145,7 +145,7 @@ const SPOILINGS: Record<string, Spoiling> = {
   },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
-    input: [...WRONG_GRANTS, { permissions: ['log:read'] }],
+    input: [...WRONG_GRANTS, { permissions: ['log:read'] }, { create_key: 'no' }],
   },
   'app list': { good: {}, input: [...PAGE, { id: [''] }] },
   'app get': { good: { id: '$app' }, missing: { id: NOBODY } },
@@ -156,6 +156,18 @@ const SPOILINGS: Record<string, Spoiling> = {
   },
   'app delete': { good: { id: '$app' }, missing: { id: NOBODY } },
   'app regenerate': { good: { id: '$app' }, missing: { id: NOBODY } },
+  'app key create': {
+    good: { application_id: '$app' },
+    missing: { application_id: NOBODY },
+    conflict: { application_id: '$full' },
+  },
+  'app key list': {
+    good: { application_id: '$app' },
+    input: [{ id: [''] }],
+    missing: { application_id: NOBODY },
+  },
+  'app key get': { good: { application_id: '$app', id: '$key' }, missing: { id: NOBODY } },
+  'app key delete': { good: { application_id: '$app', id: '$key' }, missing: { id: NOBODY } },
   'app whoami': { good: {} },
   'app permissions': { good: {}, input: [{ application_type: '' }] },
   'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
@@ -220,9 +232,15 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   await ask('token link', { parent_id: 'closed', child_id: 'shut' })
   const make = async (name: string, input: Input) => ((await ask(name, input)) as { id: string }).id
   const formula = await make('formula create', FORMULA)
+  const grants = { name: 'a', type: 'private', permissions: ['token:read'] }
+  const full = await make('app create', grants)
+  for (let count = 1; count < 20; count++) await ask('app key create', { application_id: full })
+  const created = (await ask('app create', grants)) as { id: string; keys: [{ id: string }] }
   const members = (await ask('member list')) as { data: { id: string }[] }
   const ids = {
-    app: await make('app create', { name: 'a', type: 'private', permissions: ['token:read'] }),
+    app: created.id,
+    key: created.keys[0].id,
+    full,
     formula,
     unused: await make('formula create', FORMULA),
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),

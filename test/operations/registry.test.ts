@@ -66,6 +66,8 @@ t.test('what would be wrong later is refused at load', async (t) => {
   const faults: [string, object, RegExp][] = [
     ['a name of one word', { name: 'thing' }, /not "noun verb"/],
     ['an upper-case name', { name: 'Thing get' }, /not "noun verb"/],
+    ['a name of four words', { name: 'thing part piece get' }, /not "noun verb"/],
+    ['a group that is not declared', { name: 'thing part get' }, /no group part/],
     ['an unknown method', { route: 'FETCH /things/{id}' }, /method FETCH/],
     ['a trailing slash', { route: 'GET /things/{id}/' }, /slash/],
     ['a path parameter that is not in the input', { route: 'GET /things/{other}' }, /path parameter other/],

@@ -169,7 +169,8 @@ function firstOf(mismatches: readonly (string | undefined)[]): string | undefine
   return mismatches.find((mismatch) => mismatch !== undefined)
 }
 
-function readPath(value: unknown, path: string): unknown {
+/** The value at a dotted path. */
+export function readPath(value: unknown, path: string): unknown {
   return path
     .split('.')
     .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value)

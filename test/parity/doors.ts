@@ -133,7 +133,8 @@ function spell(
       return Object.entries(value!).flatMap(([key, item]) => [name, `${key}=${item}`])
     return [name, String(value)]
   })
-  return { words: [...words.slice(0, 2), ...flags, ...words.slice(2)], stdin: '' }
+  const named = definition.name.split(' ').length
+  return { words: [...words.slice(0, named), ...flags, ...words.slice(named)], stdin: '' }
 }
 
 function readOutcome({ code, stdout, stderr }: Outcome): Answer {

@@ -1,6 +1,6 @@
 /** Goes through one door, step by step, as a case says. */
 import type { Test } from 'tap'
-import { type Answer, type Case, checkAnswer, fillIn, normalize } from './cases.js'
+import { type Answer, type Case, checkAnswer, fillIn, normalize, readPath } from './cases.js'
 import type { Door, MovableClock } from './doors.js'
 
 /** When every case begins. */
@@ -21,9 +21,7 @@ export async function replay(t: Test, door: Door, clock: MovableClock, { steps }
     })
     const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Case['steps'][number]['expect'])
     if (mismatch !== undefined) t.fail(`${door.name}, step ${index + 1} (${step.operation}): ${mismatch}`)
-    for (const [name, field] of Object.entries(step.save ?? {})) {
-      saved.set(name, (answer.body as Record<string, unknown> | undefined)?.[field])
-    }
+    for (const [name, path] of Object.entries(step.save ?? {})) saved.set(name, readPath(answer.body, path))
     answers.push(answer)
   }
   t.equal(answers.length, steps.length, `${door.name} answered every step`)

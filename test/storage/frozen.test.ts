@@ -67,6 +67,20 @@ for (const format of formats) {
     t.match(await byKeyFile.run(['token', 'delete', 'ssn-1', '--yes'], { env }), { code: 4 })
   })
 
+  t.test(`format ${format} has keys beside the one that it was frozen with`, async (t) => {
+    const { directory, json, run } = openCopy(t)
+    const [{ id, keys }] = readExpected(format).tenants.first.applications
+    const asKey = (key: string) => run(['app', 'whoami'], { env: { COFFER_API_KEY: key } })
+    const old = readFileSync(join(directory, API_KEY_FILE), 'utf8').trim()
+    const { key, id: made } = await json(['app', 'key', 'create', id])
+    t.match(await json(['app', 'key', 'list', id]), [{ id: made }, ...keys])
+    t.match([await asKey(old), await asKey(key)], [{ code: 0 }, { code: 0 }])
+    await json(['app', 'key', 'delete', id, keys[0].id, '--yes'])
+    t.match([await asKey(old), await asKey(key)], [{ code: 4 }, { code: 0 }])
+    t.match(await json(['app', 'regenerate', id, '--yes']), { keys: [{ key: /^key_/ }] })
+    t.match(await asKey(key), { code: 4 })
+  })
+
   t.test(`format ${format} verifies, and so does the log of each tenant`, async (t) => {
     const { json } = openCopy(t)
     const { logs } = readExpected(format).status.storage

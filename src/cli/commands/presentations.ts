@@ -7,6 +7,7 @@ const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
 const loadTenant = async () => import('./tenant.js')
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
+  'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
   'token update': { load: async () => (await import('./token.js')).update },
   'formula create': { load: async () => (await import('./formula.js')).store },
   'formula update': { load: async () => (await import('./formula.js')).store },

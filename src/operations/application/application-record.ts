@@ -1,19 +1,30 @@
-/** The record of an application: its view, its grants and its API key. */
+/** The record of an application: its view, its grants and its API keys. */
 import {
   API_KEY_BYTES,
   APPLICATION_TYPES,
   checkApplication,
   formatApiKey,
+  keysOf,
   type RequestedGrants,
 } from '../../domain/application.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
-import type { Lenient } from '../../domain/omit-undefined.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { type ApplicationType, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
-import type { ApplicationRecord } from '../../domain/records.js'
+import type { ApplicationKey, ApplicationRecord } from '../../domain/records.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
+import type { StoreWriter } from '../../storage/store.js'
+
+const shownOnce = { ...text, description: 'Shown only when it is created or regenerated.' } as const
+
+export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'created_at'], {
+  id: uuid,
+  'key?': shownOnce,
+  created_by: uuid,
+  created_at: date,
+})
 
 export const applicationOutput = component(
   'Application',
@@ -22,7 +33,8 @@ export const applicationOutput = component(
     id: uuid,
     tenant_id: uuid,
     name: text,
-    'key?': { ...text, description: 'Shown only when it is created or regenerated.' },
+    'key?': shownOnce,
+    keys: arrayOf(keyOutput),
     type: { enum: APPLICATION_TYPES },
     'permissions?': texts,
     'rules?': arrayOf(
@@ -46,13 +58,21 @@ export interface ApplicationInput extends RequestedGrants {
   expires_at?: string
 }
 
-export function viewApplication({ key_hash: _, ...view }: ApplicationRecord): ApplicationView {
-  return view
+/** `key`: the newest key, if it was just created. */
+export function viewApplication(record: ApplicationRecord, key?: string): ApplicationView {
+  const { key_hash: _, keys: __, ...view } = record
+  const [newest, ...others] = keysOf(record)
+  const keys = newest === undefined ? [] : [viewKey(newest, key), ...others.map((each) => viewKey(each))]
+  return { ...view, keys, ...omitUndefined({ key }) }
+}
+
+export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Infer<typeof keyOutput> {
+  return { ...view, ...omitUndefined({ key }) }
 }
 
 /**
  * Validates the grants of an application; without `type`, those checks that do not depend on it.
- * @returns when its key expires, ms since the epoch
+ * @returns when its keys expire, ms since the epoch
  * @throws CofferError `validation`
  */
 export async function checkGrants(
@@ -83,17 +103,34 @@ export function readGrants(
   }
 }
 
-/** A new key, and its hash, which is what is stored. */
-export async function generateKey(context: Context): Promise<{ key: string; hash: string }> {
+/** Creates a key of the application, with the record by which authentication finds it. */
+export async function issueKey(
+  context: Context,
+  application_id: string,
+): Promise<{ key: string; entry: ApplicationKey }> {
   const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
-  return { key, hash: await context.hashSecret(key) }
+  const hash = await context.hashSecret(key)
+  const { tenant, actor } = context.caller
+  await context.store.insert('api_key', 0, { id: hash, tenant, application_id }, { fresh: true })
+  const entry = { id: context.createUuid(), hash, created_by: actor.id, created_at: context.date }
+  return { key, entry }
 }
 
-/** Stores the record by which authentication finds the application. */
-export async function storeKey(
+/** Keys of a salvaged vault may lack the record that is removed here. */
+export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationKey[]): Promise<void> {
+  for (const { hash } of keys)
+    if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
+}
+
+/** Stores the application with these keys instead of those before. */
+export async function replaceKeys(
   context: Context,
-  { key_hash, id: application_id }: ApplicationRecord,
-): Promise<void> {
-  const entry = { id: key_hash, tenant: context.caller.tenant, application_id }
-  await context.store.insert('api_key', 0, entry, { fresh: true })
+  { key_hash: _, ...before }: ApplicationRecord,
+  keys: readonly ApplicationKey[],
+): Promise<ApplicationRecord> {
+  const modified = { modified_by: context.caller.actor.id, modified_at: context.date }
+  const record = { ...before, keys: [...keys], ...modified }
+  await context.store.replace('application', context.caller.tenant, record)
+  context.reached('application', record.id)
+  return record
 }

@@ -1,5 +1,5 @@
 /** Applications: callers with an API key, permissions and access rules. */
-import { APPLICATION_TYPES, checkApplication, MAX_RULES } from '../../domain/application.js'
+import { APPLICATION_TYPES, checkApplication, keysOf, MAX_RULES } from '../../domain/application.js'
 import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
@@ -12,9 +12,10 @@ import { filterBy, inputSchema } from '../../framework/schema.js'
 import {
   applicationOutput,
   checkGrants,
-  generateKey,
+  issueKey,
   readGrants,
-  storeKey,
+  replaceKeys,
+  revokeKeys,
   viewApplication,
 } from './application-record.js'
 
@@ -57,7 +58,7 @@ const body = {
       additionalProperties: false,
     },
   },
-  expires_at: { type: 'string', description: 'When its key expires.' },
+  expires_at: { type: 'string', description: 'When its keys expire.' },
 } as const
 
 export const createApplication = operation({
@@ -74,6 +75,7 @@ export const createApplication = operation({
         enum: APPLICATION_TYPES,
         description: `One of ${APPLICATION_TYPES.join(', ')}.`,
       },
+      create_key: { type: 'boolean', default: true, description: 'Create its first key.' },
     }),
     needsOneOf: ['permissions', 'rules'],
   },
@@ -86,20 +88,20 @@ export const createApplication = operation({
   check: (input, tools) => checkGrants(input.type, input, tools),
   async run(context, input, expires) {
     const tenant = await context.tenant()
-    const { key, hash } = await generateKey(context)
+    const applicationId = context.createUuid()
+    const issued = input.create_key === false ? undefined : await issueKey(context, applicationId)
     const record: ApplicationRecord = {
-      id: context.createUuid(),
+      id: applicationId,
       tenant_id: tenant.id,
       type: input.type,
       ...readGrants(input, expires),
-      key_hash: hash,
+      keys: issued === undefined ? [] : [issued.entry],
       created_by: context.caller.actor.id,
       created_at: context.date,
     }
     await context.store.insert('application', context.caller.tenant, record, { fresh: true })
-    await storeKey(context, record)
     context.reached('application', record.id)
-    return { ...viewApplication(record), key }
+    return viewApplication(record, issued?.key)
   },
 })
 
@@ -163,7 +165,7 @@ export const getApplication = operation({
 
 export const updateApplication = operation({
   name: 'app update',
-  summary: 'Replace the name, permissions and rules of an application; its type and key stay.',
+  summary: 'Replace the name, permissions and rules of an application; its type and keys stay.',
   permissions: ['application:update'],
   route: 'PUT /applications/{id}',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
@@ -189,17 +191,17 @@ export const updateApplication = operation({
 
 export const deleteApplication = operation({
   name: 'app delete',
-  summary: 'Delete an application and revoke its key immediately.',
+  summary: 'Delete an application and revoke its keys immediately.',
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
   input: one,
   examples: ['coffer app delete 9a1f… --yes'],
-  destroys: 'This deletes the application and its key,',
+  destroys: 'This deletes the application and its keys,',
   log: { operation: 'delete', message: 'Application deleted' },
   async run(context, input) {
     const record = await requireRecord(context, 'application', input.id)
     await context.store.remove('application', context.caller.tenant, record.id)
-    await context.store.remove('api_key', 0, record.key_hash)
+    await revokeKeys(context.store, keysOf(record))
     context.reached('application', record.id)
     return undefined
   },
@@ -207,28 +209,19 @@ export const deleteApplication = operation({
 
 export const regenerateKey = operation({
   name: 'app regenerate',
-  summary: 'Replace the key of an application; the old key is revoked immediately.',
+  summary: 'Replace all keys of an application by a new one; the old keys are revoked immediately.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
   input: one,
   output: applicationOutput,
   examples: ['coffer app regenerate 9a1f… --yes'],
-  destroys: 'This revokes the key of application',
+  destroys: 'This revokes all keys of application',
   log: { operation: 'update', message: 'Application key regenerated' },
   async run(context, input) {
     const before = await requireRecord(context, 'application', input.id)
-    const { key, hash } = await generateKey(context)
-    const record: ApplicationRecord = {
-      ...before,
-      key_hash: hash,
-      modified_by: context.caller.actor.id,
-      modified_at: context.date,
-    }
-    await context.store.remove('api_key', 0, before.key_hash)
-    await context.store.replace('application', context.caller.tenant, record)
-    await storeKey(context, record)
-    context.reached('application', record.id)
-    return { ...viewApplication(record), key }
+    await revokeKeys(context.store, keysOf(before))
+    const { key, entry } = await issueKey(context, before.id)
+    return viewApplication(await replaceKeys(context, before, [entry]), key)
   },
 })
 

@@ -1,9 +1,12 @@
 /** The noun `app` and its operations, in the order of the help. */
+
 import * as application from '../application/application.js'
+import * as key from '../application/application-key.js'
 
 export const noun = {
   name: 'app',
   summary: 'Manage applications: API keys, permissions and access rules',
+  groups: { key: 'Create, list and revoke the keys of an application.' },
   operations: [
     application.createApplication,
     application.listApplications,
@@ -11,6 +14,10 @@ export const noun = {
     application.updateApplication,
     application.deleteApplication,
     application.regenerateKey,
+    key.createKey,
+    key.listKeys,
+    key.getKey,
+    key.deleteKey,
     application.whoami,
     application.listPermissions,
   ],

@@ -1,4 +1,5 @@
 /** The caller's tenant: read, update, delete, usage report. */
+import { keysOf } from '../../domain/application.js'
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
@@ -8,6 +9,7 @@ import { component, count, date, enumOf, object, optionalAudit, text, uuid } fro
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { revokeKeys } from '../application/application-record.js'
 import { removePeople } from '../member/member.js'
 import { monthOf } from '../token/token-access.js'
 
@@ -160,6 +162,6 @@ export function viewTenant({ number: _number, keys: _keys, ...view }: TenantReco
 
 /** API key records belong to the vault, so deleting the rows of the tenant does not remove them. */
 async function removeApiKeys(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
-  for await (const { key_hash } of eachRecord(store, 'application', tenant))
-    await store.remove('api_key', 0, key_hash)
+  for await (const application of eachRecord(store, 'application', tenant))
+    await revokeKeys(store, keysOf(application))
 }

@@ -3,6 +3,7 @@
  * tenant's log how many log records are missing.
  */
 
+import { keysOf } from '../../../domain/application.js'
 import { containerSet, containerSetId } from '../../../domain/container.js'
 import { formatDate } from '../../../domain/dates.js'
 import type { TenantRecord } from '../../../domain/records.js'
@@ -13,7 +14,7 @@ import type { Store } from '../../store.js'
 export interface Repairs {
   /** Links to a lost token, which were removed. */
   links_left_out: number
-  /** Applications whose key does not work any more; it can be regenerated. */
+  /** Applications with a key that does not work any more; keys can be created and regenerated. */
   applications_without_key: number
   /** The vault's settings were lost and made anew: no API key from before works. */
   settings_lost: boolean
@@ -75,8 +76,10 @@ async function countKeyless(store: Store, tenant: number): Promise<number> {
   const applications = await readAll(store, 'application', tenant)
   return store.read(async (reader) => {
     let count = 0
-    for (const { key_hash } of applications)
-      if ((await reader.get('api_key', 0, key_hash)) === undefined) count++
+    for (const application of applications) {
+      const entries = keysOf(application).map(({ hash }) => reader.get('api_key', 0, hash))
+      if ((await Promise.all(entries)).includes(undefined)) count++
+    }
     return count
   })
 }
