@@ -44,7 +44,7 @@ export interface TenantRecord {
   id: string
   owner_id: string
   name: string
-  settings: { deduplicate_tokens?: 'true' | 'false' }
+  settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
   created_by?: string
   created_at: string

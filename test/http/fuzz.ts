@@ -109,7 +109,7 @@ const SENSIBLE: Readonly<Record<string, readonly unknown[]>> = {
   query: ['', 'type:card OR metadata.a:b', 'NOT container:/pci/*'],
   permissions: [['token:create'], ['token:read', 'token:use'], ['log:read']],
   rules: [[], [{ priority: 1, container: '/', transform: 'mask', permissions: ['token:read'] }]],
-  settings: [{ deduplicate_tokens: 'true' }, { deduplicate_tokens: 'false' }],
+  settings: [{ deduplicate_tokens: 'true' }, { disable_ephemeral_proxy: 'false' }],
 }
 
 function drawNamed(name: string, drawn: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {

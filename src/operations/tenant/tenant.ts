@@ -17,7 +17,10 @@ export const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
-  settings: object({ 'deduplicate_tokens?': enumOf('true', 'false') }),
+  settings: object({
+    'deduplicate_tokens?': enumOf('true', 'false'),
+    'disable_ephemeral_proxy?': enumOf('true', 'false'),
+  }),
   ...optionalAudit,
 } as const
 export const tenantOutput = component(
@@ -68,9 +71,11 @@ export const updateTenant = operation({
       type: 'object',
       properties: {
         deduplicate_tokens: { type: 'string', enum: ['true', 'false'] },
+        disable_ephemeral_proxy: { type: 'string', enum: ['true', 'false'] },
       },
       additionalProperties: false,
-      description: 'deduplicate_tokens: "true" or "false"; if omitted, the settings are not changed.',
+      description:
+        'deduplicate_tokens and disable_ephemeral_proxy: "true" or "false" each; if omitted, the settings are not changed.',
     },
   }),
   output: tenantOutput,
