@@ -2,6 +2,7 @@
 import { CofferError, type PropertyErrors } from '../errors.js'
 import { addError } from './property-errors.js'
 import type { InvitationRecord } from './records.js'
+import { DEFAULT_ROLE, type GivenRole } from './roles.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
 /** 256 random bits. */
@@ -11,7 +12,12 @@ const LINK_SECRET = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
 export const ACCEPT_PATH = '/invitations/accept'
 const NAME_LIMIT = 200
 
-export type InvitationView = Omit<InvitationRecord, 'link'> & { status: 'PENDING' | 'EXPIRED' }
+export const STATUSES = ['PENDING', 'EXPIRED'] as const
+
+export type InvitationView = Omit<InvitationRecord, 'link'> & {
+  role: GivenRole
+  status: (typeof STATUSES)[number]
+}
 
 /** When an invitation that is created at `now` expires, in ms since the epoch. */
 export function firstExpiry(now: number): number {
@@ -30,8 +36,9 @@ export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, 
 
 /** The invitation as the API shows it at `now`. */
 export function viewInvitation(record: InvitationRecord, now: number): InvitationView {
-  const { id, tenant_id, email, expires_at, link: _, ...made } = record
-  return { id, tenant_id, email, status: isExpired(record, now) ? 'EXPIRED' : 'PENDING', expires_at, ...made }
+  const { id, tenant_id, email, role = DEFAULT_ROLE, expires_at, link: _, ...made } = record
+  const status = isExpired(record, now) ? 'EXPIRED' : 'PENDING'
+  return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 
 /** Whether the text has the format of a link's secret; callers hash nothing else. */

@@ -4,6 +4,7 @@ import type { Rule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
+import type { GivenRole, Role } from './roles.js'
 import type { TokenRecord } from './token-record.js'
 
 export type { TokenRecord } from './token-record.js'
@@ -85,7 +86,7 @@ export interface SettingsRecord {
 export interface MemberRecord {
   id: string
   tenant_id: string
-  role: 'OWNER' | 'ADMIN'
+  role: Role
   user_id: string
   created_by?: string
   created_at: string
@@ -98,6 +99,8 @@ export interface InvitationRecord {
   id: string
   tenant_id: string
   email: string
+  /** Absent in records from before invitations had one; stands for the default. */
+  role?: GivenRole
   expires_at: string
   link: string
   created_by: string

@@ -139,6 +139,8 @@ export interface Operation<
   readonly wholeBody?: string
   /** The content type of the body, if not `application/json`. */
   readonly contentType?: string
+  /** A second content type that the body may have. */
+  readonly alsoContentType?: string
   /** Columns of a table on a terminal; by default those of the output's schema. */
   readonly columns?: readonly string[]
   /** Command lines that succeed in a new vault when run in this order. */

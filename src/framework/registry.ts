@@ -126,6 +126,8 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   if (operation.examples.length === 0 && operation.isInternal !== true) faults.push('it has no example')
   if (operation.contentType !== undefined && endpoint?.method !== 'PATCH')
     faults.push('only PATCH has a content type of its own')
+  if (operation.alsoContentType !== undefined && endpoint?.takesBody !== true)
+    faults.push('a second content type needs a body')
   const { columns, output = { type: 'object', additionalProperties: false } } = operation
   for (const column of columns) {
     if (findUnknownName(itemOutput(output), column) !== undefined)

@@ -12,7 +12,7 @@ const JSON_MEDIA_TYPE = 'application/json'
  * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
  */
 export async function readJsonBody(ask: Ask, definition: AnyOperation, limitBytes: number): Promise<unknown> {
-  checkContentType(ask, definition.contentType)
+  checkContentType(ask, definition)
   const bytes = await ask.readBody(limitBytes)
   if (bytes === undefined)
     throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
@@ -29,7 +29,7 @@ export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<s
 }
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */
-function checkContentType({ headers }: Ask, only: string | undefined): void {
+function checkContentType({ headers }: Ask, { contentType: only, alsoContentType }: AnyOperation): void {
   const wanted = only ?? JSON_MEDIA_TYPE
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
@@ -38,7 +38,7 @@ function checkContentType({ headers }: Ask, only: string | undefined): void {
   if (header === JSON_MEDIA_TYPE && only === undefined) return
   if (header === undefined && only === undefined) return
   const [type = '', ...parameters] = (header ?? '').split(';').map((part) => part.trim().toLowerCase())
-  if (type !== wanted) throw unsupported(`The body must be sent as ${wanted}.`)
+  if (type !== wanted && type !== alsoContentType) throw unsupported(`The body must be sent as ${wanted}.`)
   for (const parameter of parameters) {
     const [name, value = ''] = parameter.split('=').map((part) => part.trim())
     if (name === 'charset' && !['utf-8', 'utf8'].includes(value.replaceAll('"', '')))

@@ -172,21 +172,19 @@ function describeQuery({ input, endpoint }: RoutedOperation): JsonSchema[] {
   })
 }
 
-function describeBody({ input, wholeBody, contentType, examples, endpoint }: RoutedOperation): JsonSchema {
+function describeBody(operation: RoutedOperation): JsonSchema {
+  const { input, wholeBody, contentType, alsoContentType, examples, endpoint } = operation
   const { body: properties } = endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
   const whole = wholeBody === undefined ? undefined : properties[wholeBody]
   const schema = toJsonSchema(whole ?? { ...input, properties, required })
   const example = findExample(examples)
-  return {
-    required: true,
-    content: {
-      [contentType ?? 'application/json']: {
-        schema,
-        ...(example === undefined ? {} : { example }),
-      },
-    },
-  }
+  const described = { schema, ...(example === undefined ? {} : { example }) }
+  const types = [
+    contentType ?? 'application/json',
+    ...(alsoContentType === undefined ? [] : [alsoContentType]),
+  ]
+  return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
 }
 
 /** The body of the first example that is given on standard input. */

@@ -201,9 +201,18 @@ const SPOILINGS: Record<string, Spoiling> = {
   'tenant delete': { good: {} },
   'tenant usage': { good: {} },
   'member list': { good: {}, input: [...PAGE, { user_id: [''] }] },
+  'member update': {
+    good: { id: '$member', role: 'READ_ONLY' },
+    input: [{ role: 'OWNER' }, { role: 'USER' }, { role: null }],
+    missing: { id: NOBODY },
+  },
+  'member roles': { good: {} },
   'member delete': { good: { id: '$member' }, missing: { id: NOBODY } },
-  'invite create': { good: { email: 'ada@example.com' }, input: [{ email: 'ada' }, { email: 1 }] },
-  'invite list': { good: {}, input: PAGE },
+  'invite create': {
+    good: { email: 'ada@example.com' },
+    input: [{ email: 'ada' }, { email: 1 }, { role: 'OWNER' }],
+  },
+  'invite list': { good: {}, input: [...PAGE, { status: 'USED' }, { status: '' }] },
   'invite get': { good: { id: '$invitation' }, missing: { id: NOBODY } },
   'invite resend': { good: { id: '$invitation' }, missing: { id: NOBODY } },
   'invite delete': { good: { id: '$invitation' }, missing: { id: NOBODY } },
@@ -236,7 +245,9 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const full = await make('app create', grants)
   for (let count = 1; count < 20; count++) await ask('app key create', { application_id: full })
   const created = (await ask('app create', grants)) as { id: string; keys: [{ id: string }] }
-  const members = (await ask('member list')) as { data: { id: string }[] }
+  const { id: tenant_id, owner_id: user_id } = (await ask('tenant get')) as { id: string; owner_id: string }
+  const member = { id: app.createUuid(), tenant_id, role: 'ADMIN' as const, user_id, created_at: '' }
+  await app.store.write((store) => store.insert('member', 1, member))
   const ids = {
     app: created.id,
     key: created.keys[0].id,
@@ -245,7 +256,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     unused: await make('formula create', FORMULA),
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),
     invitation: await make('invite create', { email: 'eve@example.com' }),
-    member: members.data[0]!.id,
+    member: member.id,
   }
   const rule = { priority: 1, container: '/open/', transform: 'reveal' } as const
   const all = isOfTokens

@@ -3,6 +3,7 @@ import { formatDate } from '../../domain/dates.js'
 import { isExpired, isLinkSecret, type PersonNames, readLink, readNames } from '../../domain/invitation.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
+import { DEFAULT_ROLE } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
@@ -44,7 +45,7 @@ export type Acceptance =
   | { isAccepted: true; member: MemberView; invited: Invited }
   | { isAccepted: false; reason: DeadLink }
 
-/** Makes the person a member (`ADMIN`) and ends the invitation and its link. Of two concurrent calls one succeeds. */
+/** Makes the person a member with the role of the invitation, and ends the invitation and its link. Of two concurrent calls one succeeds. */
 export async function acceptInvitation(
   { store: vault, ...context }: AcceptContext,
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
@@ -176,7 +177,7 @@ async function createMember(
   const record: MemberRecord = {
     id: createUuid(),
     tenant_id: tenant.id,
-    role: 'ADMIN',
+    role: invitation.role ?? DEFAULT_ROLE,
     user_id: user.id,
     created_by: user.id,
     created_at: formatDate(store.now),

@@ -1,27 +1,34 @@
 /** Invitations to join the tenant. Each has one valid link. */
 import { formatDate } from '../../domain/dates.js'
 import { checkEmail } from '../../domain/email.js'
-import { extendExpiry, firstExpiry, viewInvitation } from '../../domain/invitation.js'
+import { extendExpiry, firstExpiry, STATUSES, viewInvitation } from '../../domain/invitation.js'
 import { about } from '../../domain/property-errors.js'
 import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
+import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
-import { listOf, listOutput, pageInput } from '../../framework/page.js'
+import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
+import { readScanned } from '../../framework/scan.js'
 import { inputSchema } from '../../framework/schema.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
 
-const invitationOutput = component('Invitation', ['id', 'email', 'status', 'expires_at', 'created_at'], {
-  id: uuid,
-  tenant_id: uuid,
-  email: text,
-  status: enumOf('PENDING', 'EXPIRED'),
-  expires_at: date,
-  ...optionalAudit,
-})
+const invitationOutput = component(
+  'Invitation',
+  ['id', 'email', 'role', 'status', 'expires_at', 'created_at'],
+  {
+    id: uuid,
+    tenant_id: uuid,
+    email: text,
+    role: enumOf(...GIVEN_ROLES),
+    status: enumOf(...STATUSES),
+    expires_at: date,
+    ...optionalAudit,
+  },
+)
 
 const id = { type: 'string', description: 'The id of the invitation.' } as const
 const one = inputSchema(['id'], { id })
@@ -34,14 +41,22 @@ export const createInvitation = operation({
   permissions: ['tenant:invitation:create'],
   route: 'POST /tenants/self/invitations',
   success: 201,
-  input: inputSchema(['email'], { email: { type: 'string', description: 'Their e-mail address.' } }),
+  input: inputSchema(['email'], {
+    email: { type: 'string', description: 'Their e-mail address.' },
+    role: {
+      type: 'string',
+      enum: GIVEN_ROLES,
+      default: DEFAULT_ROLE,
+      description: `Their role as a member: one of ${GIVEN_ROLES.join(', ')}.`,
+    },
+  }),
   output: invitationOutput,
   examples: ['coffer invite create --email ada@example.com'],
   log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },
-  async runDetached(session, { email }) {
+  async runDetached(session, { email, role = DEFAULT_ROLE }) {
     const view = await session.inUnit(async (context) => {
       await refuseMember(context, email)
       const tenant = await context.tenant()
@@ -49,6 +64,7 @@ export const createInvitation = operation({
         id: context.createUuid(),
         tenant_id: tenant.id,
         email,
+        role,
         expires_at: formatDate(firstExpiry(context.now)),
         created_by: context.caller.actor.id,
         created_at: context.date,
@@ -67,17 +83,19 @@ export const listInvitations = operation({
   summary: 'List invitations that were not accepted yet, newest first.',
   permissions: ['tenant:invitation:read'],
   route: 'GET /tenants/self/invitations',
-  input: inputSchema([], { ...pageInput(100) }),
+  input: inputSchema([], {
+    status: { type: 'string', enum: STATUSES, description: `Only those that are ${STATUSES.join(' or ')}.` },
+    ...pageInput(100),
+  }),
   output: listOutput(invitationOutput),
-  examples: ['coffer invite list'],
-  async run(context, input) {
-    const page = { page: input.page ?? 1, size: input.size ?? 20 }
-    const { records, total } = await context.store.find('invitation', context.caller.tenant, page)
-    return listOf(
-      records.map((record) => viewInvitation(record, context.now)),
-      total,
-      page,
-    )
+  examples: ['coffer invite list', 'coffer invite list --status PENDING'],
+  async runDetached(session, { status, ...asked }) {
+    // One time decides what is on the page and what it shows.
+    const now = await session.inUnit(async (context) => context.now)
+    const matches = (record: InvitationRecord) =>
+      status === undefined || viewInvitation(record, now).status === status
+    const scan = { kind: 'invitation' as const, tenants: [session.caller.tenant], matches }
+    return readScanned(session, scan, asked, (_, record) => viewInvitation(record, now))
   },
 })
 

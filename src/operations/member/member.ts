@@ -1,8 +1,9 @@
 /** Members of the tenant. Accepting an invitation creates one. */
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
+import { GIVEN_ROLES, ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
+import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
@@ -23,13 +24,15 @@ export const memberOutput = component(
   {
     id: uuid,
     tenant_id: uuid,
-    role: enumOf('OWNER', 'ADMIN'),
+    role: enumOf(...ROLES),
     user: userOutput,
     ...optionalAudit,
   },
 )
 
 export type MemberView = Infer<typeof memberOutput>
+
+const id = { type: 'string', description: 'The id of the membership, not of the user.' } as const
 
 export const listMembers = operation({
   name: 'member list',
@@ -56,15 +59,50 @@ export const listMembers = operation({
   },
 })
 
+export const updateMember = operation({
+  name: 'member update',
+  summary: 'Change the role of a member.',
+  details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
+  permissions: ['tenant:member:update'],
+  route: 'PUT /tenants/self/members/{id}',
+  alsoContentType: 'application/json-patch+json',
+  input: inputSchema(['id', 'role'], {
+    id,
+    role: { type: 'string', enum: GIVEN_ROLES, description: `One of ${GIVEN_ROLES.join(', ')}.` },
+  }),
+  output: memberOutput,
+  examples: ['coffer member update 9a1f… --role READ_ONLY'],
+  log: { operation: 'update', message: 'Member updated' },
+  async run(context, input) {
+    const before = await requireRecord(context, 'member', input.id)
+    if (before.role === 'OWNER')
+      throw new CofferError('unprocessable', 'The role of the owner of a tenant cannot be changed.')
+    const modified = { modified_by: context.caller.actor.id, modified_at: context.date }
+    const record: MemberRecord = { ...before, role: input.role, ...modified }
+    await context.store.replace('member', context.caller.tenant, record)
+    context.reached('member', record.id)
+    return viewMember(context.store, record)
+  },
+})
+
+export const listRoles = operation({
+  name: 'member roles',
+  summary: 'List the roles of members.',
+  permissions: [],
+  route: 'GET /roles',
+  input: inputSchema([], {}),
+  output: arrayOf(component('Role', ['name'], { name: enumOf(...ROLES) })),
+  examples: ['coffer member roles'],
+  run: async () => ROLES.map((name) => ({ name })),
+})
+
 export const deleteMember = operation({
   name: 'member delete',
   summary: 'Remove a member, with all access to your tenant.',
   details: 'The owner cannot be removed.',
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
-  input: inputSchema(['id'], {
-    id: { type: 'string', description: 'The id of the membership, not of the user.' },
-  }),
+  input: inputSchema(['id'], { id }),
   examples: ['coffer member delete 9a1f… --yes'],
   destroys: 'This removes all access of member',
   log: { operation: 'delete', message: 'Member deleted' },

@@ -3,6 +3,6 @@ import * as member from '../member/member.js'
 
 export const noun = {
   name: 'member',
-  summary: 'List and remove members of your tenant',
-  operations: [member.listMembers, member.deleteMember],
+  summary: 'List, change and remove members of your tenant',
+  operations: [member.listMembers, member.updateMember, member.deleteMember, member.listRoles],
 }
