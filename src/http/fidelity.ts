@@ -2,7 +2,7 @@
  * The fidelity table: how much of each area of the interface is emulated. The declarations of the operations decide what
  * is; this table says what there is to emulate, and what stays out of an area that is emulated.
  */
-import { FILTERS } from '../domain/expression/filters.js'
+import { FILTERS, ORDERED_FILTERS } from '../domain/expression/filters.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import { NOT_EMULATED } from './not-emulated.js'
 
@@ -162,7 +162,8 @@ const AREAS: readonly Area[] = [
 
 /** The rows for what `routed` declares. */
 export function listFidelity(routed: readonly RoutedOperation[]): FidelityRow[] {
-  const parts = new Set([...routed.flatMap(listParts), ...[...FILTERS.keys()].map((name) => `| ${name}`)])
+  const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
+  const parts = new Set([...routed.flatMap(listParts), ...filters])
   const rows = AREAS.map(({ name, early, since = [], without }) => ({
     area: name,
     early: early === undefined ? '–' : rate(early, parts),
