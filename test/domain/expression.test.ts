@@ -242,6 +242,37 @@ t.test('reveal_last shows at most so many characters, and keeps length and hyphe
 })
 
 t.test(
+  'card_mask and alias_card show the digits of BIN and end that they are asked to, and no other',
+  async () => {
+    const expressions = createExpressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
+    const number = fc.string({ unit: fc.constantFrom('-', ' ', ...'123456789'), minLength: 1, maxLength: 30 })
+    const digitsIn = (text: string) => text.replaceAll(/[^1-9]/g, '')
+    await fc.assert(
+      fc.asyncProperty(number, fc.boolean(), fc.boolean(), async (data, bin, last4) => {
+        const digits = digitsIn(data)
+        const first = bin ? (digits.length < 16 ? 6 : 8) : 0
+        const last = last4 ? 4 : 0
+        const shown = digits.slice(0, first) + digits.slice(digits.length - last)
+        const render = async (filter: string, use: ExpressionUse) =>
+          (await expressions.compile(`{{ data | ${filter}: ${bin}, ${last4} }}`, use)).render({
+            data,
+          }) as string
+        const masked = await render('card_mask', 'mask')
+        // Random digits are all 0 here, so that every other digit is one of the number.
+        const alias = await render('alias_card', 'id').catch(() => undefined)
+        const isRefused = digits.length < Math.max(1, first + last)
+        const expected = digits.length > first + last ? shown : ''
+        const isHidden = masked.length === data.length && digitsIn(masked) === expected
+        if (isRefused) return alias === undefined && isHidden
+        const isSpaced = alias?.replaceAll(/[0-9]/g, '0') === data.replaceAll(/[0-9]/g, '0')
+        return isHidden && isSpaced && digitsIn(alias!) === expected
+      }),
+      { numRuns: 300 },
+    )
+  },
+)
+
+t.test(
   'aliases are drawn without preference: bytes that would favour some letters are thrown away',
   async (t) => {
     const drawn = [255, 254, 252, 234, 233, 0]

@@ -14,6 +14,7 @@ import {
   READING_TIME,
   readEverything,
   VAULT,
+  withoutDerived,
 } from './frozen.js'
 
 const formats = readdirSync(FROZEN_VAULTS).filter((name) => /^\d+$/.test(name))
@@ -57,7 +58,7 @@ for (const format of formats) {
     const opener = { COFFER_PASSPHRASE_FILE: join(directory, PASSPHRASE_FILE) }
     const { json } = placeIn(directory, () => READING_TIME, opener)
     const { tokens } = readExpected(format).tenants.first
-    t.strictSame((await json(['token', 'list', '--all', '--reveal'])).data, tokens)
+    t.strictSame(withoutDerived((await json(['token', 'list', '--all', '--reveal'])).data), tokens)
     const key = readFileSync(join(directory, API_KEY_FILE), 'utf8').trim()
     const byKeyFile = placeIn(directory, () => READING_TIME)
     const env = { COFFER_API_KEY: key }

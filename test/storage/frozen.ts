@@ -63,6 +63,11 @@ export function copyFrozen(source: string): { directory: string; remove(): void 
   return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }
 
+/** Tokens without what answers show since a vault was frozen; it is derived from their data. */
+export function withoutDerived(tokens: readonly Record<string, unknown>[]) {
+  return tokens.map(({ card, bank, ...token }) => token)
+}
+
 /** Everything that the command line shows of a vault. The order counts: to list tokens is logged. */
 export async function readEverything({ json }: Place) {
   // Where it lies and what this machine gives are no part of the vault.
@@ -73,11 +78,11 @@ export async function readEverything({ json }: Place) {
     tenants[name] = {
       logs: await inTenant('log', 'list'),
       tenant: await json(['tenant', 'get', '--tenant', name]),
-      tokens: await inTenant('token', 'list', '--reveal'),
+      tokens: withoutDerived(await inTenant('token', 'list', '--reveal')),
       applications: await inTenant('app', 'list'),
       members: (await json(['member', 'list', '--tenant', name])).data,
       invitations: await inTenant('invite', 'list'),
-      children: await inTenant('token', 'children', 'customer-1'),
+      children: withoutDerived(await inTenant('token', 'children', 'customer-1')),
     }
   }
   return { status, tenants }

@@ -191,8 +191,11 @@ function maskCard(value: unknown, [bin, last, maskGiven, preservedGiven]: readon
   const mask = asCharacter(maskGiven ?? 'X', 'the mask')
   const preserved = new Set(asText(preservedGiven ?? ''))
   const characters = [...asText(value)]
+  const { digits, revealed, ...ends } = findShownDigits(characters, [bin, last])
+  // Every digit would be shown, even if a separator between them is masked.
+  if (revealed > 0 && digits.length <= revealed) return mask.repeat(characters.length)
   const cover = (character: string) => (preserved.has(character) ? undefined : mask)
-  return coverMiddle(characters, findShownDigits(characters, [bin, last]), cover, () => mask)
+  return coverMiddle(characters, ends, cover, () => mask)
 }
 
 /** The positions of the digits, how many are revealed, and the characters that contain those. */
