@@ -51,6 +51,7 @@ async function writeValidators(): Promise<void> {
     bundle: true,
     platform: 'node',
     format: 'esm',
+    minify: true,
     outfile: `${compiledSources}framework/validators.js`,
   })
 }

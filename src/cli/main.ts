@@ -1,5 +1,4 @@
 /** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
-import { setImmediate } from 'node:timers/promises'
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
 import { loadNounOf } from '../operations/load.js'
@@ -74,7 +73,7 @@ async function runLine(
   const config = readConfig(parsed.flags, env)
   const letGo = async () => {
     // Handles a signal that arrived meanwhile first.
-    await setImmediate()
+    await new Promise(setImmediate)
     if (!hasOwnEnd) release()
   }
   const mustHaveFields = typeof parsed.flags.fields === 'string'

@@ -86,6 +86,24 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
   await engine.close()
 })
 
+t.test('commands leave little to read for the next one, in few tables', async (t) => {
+  const options = optionsFor(new FakeFiles())
+  await (await createFileEngine(options)).close()
+  let largest = 0
+  for (let name = 0; name < 1000; name++) {
+    const engine = await openFileEngine(options)
+    const { walBytes, sstables } = await engine.status()
+    largest = Math.max(largest, walBytes)
+    t.ok(sstables <= 4, `${sstables} tables`)
+    await engine.write((writer) => writer.put(draftOf({ name: String(name), text: 'x' })))
+    await engine.close()
+  }
+  const engine = await openFileEngine(options)
+  t.match(await engine.status(), { rows: { records: 1000 } })
+  t.ok(largest > 48 * 100 && largest < 48 * 400, `a log has at most ${largest} bytes`)
+  await engine.close()
+})
+
 t.test('a server overwrites an older version before long, however little was written', async (t) => {
   const options = { ...optionsFor(new FakeFiles(), 'server'), eraseAfterMs: 1 }
   const { files } = options

@@ -1,6 +1,5 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { CofferError } from '../../errors.js'
 import type { App } from '../../vault/app.js'
@@ -166,6 +165,7 @@ export async function askNewPassphrase(
 
 /** Does not overwrite a file, which may be the only key of another vault. */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
+  const { mkdir, open } = await import('node:fs/promises')
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   try {
     const file = await open(path, 'wx', 0o600)

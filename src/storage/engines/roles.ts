@@ -8,7 +8,7 @@ export type RoleName = 'command' | 'server'
 interface Role {
   cacheBytes: number
   flushAt: Size
-  /** A larger log is flushed when the engine closes. */
+  /** A larger log is flushed when the engine closes: the next command reads every row that is left. */
   closing: Size
   /** Bytes of the one compaction that is done when the engine closes. */
   closingCompaction: number
@@ -25,7 +25,7 @@ export const ROLES: Readonly<Record<RoleName, Role>> = {
   command: {
     cacheBytes: 4 * MEBIBYTE,
     flushAt: FLUSH_AT,
-    closing: { bytes: MEBIBYTE, rows: 2048 },
+    closing: { bytes: MEBIBYTE, rows: 48 },
     closingCompaction: 64 * MEBIBYTE,
   },
   server: { cacheBytes: 32 * MEBIBYTE, flushAt: FLUSH_AT, closing: ANYTHING, closingCompaction: 0 },
