@@ -172,7 +172,11 @@ t.test('a command loads what it needs and nothing else', async (t) => {
   const found = join(machine.place, 'loaded.json')
   writeFileSync(
     probe,
-    `process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(found)}, JSON.stringify(Object.keys(require.cache))))`,
+    `const { get } = Object.getOwnPropertyDescriptor(process, 'stdin')
+    const others = []
+    Object.defineProperty(process, 'stdin', { get: () => (others.push('/dist/late/stdin'), get.call(process)) })
+    process.on('exit', () =>
+      require('node:fs').writeFileSync(${JSON.stringify(found)}, JSON.stringify([...Object.keys(require.cache), ...others])))`,
   )
   const loadedBy = async (...words: string[]) => {
     const child = machine.start(words, ['--require', probe])
@@ -185,6 +189,7 @@ t.test('a command loads what it needs and nothing else', async (t) => {
   for (const words of [['--version'], ['--help'], ['token', 'create', '--help'], ['help', 'exit-codes']])
     t.same(await loadedBy(...words), [], words.join(' '))
   const never = [
+    'stdin',
     'liquidjs.cjs',
     'inquirer.cjs',
     'cli-table3.cjs',

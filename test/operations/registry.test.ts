@@ -5,6 +5,7 @@ import { createRegistry } from '../../src/framework/registry.js'
 import { readText, toJsonSchema } from '../../src/framework/schema.js'
 import { describeFailures, validateInput } from '../../src/framework/validate.js'
 import { registry } from '../../src/operations/all.js'
+import { loadNounOf, loadOperation } from '../../src/operations/load.js'
 
 const good = operation({
   name: 'thing get',
@@ -212,4 +213,22 @@ t.test('failures become messages per property, at the path the caller wrote', as
     'metadata.7': ['must be a string'],
     x: ['is not valid'],
   })
+})
+
+t.test('each operation is found by its noun alone, and no other word names a noun', async (t) => {
+  for (const { name, noun } of registry.operations) {
+    const own = registry.operations.filter((other) => other.noun === noun)
+    t.same((await loadNounOf(name))?.operations, own, name)
+    t.equal((await loadOperation(name))?.input, registry.find(name)?.input)
+  }
+  for (const name of [
+    '',
+    'token',
+    'token nothing',
+    'nothing get',
+    '../token get',
+    'constructor name',
+    'toString',
+  ])
+    t.equal(await loadNounOf(name), undefined, name)
 })
