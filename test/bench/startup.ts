@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { measureInTurn, printRatio, printTimes, ratiosOf } from './figures.js'
-import { createFilledVault, type FilledVault, tokenId } from './filled-vault.js'
+import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'
 
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
+/** Since the log was flushed last. */
+const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 // Certificates that Node reads at every start would more than double the floor.
@@ -20,6 +22,8 @@ try {
   const vaults: [number, FilledVault][] = []
   for (const tokens of sizes.split(',').map(Number))
     vaults.push([tokens, await createFilledVault(place, tokens)])
+  const used: [number, FilledVault][] = []
+  for (const commands of COMMANDS) used.push([commands, await createUsedVault(commands)])
   const measured = await measureInTurn(Number(rounds), [
     { name: 'node -e 0', measure: () => timeNode(['-e', '0']) },
     { name: 'coffer --version', measure: () => timeNode([program, '--version']) },
@@ -28,13 +32,36 @@ try {
       name: `coffer token get, ${tokens} tokens`,
       measure: () => timeGet(tokens, vault),
     })),
+    ...used.map(([commands, vault]) => ({
+      name: `coffer token get, after ${commands} commands`,
+      measure: () => timeGet(1, vault),
+    })),
+    { name: 'coffer token create', measure: () => timeCreate(vaults[0]![1]) },
   ])
   printTimes('Whole process, key file', 'ms', measured)
-  const [smallest, largest] = [measured[3], measured.at(-1)]
+  const [smallest, largest] = [measured[3], measured[2 + vaults.length]]
   if (smallest !== undefined && largest !== undefined && smallest !== largest)
     printRatio(`${largest.name}, over the one of ${vaults[0]![0]}`, ratiosOf(largest, smallest))
+  const [fresh, ...later] = measured.slice(3 + vaults.length, -1)
+  for (const each of later) printRatio(`${each.name}, over none`, ratiosOf(each, fresh!))
 } finally {
   rmSync(place, { recursive: true, force: true })
+}
+
+/** What that many commands that read a token leave behind. */
+async function createUsedVault(commands: number): Promise<FilledVault> {
+  const vault = await createFilledVault(join(place, `used-${commands}`), 1)
+  for (let done = 0; done < commands; done++) {
+    const app = await openFilledVault(vault, 'command')
+    await app.ask({ operation: 'token get', input: { id: tokenId(0) }, as: { reveal: false } })
+    await app.close()
+  }
+  return vault
+}
+
+function timeCreate({ directory, keyFile }: FilledVault): number {
+  const words = ['token', 'create', '--type', 'token', '--data', 'text']
+  return timeNode([program, ...words, '--vault', directory, '--key-file', keyFile])
 }
 
 function timeGet(tokens: number, { directory, keyFile }: FilledVault): number {
