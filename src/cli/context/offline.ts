@@ -46,7 +46,9 @@ export async function askOffline(
     },
   }
   try {
-    return await performOffline(session, definition, input, ({ name }) => validateInput(name, input))
+    return await performOffline(session, definition, input, ({ name }, complete) =>
+      validateInput(name, complete),
+    )
   } finally {
     await progress.finish()
     await (await reactors?.catch(() => undefined))?.close()

@@ -1,8 +1,8 @@
 /** The filters that Coffer adds to standard Liquid: functions of plain JSON values. */
-import { CofferError } from '../../errors.js'
 import { binLength } from '../card-number.js'
 import { canonicalJson, exactNumber, isObject } from '../json/json.js'
 import type { Budget } from './budget.js'
+import { asCharacter, asCount, asFlag, asText, refuse } from './filter-arguments.js'
 
 /** Cryptographic randomness. */
 export interface RandomSource {
@@ -37,8 +37,6 @@ export interface FilterRule {
   run(value: unknown, args: readonly unknown[], tools: FilterTools): unknown
 }
 
-/** The maximum count, length and padded length that filters accept. */
-export const MAX_FILTER_LENGTH = 10_000
 /** The maximum length of an alias, which is that of ids. */
 const MAX_ALIAS_LENGTH = 400
 
@@ -287,32 +285,4 @@ function toBoolean(value: unknown): boolean {
   const word = typeof value === 'string' ? value.toLowerCase() : ''
   if (word !== 'true' && word !== 'false') refuse('to_boolean takes true or false')
   return word === 'true'
-}
-
-// ---------------------------------------------------------------- arguments
-
-function asText(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (typeof value === 'number' || typeof value === 'boolean') return canonicalJson(value)
-  return refuse('this filter takes text, a number or a boolean; use stringify or json on objects and arrays')
-}
-
-function asCount(value: unknown, meaning: string): number {
-  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_FILTER_LENGTH)
-    return value as number
-  return refuse(`${meaning} must be an integer from 0 to ${MAX_FILTER_LENGTH}`)
-}
-
-function asFlag(value: unknown, meaning: string): boolean {
-  if (value === true || value === 'true') return true
-  return value === false || value === 'false' ? false : refuse(`${meaning} must be true or false`)
-}
-
-function asCharacter(value: unknown, meaning: string): string {
-  if (typeof value === 'string' && [...value].length === 1) return value
-  return refuse(`${meaning} must be one character in quotes`)
-}
-
-function refuse(message: string): never {
-  throw new CofferError('validation', message)
 }
