@@ -1,7 +1,7 @@
 /** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
-import { loadNounOf } from '../operations/load.js'
+import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
@@ -58,8 +58,7 @@ async function runLine(
   { streams, signal, release }: { streams: Streams; signal: AbortSignal; release: () => void },
   settled: { env: Environment },
 ): Promise<void> {
-  const registry =
-    (await loadNounOf(argv.slice(0, 2).join(' '))) ?? (await import('../operations/all.js')).registry
+  const registry = await loadRegistryFor(argv.slice(0, 2).join(' '))
   const { describeCommand, listCommands, parseLine } = await import('./program.js')
   const columns = streams.stdout.columns ?? DEFAULT_COLUMNS
   const parsed = parseLine(argv, registry, columns)

@@ -9,14 +9,19 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   try {
     noun = (await import(`./nouns/${word}.js`)).noun
   } catch {
-    // A file that is there and does not load fails again, and is heard, where all of them are loaded.
+    // A file that exists and fails to load fails again, and is reported, where all of them are loaded.
     return undefined
   }
   const registry = createRegistry([noun])
   return registry.find(name) === undefined ? undefined : registry
 }
 
+/** The registry of the noun that `name` begins with, or of all nouns where there is no such operation. */
+export async function loadRegistryFor(name: string): Promise<Registry> {
+  return (await loadNounOf(name)) ?? (await import('./all.js')).registry
+}
+
 /** The operation called `name`. */
 export async function loadOperation(name: string): Promise<RegisteredOperation | undefined> {
-  return (await loadNounOf(name))?.find(name)
+  return (await loadRegistryFor(name)).find(name)
 }
