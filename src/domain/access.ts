@@ -1,25 +1,52 @@
-/** Access rules: which rule of an application applies to a container, and how much of the data it shows. */
+/** Access rules: which rule of a caller applies to a container, and how much of the data it shows. */
 
 import { isContainerWithin } from './container.js'
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
-/** `priority` starts at 1 and is unique in the application; the lowest number is evaluated first. */
+export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
+export const CONDITION_OPERATORS = ['equals', 'starts_with'] as const
+
+/** On the id of a token, or on one of its containers; text is compared exactly. */
+export interface RuleCondition {
+  attribute: (typeof CONDITION_ATTRIBUTES)[number]
+  operator: (typeof CONDITION_OPERATORS)[number]
+  value: string
+}
+
+/**
+ * `priority` starts at 1 and is unique among the rules; the lowest number is evaluated first. A rule has either a
+ * container or conditions, all of which must hold.
+ */
 export interface Rule {
   description?: string
   priority: number
-  container: string
+  container?: string
+  conditions?: RuleCondition[]
   transform: Transform
   permissions: Permission[]
 }
 
-/** The rights of an application: rules, and permissions that act as a last rule for all containers. */
+/** A rule of an application, which has no conditions. */
+export type ContainerRule = Omit<Rule, 'conditions'> & { container: string }
+
+/** The rights of a caller: rules, and permissions that act as a last rule for all containers. */
 export interface Grants {
   rules: readonly Rule[]
   permissions: readonly Permission[]
 }
 
-/** Why a rule did not apply to a container. */
-export type PassedOver = { priority: number; reason: 'other container' | 'other permissions' }
+/** The token that is accessed; without an id when its id is drawn after the decision. */
+export interface Target {
+  id?: string | undefined
+  containers: readonly string[]
+}
+
+/** Why a rule did not apply to a container; `condition` is the first one that does not hold. */
+export interface PassedOver {
+  priority: number
+  reason: 'other container' | 'other permissions' | 'condition does not hold'
+  condition?: RuleCondition
+}
 
 /** The result for one container: `decidedBy` is the priority of the rule that applied; absent if access is refused. */
 export interface Decision {
@@ -29,34 +56,62 @@ export interface Decision {
   passedOver: PassedOver[]
 }
 
-/** Applies the first rule by priority that covers `container` and grants `permission`, else the plain permissions. */
-export function decideContainer(grants: Grants, permission: Permission, container: string): Decision {
+/**
+ * Applies the first rule by priority that covers `container` of the token `id` and grants `permission`, else the plain
+ * permissions.
+ */
+export function decideContainer(
+  grants: Grants,
+  permission: Permission,
+  container: string,
+  id?: string,
+): Decision {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
-    const reason = refusalOf(rule, permission, container)
-    if (reason === undefined)
+    const refusal = refusalOf(rule, permission, container, id)
+    if (refusal === undefined)
       return { container, decidedBy: rule.priority, transform: rule.transform, passedOver }
-    passedOver.push({ priority: rule.priority, reason })
+    passedOver.push({ priority: rule.priority, ...refusal })
   }
   if (!grants.permissions.includes(permission)) return { container, passedOver }
   const transform = USE_PERMISSIONS.includes(permission) ? 'reveal' : 'mask'
   return { container, decidedBy: 'permissions', transform, passedOver }
 }
 
-function refusalOf(rule: Rule, permission: Permission, container: string): PassedOver['reason'] | undefined {
-  if (!isContainerWithin(container, rule.container)) return 'other container'
-  return rule.permissions.includes(permission) ? undefined : 'other permissions'
+function refusalOf(
+  { container: covered, conditions, permissions }: Rule,
+  permission: Permission,
+  container: string,
+  id: string | undefined,
+): Omit<PassedOver, 'priority'> | undefined {
+  const condition = conditions?.find((each) => !holds(each, container, id))
+  if (condition !== undefined) return { reason: 'condition does not hold', condition }
+  // A rule with neither covers nothing.
+  const isCovered = covered === undefined ? conditions !== undefined : isContainerWithin(container, covered)
+  if (!isCovered) return { reason: 'other container' }
+  return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
 }
 
-/** The strictest transform over all `containers`; undefined if access to any of them is refused. */
+function holds({ attribute, operator, value }: RuleCondition, container: string, id?: string): boolean {
+  const text = attribute === 'id' ? id : container
+  if (text === undefined) return false
+  return operator === 'equals' ? text === value : text.startsWith(value)
+}
+
+/**
+ * The strictest transform over all containers of the token; undefined if access to any of them is refused. Where a
+ * container does not grant `permission`, the permission `orBy` is enough.
+ */
 export function decideTransform(
   grants: Grants,
   permission: Permission,
-  containers: readonly string[],
+  { id, containers }: Target,
+  orBy?: Permission,
 ): Transform | undefined {
   let strictest: Transform | undefined
   for (const container of containers) {
-    const { transform } = decideContainer(grants, permission, container)
+    const decide = (by: Permission) => decideContainer(grants, by, container, id).transform
+    const transform = decide(permission) ?? (orBy && decide(orBy))
     if (transform === undefined) return undefined
     strictest = strictest === undefined ? transform : stricterTransform(strictest, transform)
   }
@@ -66,4 +121,16 @@ export function decideTransform(
 /** Whether any rule or the plain permissions grant the permission. */
 export function holdsPermission({ rules, permissions }: Grants, permission: Permission): boolean {
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
+}
+
+/** Whether the permission is granted on every container of every token, so that no token needs to be looked at. */
+export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
+  const unconditional = rules.filter(({ conditions }) => conditions === undefined)
+  // A rule for the root container covers every container.
+  return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
+}
+
+/** Whether some decision depends on the id of the token. */
+export function dependsOnId({ rules }: Grants): boolean {
+  return rules.some(({ conditions = [] }) => conditions.some(({ attribute }) => attribute === 'id'))
 }

@@ -1,6 +1,6 @@
 /** Validation of applications: the permissions of each type, rules, and the format of API keys. */
 import type { PropertyErrors } from '../errors.js'
-import type { Rule } from './access.js'
+import type { ContainerRule } from './access.js'
 import { base58 } from './base58.js'
 import { isContainerPath } from './container.js'
 import type { Lenient } from './omit-undefined.js'
@@ -40,7 +40,7 @@ export function mayHold(type: ApplicationType, permission: Permission): boolean 
 /** The rights that a caller requests for an application. */
 export interface RequestedGrants {
   permissions?: string[]
-  rules?: (Omit<Rule, 'permissions'> & { permissions: string[] })[]
+  rules?: (Omit<ContainerRule, 'permissions'> & { permissions: string[] })[]
 }
 
 /** All errors in the requested rights by property path. Without `type`, permissions of any type are accepted. */

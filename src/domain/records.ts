@@ -1,6 +1,6 @@
 /** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../errors.js'
-import type { Rule } from './access.js'
+import type { ContainerRule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
@@ -150,7 +150,7 @@ export interface ApplicationRecord {
   name: string
   type: ApplicationType
   permissions: Permission[]
-  rules: Rule[]
+  rules: ContainerRule[]
   /** Newest first. */
   keys?: ApplicationKey[]
   /** Instead of `keys`, in a record from when an application had exactly one key: its hash. */

@@ -1,11 +1,10 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
 
-import { decideTransform, type Grants, holdsPermission } from '../domain/access.js'
 import { isApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
-import type { Caller } from './caller.js'
+import { type Caller, decideBy } from './caller.js'
 import type { Host } from './host.js'
 
 /** Kinds of records that authentication reads. */
@@ -45,16 +44,11 @@ export function isExpiredApplication({ expires_at }: ApplicationRecord, now: num
 }
 
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
-  const grants: Grants = application
   return {
     tenant,
     actor: { type: 'application', id: application.id },
     applicationType: application.type,
-    grants,
-    holds: (permission) => holdsPermission(grants, permission),
-    // A grant on the root container covers every container.
-    holdsEverywhere: (permission) => decideTransform(grants, permission, ['/']) !== undefined,
-    transform: (permission, containers) => decideTransform(grants, permission, containers),
+    ...decideBy(application),
   }
 }
 

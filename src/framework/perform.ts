@@ -125,8 +125,12 @@ async function reachTenant({ store, caller, reached }: Context): Promise<void> {
 export function authorize(caller: Caller, definition: AnyOperation): void {
   const { audience, permissions = [], needsOnePermission = false } = definition
   if (audience === 'owner') requireOwner(undefined, caller)
-  const missing = permissions.filter((permission) => !caller.holds(permission))
-  if (missing.length === 0 || (needsOnePermission && missing.length < permissions.length)) return
+  const missing = needsOnePermission
+    ? caller.holds(...permissions)
+      ? []
+      : permissions
+    : permissions.filter((permission) => !caller.holds(permission))
+  if (missing.length === 0) return
   const names = missing.join(needsOnePermission ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }

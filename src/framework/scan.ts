@@ -3,8 +3,8 @@
  * work. For kinds of which a tenant has few records.
  */
 import type { Kind, RecordOf } from '../domain/records.js'
-import type { RecordLocation } from '../storage/store.js'
-import type { Session } from './operation.js'
+import type { Condition, RecordLocation } from '../storage/store.js'
+import type { Context, Session } from './operation.js'
 import { BYTES_AT_ONCE, type Listing, type PageRequest, readPage } from './page.js'
 
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
@@ -14,24 +14,32 @@ const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
  */
 export async function readScanned<K extends Kind, View>(
   session: Session,
-  { kind, tenants, matches }: Scan<K>,
+  { kind, tenants, narrow, matches }: Scan<K>,
   { page = 1, size = 20 }: PageRequest,
-  show: Listing<K, View>['show'],
+  listing: Omit<Listing<K, View>, 'locate'>,
 ) {
-  const all = await session.inUnit(async ({ store }) => {
+  const all = await session.inUnit(async (context) => {
+    const query = { ...EVERYTHING, ...(await narrow?.(context)) }
     const locations: RecordLocation<K>[] = []
-    for (const tenant of tenants) locations.push(...(await store.locate(kind, tenant, EVERYTHING)).locations)
+    for (const tenant of tenants)
+      locations.push(...(await context.store.locate(kind, tenant, query)).locations)
     return locations
   })
   const found = matches === undefined ? all : await filter(session, all, matches)
   found.sort((left, right) => right.seq - left.seq)
   const locations = found.slice((page - 1) * size, page * size)
-  return readPage(session, { page, size }, { locate: async () => ({ locations, total: found.length }), show })
+  return readPage(
+    session,
+    { page, size },
+    { locate: async () => ({ locations, total: found.length }), ...listing },
+  )
 }
 
 export interface Scan<K extends Kind> {
   kind: K
   tenants: readonly number[]
+  /** What is read of the records at all; default: everything. */
+  narrow?: (context: Context) => Promise<{ where?: Condition }>
   matches?: ((record: RecordOf[K]) => boolean) | undefined
 }
 

@@ -1,5 +1,13 @@
 import t from 'tap'
-import { decideContainer, decideTransform, holdsPermission, type Rule } from '../../src/domain/access.js'
+import {
+  decideContainer,
+  decideTransform,
+  dependsOnId,
+  holdsEverywhere,
+  holdsPermission,
+  type Rule,
+  type RuleCondition,
+} from '../../src/domain/access.js'
 import { checkApplication, formatApiKey, isApiKey, keysOf, mayHold } from '../../src/domain/application.js'
 import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/permissions.js'
 import type { ApplicationRecord } from '../../src/domain/records.js'
@@ -57,23 +65,102 @@ t.test('plain permissions are a last rule on everything: masked, but revealed fo
     rules: [rule(1, '/pci/', 'redact', 'token:read')],
     permissions: ['token:read', 'token:use'] as const,
   }
-  t.equal(decideTransform(grants, 'token:read', ['/pci/high/']), 'redact')
-  t.equal(decideTransform(grants, 'token:read', ['/general/']), 'mask')
-  t.equal(decideTransform(grants, 'token:use', ['/general/']), 'reveal')
+  t.equal(decideTransform(grants, 'token:read', { containers: ['/pci/high/'] }), 'redact')
+  t.equal(decideTransform(grants, 'token:read', { containers: ['/general/'] }), 'mask')
+  t.equal(decideTransform(grants, 'token:use', { containers: ['/general/'] }), 'reveal')
   const invoking = { rules: [], permissions: ['reactor:invoke', 'proxy:invoke'] as Permission[] }
   for (const permission of invoking.permissions)
-    t.equal(decideTransform(invoking, permission, ['/general/']), 'reveal')
-  t.equal(decideTransform(grants, 'token:delete', ['/general/']), undefined)
+    t.equal(decideTransform(invoking, permission, { containers: ['/general/'] }), 'reveal')
+  t.equal(decideTransform(grants, 'token:delete', { containers: ['/general/'] }), undefined)
 })
 
 t.test('every container must be decided, and the strictest transform wins', async (t) => {
   const rules = [rule(1, '/a/', 'reveal', 'token:read'), rule(2, '/b/', 'mask', 'token:read')]
   const grants = { rules, permissions: [] }
-  t.equal(decideTransform(grants, 'token:read', ['/a/', '/b/']), 'mask')
-  t.equal(decideTransform(grants, 'token:read', ['/a/', '/c/']), undefined)
+  t.equal(decideTransform(grants, 'token:read', { containers: ['/a/', '/b/'] }), 'mask')
+  t.equal(decideTransform(grants, 'token:read', { containers: ['/a/', '/c/'] }), undefined)
   t.equal(holdsPermission(grants, 'token:read'), true)
   t.equal(holdsPermission(grants, 'token:use'), false)
   t.equal(stricterTransform('reveal', 'redact'), 'redact')
+})
+
+const when = (priority: number, ...conditions: RuleCondition[]): Rule => ({
+  priority,
+  conditions,
+  transform: 'reveal',
+  permissions: ['token:read'],
+})
+const is = (attribute: RuleCondition['attribute'], value: string): RuleCondition => {
+  return { attribute, operator: 'equals', value }
+}
+const starts = (attribute: RuleCondition['attribute'], value: string): RuleCondition => {
+  return { attribute, operator: 'starts_with', value }
+}
+
+const CONDITIONS: [
+  title: string,
+  conditions: RuleCondition[],
+  container: string,
+  id: string | undefined,
+  holds: boolean,
+][] = [
+  ['equal ids', [is('id', 'card-1')], '/a/', 'card-1', true],
+  ['a longer id', [is('id', 'card-1')], '/a/', 'card-12', false],
+  ['another case', [is('id', 'card-1')], '/a/', 'Card-1', false],
+  ['the start of an id', [starts('id', 'card-')], '/a/', 'card-12', true],
+  ['a part of an id that is not its start', [starts('id', 'card-')], '/a/', 'a-card-12', false],
+  ['a token whose id is not known yet', [starts('id', 'card-')], '/a/', undefined, false],
+  ['the same, whatever the value', [starts('id', '')], '/a/', undefined, false],
+  ['equal containers', [is('container', '/pci/')], '/pci/', undefined, true],
+  ['a container below', [is('container', '/pci/')], '/pci/high/', 'x', false],
+  ['a container that starts so', [starts('container', '/pci/')], '/pci/high/', 'x', true],
+  ['text, not segments', [starts('container', '/pc')], '/pci/', 'x', true],
+  ['both hold', [starts('container', '/pci/'), is('id', 'x')], '/pci/high/', 'x', true],
+  ['one of two holds', [starts('container', '/pci/'), is('id', 'y')], '/pci/high/', 'x', false],
+]
+
+t.test('a rule with conditions applies when all hold for the id and the container', async (t) => {
+  for (const [title, conditions, container, id, holds] of CONDITIONS) {
+    const grants = { rules: [when(1, ...conditions)], permissions: [] }
+    const { decidedBy, passedOver } = decideContainer(grants, 'token:read', container, id)
+    t.equal(decidedBy, holds ? 1 : undefined, title)
+    t.equal(passedOver[0]?.reason, holds ? undefined : 'condition does not hold', title)
+    t.equal(
+      decideTransform(grants, 'token:read', { id, containers: [container] }),
+      holds ? 'reveal' : undefined,
+    )
+  }
+  const two = [when(2, starts('container', '/')), when(1, is('id', 'x'), is('container', '/b/'))]
+  t.strictSame(decideContainer({ rules: two, permissions: [] }, 'token:read', '/a/', 'x').passedOver, [
+    { priority: 1, reason: 'condition does not hold', condition: is('container', '/b/') },
+  ])
+  const { container: _, ...neither } = rule(1, '/', 'reveal', 'token:read')
+  t.equal(
+    decideTransform({ rules: [neither], permissions: [] }, 'token:read', { containers: ['/'] }),
+    undefined,
+  )
+})
+
+t.test('where a container does not grant a permission, another may be enough', async (t) => {
+  const rules = [rule(1, '/a/', 'mask', 'token:use'), rule(2, '/', 'reveal', 'proxy:invoke')]
+  const grants = { rules, permissions: [] }
+  t.equal(decideTransform(grants, 'token:use', { containers: ['/b/'] }), undefined)
+  t.equal(decideTransform(grants, 'token:use', { containers: ['/b/'] }, 'proxy:invoke'), 'reveal')
+  t.equal(decideTransform(grants, 'token:use', { containers: ['/a/', '/b/'] }, 'proxy:invoke'), 'mask')
+})
+
+t.test('only rules without conditions cover everything', async (t) => {
+  const everywhere = (...rules: Rule[]) => holdsEverywhere({ rules, permissions: [] }, 'token:read')
+  t.ok(everywhere(rule(1, '/', 'redact', 'token:read')))
+  t.ok(holdsEverywhere({ rules: [], permissions: ['token:read'] }, 'token:read'))
+  for (const each of [
+    rule(1, '/a/', 'mask', 'token:read'),
+    when(1, is('container', '/')),
+    when(1, starts('id', '')),
+  ])
+    t.notOk(everywhere(each))
+  t.ok(dependsOnId({ rules: [when(1, is('container', '/')), when(2, is('id', 'x'))], permissions: [] }))
+  t.notOk(dependsOnId({ rules: [when(1, is('container', '/'))], permissions: [] }))
 })
 
 t.test('each type of application may hold what is documented, and nothing else', async (t) => {

@@ -36,7 +36,8 @@ function decide(
   const above = (path: string) => path.split('/').map((_, at, all) => `${all.slice(0, at).join('/')}/`)
   const decided = paths.map((path): Transform | undefined => {
     const fitting = grants.rules.filter(
-      (rule) => [path, ...above(path)].includes(rule.container) && rule.permissions.includes(permission),
+      (rule) =>
+        [path, ...above(path)].includes(rule.container ?? '') && rule.permissions.includes(permission),
     )
     fitting.sort((one, other) => one.priority - other.priority)
     if (fitting[0] !== undefined) return fitting[0].transform

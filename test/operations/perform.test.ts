@@ -76,7 +76,7 @@ t.test('what is for the owner alone is refused to applications, whatever they ho
     permissions: undefined,
     success: undefined,
   })
-  const application = { ...owner, grants: { type: 'management', permissions: [], rules: [] } } as Caller
+  const application: Caller = { ...owner, grants: [{ permissions: [], rules: [] }] }
   await t.rejects(perform(app, application, definition, { d: 1 }, 'trace'), {
     code: 'forbidden',
     message: 'Only the owner of the vault may do this.',

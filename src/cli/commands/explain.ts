@@ -1,4 +1,5 @@
 /** `--explain`: prints what an operation on tokens would answer, and which access rules decide. */
+import type { RuleCondition } from '../../domain/access.js'
 import type { ExplainedDecision, Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { CommandContext } from '../context/context.js'
@@ -66,8 +67,10 @@ export function drawExplanation(explanation: Explanation, width: number): string
 }
 
 function describeDecision({
+  of,
   permission,
   container,
+  token,
   decided_by,
   transform,
   passed_over,
@@ -75,17 +78,33 @@ function describeDecision({
   const verdict =
     decided_by === undefined
       ? 'refused: not granted'
-      : `${SHOWS_DATA.includes(permission) ? transform : 'granted'}, by ${nameDecider(decided_by)}`
-  const passed = passed_over.map(({ priority, description, reason }) => {
-    const why = reason === 'other container' ? 'applies to another container' : 'grants other permissions'
+      : `${SHOWS_DATA.includes(permission) ? transform : 'granted'}, by ${nameDecider(decided_by, of)}`
+  const passed = passed_over.map(({ priority, description, reason, condition }) => {
+    const why = condition === undefined ? WHY[reason] : `requires ${describeCondition(condition)}`
     return `  not applied: ${nameRule(priority, description)} ${why}`
   })
-  return [`${permission} on ${container}: ${verdict}`, ...passed].join('\n')
+  const who = of === undefined ? '' : `${of === 'session' ? 'Session' : 'Its authorizer'}: `
+  const where = token === undefined ? container : `${container} of token ${display(token)}`
+  return [`${who}${permission} on ${where}: ${verdict}`, ...passed].join('\n')
 }
 
-function nameDecider(decider: NonNullable<ExplainedDecision['decided_by']>): string {
+const WHY: Record<ExplainedDecision['passed_over'][number]['reason'], string> = {
+  'other container': 'applies to another container',
+  'other permissions': 'grants other permissions',
+  'condition does not hold': 'has a condition that does not hold',
+}
+
+function describeCondition({ attribute, operator, value }: RuleCondition): string {
+  const about = attribute === 'id' ? 'a token id' : 'a container'
+  return `${about} that ${operator === 'equals' ? 'is' : 'starts with'} ${display(value)}`
+}
+
+function nameDecider(
+  decider: NonNullable<ExplainedDecision['decided_by']>,
+  of: ExplainedDecision['of'],
+): string {
   if (decider === 'owner') return 'ownership'
-  if (decider === 'permissions') return 'the permissions of the application'
+  if (decider === 'permissions') return `the permissions of the ${of === 'session' ? of : 'application'}`
   return nameRule(decider.priority, decider.description)
 }
 

@@ -69,7 +69,7 @@ export const listFormulas = operation({
   runDetached(session, { name, ...asked }) {
     const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
     const scan = { kind: 'formula' as const, tenants: [VAULT_TENANT, session.caller.tenant], matches }
-    return readScanned(session, scan, asked, (_, record) => record)
+    return readScanned(session, scan, asked, { show: (_, record) => record })
   },
 })
 

@@ -95,7 +95,7 @@ export const listInvitations = operation({
     const matches = (record: InvitationRecord) =>
       status === undefined || viewInvitation(record, now).status === status
     const scan = { kind: 'invitation' as const, tenants: [session.caller.tenant], matches }
-    return readScanned(session, scan, asked, (_, record) => viewInvitation(record, now))
+    return readScanned(session, scan, asked, { show: (_, record) => viewInvitation(record, now) })
   },
 })
 

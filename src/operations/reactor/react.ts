@@ -130,9 +130,9 @@ async function conclude(
 function tokenizingCaller(caller: Caller): Caller {
   return {
     ...caller,
-    holds: (permission) => permission === 'token:create' || caller.holds(permission),
+    holds: (...permissions) => permissions.includes('token:create') || caller.holds(...permissions),
     holdsEverywhere: (permission) => permission === 'token:create' || caller.holdsEverywhere(permission),
-    transform: (permission, containers) =>
-      caller.transform(permission, containers) ?? (permission === 'token:create' ? 'mask' : undefined),
+    transform: (permission, target) =>
+      caller.transform(permission, target) ?? (permission === 'token:create' ? 'mask' : undefined),
   }
 }

@@ -108,7 +108,7 @@ export const listReactors = operation({
     const matches = (record: ReactorRecord) =>
       (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
     const scan = { kind: 'reactor' as const, tenants: [session.caller.tenant], matches }
-    return readScanned(session, scan, asked, viewReactor)
+    return readScanned(session, scan, asked, { show: viewReactor })
   },
 })
 

@@ -28,8 +28,8 @@ export const linkTokens = operation({
   check: refuseItself,
   async run(context, input) {
     const { parent, child } = await requireBoth(context, input)
-    requireTransform(context, 'token:read', parent.containers)
-    requireTransform(context, 'token:read', child.containers)
+    requireTransform(context, 'token:read', parent)
+    requireTransform(context, 'token:read', child)
     await associate(context, parent.id, child.id)
     for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
     return undefined
@@ -52,8 +52,8 @@ export const unlinkTokens = operation({
     const { tenant } = context.caller
     const isThere = await isLinked(context.store, tenant, parent.id, child.id)
     if (!isThere) throw new CofferError('not_found', 'These tokens are not linked.')
-    requireTransform(context, 'token:delete', parent.containers)
-    requireTransform(context, 'token:delete', child.containers)
+    requireTransform(context, 'token:delete', parent)
+    requireTransform(context, 'token:delete', child)
     await context.store.remove('association', tenant, id)
     for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
     return undefined
@@ -76,11 +76,11 @@ export const createChild = operation({
   check: checkNewToken,
   async run(context, { parent_id }, draft) {
     const parent = await requireRecord(context, 'token', parent_id)
-    requireTransform(context, 'token:read', parent.containers)
+    requireTransform(context, 'token:read', parent)
     const created = await createFrom(context, draft)
     const child = created instanceof Existing ? created.result : created
     // Linking requires token:read on both tokens, but not on one that the caller just created.
-    if (created instanceof Existing) requireTransform(context, 'token:read', child.containers)
+    if (created instanceof Existing) requireTransform(context, 'token:read', child)
     if (child.id === parent.id)
       throw invalid('data', 'is that of the parent; a token cannot be its own child')
     const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
@@ -104,7 +104,7 @@ export const listChildren = operation({
   runDetached: (session, { parent_id, ...filters }) =>
     listTokensWhere(session, filters, async (context) => {
       const parent = await requireRecord(context, 'token', parent_id)
-      requireTransform(context, 'token:read', parent.containers)
+      requireTransform(context, 'token:read', parent)
       const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
       return [{ ids: links.map(({ child_id }) => child_id) }, ...filterConditions(filters)]
     }),

@@ -174,7 +174,7 @@ async function readTokens(
   refuseErrors(errors)
   const tokens = new Map<string, TokenView>()
   for (const record of records) {
-    const granted = requireTransform(context, permission, record.containers)
+    const granted = requireTransform(context, permission, record)
     await reachToken(context, record, log)
     tokens.set(record.id, viewToken(record, transform ?? granted))
   }

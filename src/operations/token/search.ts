@@ -1,5 +1,4 @@
 /** Token search: translates a query into a condition on the indexes of tokens. */
-import { decideTransform } from '../../domain/access.js'
 import { parseLogDate } from '../../domain/dates.js'
 import { metadataField, searchField } from '../../domain/index-fields.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
@@ -13,6 +12,7 @@ import {
   type SearchTerm,
 } from '../../domain/token/search-query.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
+import { decideBy } from '../../framework/caller.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -94,15 +94,19 @@ async function toLookup(context: Context, { field, value }: EqualsTerm): Promise
 
 /**
  * If search.masked_data is false, restricts `condition` to tokens whose data is revealed to the caller. Otherwise a
- * search would disclose masked data, also by negation.
+ * search would disclose masked data, also by negation. For a caller whose rules depend on the id of a token it matches
+ * nothing, because containers do not tell which data is revealed.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
-  const { grants } = context.caller
-  if (settingOf(values, 'search.masked_data') || grants === undefined) return condition
+  const { grants: [first, ...others] = [], dependsOnId } = context.caller
+  if (settingOf(values, 'search.masked_data') || first === undefined) return condition
   const revealed: Condition[] = []
+  if (dependsOnId === true) return { or: revealed }
+  // Not by the caller itself, because an explanation would note these decisions.
+  const { transform } = decideBy(first, ...others)
   for await (const { id, containers } of eachContainerSet(context))
-    if (decideTransform(grants, 'token:read', containers) === 'reveal')
+    if (transform('token:read', { containers }) === 'reveal')
       revealed.push({ field: 'containers', value: id })
   return { and: [condition, { or: revealed }] }
 }

@@ -1,11 +1,13 @@
 /** Access of a caller to tokens: finding and listing, access rules, logging and usage. */
+import type { Target } from '../../domain/access.js'
 import type { EntityType } from '../../domain/entity-types.js'
 import { metadataField } from '../../domain/index-fields.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
-import { type List, type PageRequest, readPage } from '../../framework/page.js'
+import { type List, type Listing, type PageRequest, readPage } from '../../framework/page.js'
+import { readScanned } from '../../framework/scan.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import {
@@ -62,13 +64,9 @@ async function insertActivity(
   await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
 }
 
-/** @throws CofferError `forbidden` if `permission` is not granted on all of `containers` */
-export function requireTransform(
-  context: Context,
-  permission: Permission,
-  containers: readonly string[],
-): Transform {
-  const transform = context.caller.transform(permission, containers)
+/** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */
+export function requireTransform(context: Context, permission: Permission, token: Target): Transform {
+  const transform = context.caller.transform(permission, token)
   if (transform !== undefined) return transform
   throw new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
 }
@@ -100,26 +98,33 @@ export async function listTokensWhere(
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
 ): Promise<List<TokenView>> {
-  return readPage(
-    session,
-    { page, size },
-    {
-      locate: async (context) => {
-        const granted = await grantedCondition(context, ['token:read', ...needed])
-        const and = [...(await toConditions(context)), ...granted]
-        const where = and.length === 0 ? {} : { where: { and } }
-        return context.store.locate('token', context.caller.tenant, { page, size, ...where })
-      },
-      show: ({ caller }, record) => {
-        // The containers of a token may have changed since it was located.
-        const transform = caller.transform('token:read', record.containers)
-        return transform === undefined ? undefined : viewToken(record, transform)
-      },
-      note: ({ id, type, created_at }) => {
-        return (context) => reachToken(context, { id, type, created_at })
-      },
+  const permissions: Permission[] = ['token:read', ...needed]
+  const where = (and: readonly Condition[]) => (and.length === 0 ? {} : { where: { and } })
+  const shown: Pick<Listing<'token', TokenView>, 'show' | 'note'> = {
+    show: ({ caller }, record) => {
+      // The containers of a token may have changed since it was located.
+      const transform = caller.transform('token:read', record)
+      return transform === undefined ? undefined : viewToken(record, transform)
     },
-  )
+    note: ({ id, type, created_at }) => {
+      return (context) => reachToken(context, { id, type, created_at })
+    },
+  }
+  const { caller } = session
+  if (caller.dependsOnId === true) {
+    // The index of containers cannot tell which tokens such a caller may read, so that each one is looked at.
+    const matches = (record: TokenRecord) =>
+      permissions.every((permission) => caller.transform(permission, record) !== undefined)
+    const narrow = async (context: Context) => where(await toConditions(context))
+    const scan = { kind: 'token' as const, tenants: [caller.tenant], narrow, matches }
+    return readScanned(session, scan, { page, size }, shown)
+  }
+  const locate = async (context: Context) => {
+    const granted = await grantedCondition(context, permissions)
+    const query = { page, size, ...where([...(await toConditions(context)), ...granted]) }
+    return context.store.locate('token', context.caller.tenant, query)
+  }
+  return readPage(session, { page, size }, { locate, ...shown })
 }
 
 /**
@@ -132,7 +137,7 @@ async function grantedCondition(context: Context, permissions: readonly Permissi
   if (scoped.length === 0) return []
   const granted: Condition[] = []
   for await (const { id, containers } of eachContainerSet(context)) {
-    const isGranted = scoped.every((permission) => caller.transform(permission, containers) !== undefined)
+    const isGranted = scoped.every((permission) => caller.transform(permission, { containers }) !== undefined)
     if (isGranted) granted.push({ field: 'containers', value: id })
   }
   return [{ or: granted }]
@@ -147,7 +152,7 @@ export function eachContainerSet({ store, caller }: Context): AsyncGenerator<Con
 export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
   // Only logged: this does not count as a use of the original in the usage report.
   context.reached(entityTypeOf(original), original.id, { operation: 'read', message: 'Token retrieved' })
-  const transform = context.caller.transform('token:read', original.containers)
+  const transform = context.caller.transform('token:read', original)
   const view =
     transform === undefined ? redactDuplicate(viewToken(original, 'redact')) : viewMasked(original, transform)
   return addExtras(view, true)

@@ -52,7 +52,9 @@ export async function createFrom(
   context: Context,
   draft: TokenDraft,
 ): Promise<TokenView | Existing<TokenView>> {
-  const transform = requireTransform(context, 'token:create', draft.record.containers)
+  const { containers } = draft.record
+  const given = draft.id?.kind === 'given' ? draft.id.id : undefined
+  const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
   if (await isDeduplicated(context, draft)) {
     const original = await findByFingerprint(context, fingerprint)
@@ -83,9 +85,9 @@ export async function updateFrom(
   before: TokenRecord,
   patch: Readonly<Record<string, unknown>>,
 ): Promise<TokenView> {
-  const transform = requireTransform(context, 'token:update', before.containers)
+  const transform = requireTransform(context, 'token:update', before)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
-  const after = requireTransform(context, 'token:update', containers)
+  const after = requireTransform(context, 'token:update', { id: before.id, containers })
   const draft = await patchToken(before, patch, {
     expressions: await context.expressions(),
     now: context.now,

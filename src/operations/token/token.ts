@@ -74,7 +74,7 @@ export const getToken = operation({
   log: { operation: 'read', message: 'Token retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
-    const transform = requireTransform(context, 'token:read', record.containers)
+    const transform = requireTransform(context, 'token:read', record)
     await reachToken(context, record)
     return viewToken(record, transform)
   },
@@ -114,7 +114,7 @@ export const deleteToken = operation({
   log: { operation: 'delete', message: 'Token deleted' },
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
-    requireTransform(context, 'token:delete', record.containers)
+    requireTransform(context, 'token:delete', record)
     await context.store.remove('token', context.caller.tenant, record.id)
     await removeLinks(context.store, context.caller.tenant, record.id)
     // Only logged: a deletion does not count as a use in the usage report.
