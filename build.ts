@@ -1,13 +1,13 @@
 /**
  * What `npm run build` does after the compiler: ajv's code for every operation's input into `validators.js`, and the
- * command line bundled into one file, because start-up is a matter of how many files are loaded. It never runs in
- * the product.
+ * command line and the library bundled into one file, because start-up is a matter of how many files are loaded. It
+ * never runs in the product.
  */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import Module, { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { Script } from 'node:vm'
@@ -80,10 +80,15 @@ const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   'cli-table3': 'default',
   inquirer: 'default',
   'json-p3': 'named',
-  'libsodium-wrappers': 'default',
   liquidjs: 'named',
   nodemailer: 'named',
 }
+
+/** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. */
+const INSTALLED = ['libsodium-wrappers']
+
+/** Of packages that we use otherwise: the prompt that opens an editor brings tables of all character sets. */
+const UNUSED = /^@inquirer\/editor$/
 
 /** CommonJS, because Node loads one such file 7 ms faster than the same as ES modules. */
 const commandLineOptions: BuildOptions = {
@@ -111,16 +116,46 @@ async function bundleCommandLine(): Promise<void> {
     await build({
       ...commandLineOptions,
       stdin,
+      minifyIdentifiers: true,
+      plugins: [leaveUnused],
       outfile: `${distribution}late/${name}.cjs`,
       logLevel: 'error',
     })
   }
+  // The library in the same file, as there is one `CofferError`; a command does not load it.
+  const contents = `export { main } from './cli/main.js'\nexport const library = () => require('./index.js')\n`
   await build({
     ...commandLineOptions,
-    entryPoints: [`${compiledSources}cli/main.js`],
+    stdin: { contents, resolveDir: compiledSources },
+    external: INSTALLED,
     plugins: [loadLate, spareChildProcess],
     outfile: `${distribution}coffer.cjs`,
   })
+}
+
+/** The door to the library. Its names are spelled out, so that Node finds them for modules that import them. */
+async function writeLibrary(): Promise<void> {
+  const names = Object.keys(await import('./src/index.js')).sort()
+  const lines = names.map((name) => `exports.${name} = library.${name}`)
+  const text = `"use strict"\nconst library = require('./coffer.cjs').library()\n${lines.join('\n')}\n`
+  writeFileSync(`${distribution}index.cjs`, text)
+}
+
+/** The declarations that the library's lead to, as those of CommonJS, which is what they declare. */
+function writeTypes(): void {
+  const target = `${distribution}types/`
+  const known = new Set<string>()
+  const copy = (path: string) => {
+    if (known.has(path)) return
+    known.add(path)
+    const text = readFileSync(`${compiledSources}${path}`, 'utf8')
+    mkdirSync(dirname(`${target}${path}`), { recursive: true })
+    writeFileSync(`${target}${path}`, text)
+    for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.js["']/g))
+      copy(join(dirname(path), `${imported}.d.ts`))
+  }
+  copy('index.d.ts')
+  writeFileSync(`${target}package.json`, '{"type":"commonjs"}\n')
 }
 
 const loadLate: Plugin = {
@@ -128,6 +163,14 @@ const loadLate: Plugin = {
   setup(builder) {
     const filter = new RegExp(`^(${Object.keys(LATE_PACKAGES).join('|')})$`)
     builder.onResolve({ filter }, ({ path }) => ({ path: `./late/${path}.cjs`, external: true }))
+  },
+}
+
+const leaveUnused: Plugin = {
+  name: 'leave-unused',
+  setup(builder) {
+    builder.onResolve({ filter: UNUSED }, () => ({ path: 'none', namespace: 'unused' }))
+    builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'export default undefined' }))
   },
 }
 
@@ -224,4 +267,6 @@ async function runCommand(
 await writeValidators()
 await bundleGuest()
 await bundleCommandLine()
+await writeLibrary()
+writeTypes()
 await keepCompiled()

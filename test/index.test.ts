@@ -2,80 +2,90 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { createHandler, createVault, openTestVault, openVault, startServer } from '../src/index.js'
+import { type Coffer, createHandler, openTestVault, openVault, startServer } from '../src/index.js'
+import { createVault } from '../src/vault/open.js'
 
-async function openWithKey() {
-  const app = await openTestVault()
-  const input = { name: 'test', type: 'private', permissions: ['token:create', 'token:read'] }
-  // Typed by the operation's declaration.
-  const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
-  return { app, key: result.key! }
+const CARD = JSON.stringify({ type: 'card_number', data: '4242424242424242' })
+
+function postCard(vault: Pick<Coffer, 'fetch' | 'keys'>, header = 'svc-api-key'): Promise<Response> {
+  const headers = { [header]: vault.keys.private!, 'content-type': 'application/json' }
+  return vault.fetch('/tokens', { method: 'POST', headers, body: CARD })
 }
 
-t.test('an embedded handler answers requests without a port', async (t) => {
-  const { app, key } = await openWithKey()
-  t.teardown(() => app.close())
-  const handle = createHandler(app)
-  const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
-  const body = JSON.stringify({ type: 'card_number', data: '4242424242424242' })
-  const created = await handle(new Request('http://localhost/tokens', { method: 'POST', headers, body }))
+t.test('a vault in memory has keys, and answers requests without a socket', async (t) => {
+  await using vault = await openTestVault()
+  t.same(Object.keys(vault.keys).sort(), ['management', 'private', 'public'])
+  const created = await postCard(vault)
   t.equal(created.status, 201)
-  const { id, data } = (await created.json()) as { id: string; data: string }
+  const { id, data, tenant_id } = (await created.json()) as Record<string, string>
   t.equal(data, 'XXXXXXXXXXXX4242')
-  const got = await handle(new Request(`http://localhost/tokens/${id}`, { headers }))
-  t.match(await got.json(), { id, data: 'XXXXXXXXXXXX4242' })
-  t.equal((await handle(new Request('http://localhost/tokens'))).status, 401, 'without a key')
-})
-
-t.test('an embedded server answers on a port of its own', async (t) => {
-  const { app, key } = await openWithKey()
-  const server = await startServer(app, { port: 0 }, { prefix: 'bt' })
-  const answer = await fetch(`http://localhost:${server.port}/tokens`, { headers: { 'bt-api-key': key } })
-  t.match(await answer.json(), { pagination: { total_items: 0 }, data: [] })
-  await server.stop()
-  await app.close()
-})
-
-t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
-  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
-  const { TMPDIR } = process.env
-  t.teardown(() => {
-    if (TMPDIR === undefined) delete process.env.TMPDIR
-    else process.env.TMPDIR = TMPDIR
-    rmSync(root, { recursive: true, force: true })
+  t.equal(tenant_id, vault.tenant.id)
+  t.equal((await vault.fetch('/tokens')).status, 401, 'without a key')
+  const headers = { 'svc-api-key': vault.keys.private! }
+  const handle = createHandler(vault)
+  t.match(await (await handle(new Request(`http://localhost/tokens/${id}`, { headers }))).json(), {
+    data: '4242424242424242',
   })
-  // Too long for a socket of its own, which then lies among the temporary files.
-  const directory = join(root, 'long'.repeat(30))
-  const place = { directory, pid: process.pid, notice: () => {}, role: 'server' } as const
-  let text = ''
-  const save = async (_: string, key: string) => {
-    text = key
-  }
-  const open = () => openVault(place, async () => ({ kind: 'key-file', text }))
-  process.env.TMPDIR = join(root, 'missing')
-  await t.rejects(createVault(place, 'first', { kind: 'key-file', save }), { code: 'storage_failed' })
-  await t.rejects(open(), { code: 'storage_failed' })
-  process.env.TMPDIR = root
-  const app = await open()
-  t.equal((await app.tenant()).name, 'first')
-  await app.close()
+  const other = createHandler(vault, { prefix: 'bt' })
+  t.equal((await other(new Request('http://localhost/tokens', { headers }))).status, 401, 'another prefix')
 })
 
-t.test('the scheme of an address says where a vault is kept', async (t) => {
-  const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
-  const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
-  const app = await createVault(locate('memory:'), 'first', opener)
-  t.equal((await app.tenant()).name, 'first')
-  t.throws(() => app.maintenance(), { code: 'unprocessable' })
-  await app.close()
-  await t.rejects(
-    openVault(locate('memory:'), async () => opener),
-    { code: 'vault_missing' },
-  )
-  const unknown = { code: 'usage', message: /postgres:.*a directory, or memory:/ }
-  await t.rejects(createVault(locate('postgres://host/name'), 'first', opener), unknown)
-  await t.rejects(
-    openVault(locate('postgres://host/name'), async () => opener),
-    unknown,
-  )
+t.test('operations by name, as the owner and as an application, typed by their declarations', async (t) => {
+  await using vault = await openTestVault()
+  const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)
+  t.match(await vault.ask('token get', { id: token.id }), { data: 'XXXXXXXXXXXX4242' })
+  t.match(await vault.ask('token get', { id: token.id }, { reveal: true }), { data: '4242424242424242' })
+  const asPublic = vault.ask('token get', { id: token.id }, { key: vault.keys.public! })
+  await t.rejects(asPublic, { code: 'forbidden' })
+  await vault.ask('tenant create', { name: 'second' })
+  const { pagination } = await vault.ask('token list', {}, { tenant: 'second' })
+  t.equal(pagination.total_items, 0)
+})
+
+t.test('a server has a port of its own and closes what it opened', async (t) => {
+  const server = await startServer({ prefix: 'bt' })
+  t.equal(server.url, `http://localhost:${server.port}`)
+  const headers = { 'bt-api-key': server.keys.private! }
+  const answer = await fetch(`${server.url}/tokens`, { headers })
+  t.match(await answer.json(), { pagination: { total_items: 0 }, data: [] })
+  t.equal((await postCard(server, 'bt-api-key')).status, 201, 'also without a socket')
+  await Promise.all([server.stop(), server.stop()])
+  await t.rejects(fetch(`${server.url}/tokens`, { headers }))
+  await t.rejects(server.ask('token list'))
+
+  const vault = await openTestVault()
+  const first = await startServer({ vault })
+  const second = await startServer({ vault })
+  t.not(first.port, second.port)
+  await first.stop()
+  t.equal((await postCard(second)).status, 201, 'the vault that was given stays open')
+  await second.stop()
+  await t.rejects(startServer({ vault, addresses: ['192.0.2.1'] }), { code: 'unavailable' })
+  t.equal((await postCard(vault)).status, 201)
+  await vault.stop()
+  await t.rejects(startServer({ vault: {} as Coffer }), TypeError)
+})
+
+t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
+  t.teardown(() => rmSync(root, { recursive: true, force: true }))
+  const directory = join(root, 'vault')
+  const keyFile = join(root, 'key')
+  const { writeFile } = await import('node:fs/promises')
+  const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600 })
+  const place = { directory, pid: process.pid, notice: () => {} }
+  await (await createVault(place, 'first', { kind: 'key-file', save })).close()
+  {
+    await using vault = await openVault({ directory, keyFile })
+    t.equal(vault.tenant.name, 'first')
+    t.same(vault.keys, {}, 'keys are known when they are created, not later')
+    await vault.ask('token create', { id: 'kept', type: 'token', data: 'x' })
+  }
+  {
+    await using again = await openVault({ directory, keyFile })
+    t.match(await again.ask('token get', { id: 'kept' }, { reveal: true }), { data: 'x' })
+  }
+  await t.rejects(openVault({ directory, passphrase: 'correct horse battery' }), { code: 'vault_locked' })
+  const other = join(root, 'other')
+  await t.rejects(openVault({ directory: other, keyFile }), { code: 'vault_missing' })
 })

@@ -109,17 +109,21 @@ export async function createVault(
   return findFactory(location.directory).create(completeEffects(location), tenantName, opener)
 }
 
-/** A vault in memory, with one tenant. */
-export async function openEphemeral(options: { tenantName: string; clock?: Clock }): Promise<App> {
-  const { tenantName, clock = Date.now } = options
-  return createInMemory({ clock, random: createRandom() }, tenantName)
+/** A vault in memory, with one tenant. By default it is made to start soon, as for a command. */
+export async function openEphemeral(options: {
+  tenantName: string
+  clock?: Clock
+  role?: Effects['role']
+}): Promise<App> {
+  const { tenantName, clock = Date.now, role = 'command' } = options
+  return createInMemory({ clock, random: createRandom(), role }, tenantName)
 }
 
 async function createInMemory(
-  { clock, random }: Pick<Effects, 'clock' | 'random'>,
+  { clock, random, role }: Pick<Effects, 'clock' | 'random' | 'role'>,
   tenantName: string,
 ): Promise<App> {
-  const primitives = await choosePrimitives('server')
+  const primitives = await choosePrimitives(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ keys: keyring.engine, clock })
   const app = createApp({ engine, keyring, random, header: undefined, primitives })

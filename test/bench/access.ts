@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { decideTransform, type Rule } from '../../src/domain/access.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
@@ -13,6 +12,7 @@ import { searchTokens } from '../../src/operations/token/search.js'
 import { createToken, getToken } from '../../src/operations/token/token.js'
 import type { App } from '../../src/vault/app.js'
 import { createVault } from '../../src/vault/open.js'
+import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
 import { makeToken } from './token-body.js'
 
 const FILL_AT_ONCE = 500

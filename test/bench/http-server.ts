@@ -7,7 +7,6 @@ import { closeSync, fdatasync, mkdtempSync, openSync, rmSync, write } from 'node
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { disablePretenuring } from '../../src/cli/commands/serve/serve.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Caller } from '../../src/framework/caller.js'
@@ -21,6 +20,7 @@ import { createToken, getToken } from '../../src/operations/token/token.js'
 import type { Store, StoreWriter } from '../../src/storage/store.js'
 import type { App } from '../../src/vault/app.js'
 import { createVault } from '../../src/vault/open.js'
+import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
 import { makeToken } from './token-body.js'
 
 /** What a server says when it is ready. */

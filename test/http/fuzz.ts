@@ -3,7 +3,6 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import { ensureSampleApplications } from '../../src/cli/commands/serve/sample-applications.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
@@ -12,6 +11,7 @@ import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
+import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
 import { openEphemeral } from '../ephemeral.js'
 import { createContract } from './contract.js'
 

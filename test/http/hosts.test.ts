@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Ask } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/hosts.js'
-import { createHandler, startServer } from '../../src/index.js'
 import { openEphemeral } from '../ephemeral.js'
 import { setSetting } from '../operations/vault.js'
+import { createHandler, startServer } from '../service.js'
 import { createWorkplace, startProcess } from './process.js'
 import { readAnswers, sendRaw } from './socket.js'
 

@@ -3,10 +3,10 @@ import type { InvitationView } from '../../src/domain/invitation.js'
 import type { List } from '../../src/framework/page.js'
 import type { Answer, Ask } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'
-import { createHandler } from '../../src/index.js'
 import { findLetter } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault } from '../operations/vault.js'
+import { createHandler } from '../service.js'
 
 const ORIGIN = 'http://localhost:4010'
 const PATH = `${ORIGIN}/invitations/accept`

@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
 import { createOutboxPage } from '../../src/http/pages/outbox-page.js'
-import { createHandler } from '../../src/index.js'
 import { openTestVault, setSetting } from '../operations/vault.js'
+import { createHandler } from '../service.js'
 
 const ORIGIN = 'http://localhost:4999'
 

@@ -6,6 +6,7 @@ import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import type { App } from '../../vault/app.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
+import { ensureSampleApplications } from '../../vault/sample-applications.js'
 import type { CommandContext } from '../context/context.js'
 import {
   askNewPassphrase,
@@ -16,7 +17,6 @@ import {
 } from '../context/credentials.js'
 import type { Options } from '../context/task.js'
 import { printForRun, printNotice } from '../output/output.js'
-import { ensureSampleApplications } from './serve/sample-applications.js'
 
 const DEFAULT_TENANT = 'default'
 

@@ -55,6 +55,8 @@ export interface InputReader {
   readSecretFile(path: string, flag: string): Promise<string>
   /** The first line of standard input. @throws CofferError `usage` */
   readStdinLine(flag: string): Promise<string>
+  /** Standard input itself, for `flag` alone. @throws CofferError `usage` if it was already read */
+  claimStdin(flag: string): InputStream
   /** The first line of a descriptor. @throws CofferError `usage` */
   readDescriptor(descriptor: number, flag: string): Promise<string>
 }
@@ -126,6 +128,8 @@ export function createInputReader(sources: {
     },
 
     readSecretFile: (path, flag) => readSecretFile(files, resolve(cwd, path), `${flag} (${path})`),
+
+    claimStdin: takeStdin,
 
     async readStdinLine(flag) {
       return readFirstLine(takeStdin(flag), `${flag} (standard input)`)

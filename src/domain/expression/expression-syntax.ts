@@ -5,14 +5,12 @@
 import type { LiteralToken, PropertyAccessToken, Token, Tokenizer, TokenKind } from 'liquidjs'
 import type { CofferError } from '../../errors.js'
 import { type OutputPiece, syntaxError } from './expression-text.js'
+import type { ExpressionUse } from './expression-value.js'
 import { FILTERS, ORDERED_FILTERS } from './filters.js'
 import { LIBRARY_FILTERS, OWN_FILTERS } from './standard-filters.js'
 
 export type Library = typeof import('liquidjs')
 export type FilterToken = ReturnType<Tokenizer['readFilters']>[number]
-
-/** The attribute that an expression belongs to; it determines the allowed variables and filters. */
-export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
 
 /** A checked output: its initial value (undefined if that is a token id), and its filters in order. */
 export interface OutputTokens {

@@ -3,6 +3,9 @@
 import { canonicalJson } from '../json/json.js'
 import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
 
+/** The attribute that an expression belongs to; it determines the allowed variables and filters. */
+export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
+
 /** The input of rendering; `tokens` (token objects by id) only in a detokenization. */
 export interface Scope {
   data?: unknown

@@ -5,7 +5,6 @@
 import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
 import { Budget, sizeOf } from './budget.js'
-import type { ExpressionUse } from './expression-syntax.js'
 import {
   isOutput,
   type OutputPiece,
@@ -13,14 +12,13 @@ import {
   splitDetokenization,
   splitExpression,
 } from './expression-text.js'
-import { asJson, type Output, type Scope, textOf } from './expression-value.js'
+import { asJson, type ExpressionUse, type Output, type Scope, textOf } from './expression-value.js'
 import type { Hmac, RandomSource } from './filters.js'
 import { loadJsonPath } from './json-path.js'
 import { createLiquidReader, type LiquidReader, type LiquidTools } from './liquid-output.js'
 import { readSimpleOutput } from './simple-output.js'
 
-export type { ExpressionUse } from './expression-syntax.js'
-export type { Scope } from './expression-value.js'
+export type { ExpressionUse, Scope } from './expression-value.js'
 export type { RandomSource } from './filters.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */

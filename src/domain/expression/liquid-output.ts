@@ -1,9 +1,9 @@
 /** Evaluates outputs with the Liquid library, restricted to the allowed filters. The caller loads the library. */
 import type { Token } from 'liquidjs'
 import type { Budget } from './budget.js'
-import { type ExpressionUse, type FilterToken, type Library, readOutput } from './expression-syntax.js'
+import { type FilterToken, type Library, readOutput } from './expression-syntax.js'
 import type { OutputPiece } from './expression-text.js'
-import type { Output, Scope } from './expression-value.js'
+import type { ExpressionUse, Output, Scope } from './expression-value.js'
 import { callFilter } from './filter-call.js'
 import type { FilterRule, Hmac, JsonPath, RandomSource } from './filters.js'
 import { LIBRARY_FILTERS, OWN_FILTERS, prepareOperands } from './standard-filters.js'

@@ -2,9 +2,8 @@
  * Evaluates common outputs such as `{{ data.number | reveal_last: 4 }}` without the Liquid library, because loading it
  * would take most of the time of a short command. The results are the same as Liquid's.
  */
-import type { ExpressionUse } from './expression-syntax.js'
 import type { OutputPiece } from './expression-text.js'
-import type { Output } from './expression-value.js'
+import type { ExpressionUse, Output } from './expression-value.js'
 import { callFilter, type FilterPlace } from './filter-call.js'
 import { FILTERS, type FilterRule, type RandomSource } from './filters.js'
 import { SIMPLE_FILTERS } from './simple-filters.js'

@@ -1,6 +1,7 @@
 /** One application floods a server with runs that hang; what the others notice of it. */
 import t from 'tap'
-import { createHandler, openTestVault } from '../../../src/index.js'
+import { openEphemeral } from '../../ephemeral.js'
+import { createHandler } from '../../service.js'
 
 const HONEST =
   'module.exports = async () => { let sum = 0; for (let i = 0; i < 1e6; i++) sum += i; return { raw: sum } }'
@@ -14,7 +15,7 @@ const RUNS = 25
 const FLOOD = 60
 
 async function openServer() {
-  const vault = await openTestVault()
+  const vault = await openEphemeral({ tenantName: 'test' })
   const handle = createHandler(vault)
   const ask = async (operation: string, input: Record<string, unknown>) =>
     (await vault.ask({ operation, input, as: { reveal: true } })).result as { id: string; key: string }

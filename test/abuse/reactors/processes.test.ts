@@ -4,7 +4,6 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { openTestVault } from '../../../src/index.js'
 import { startGuest } from '../../../src/reactor/child.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
 import {
@@ -15,6 +14,7 @@ import {
 } from '../../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { confine, createReactorPool } from '../../../src/reactor/pool.js'
+import { openEphemeral } from '../../ephemeral.js'
 
 const { execPath, versions, platform } = process
 const node: NodeProgram = {
@@ -157,7 +157,7 @@ t.test(
   'another version, configuration or application is run by another child, and the old one is gone',
   options,
   async (t) => {
-    const vault = await openTestVault()
+    const vault = await openEphemeral({ tenantName: 'test' })
     t.teardown(() => vault.close())
     const ask = async (operation: string, input: Record<string, unknown>) =>
       (await vault.ask({ operation, input, as: { reveal: true } })).result as { id: string }

@@ -10,14 +10,14 @@ import { CofferError } from '../../../errors.js'
 import { createToken } from '../../../operations/token/token.js'
 import type { App } from '../../../vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../../vault/open.js'
-import type { CommandContext } from '../../context/context.js'
-import { findFixture } from '../../context/fixtures.js'
 import {
   ensureSampleApplications,
   performAsOwner,
   SAMPLE_TYPES,
   type SampleApplications,
-} from './sample-applications.js'
+} from '../../../vault/sample-applications.js'
+import type { CommandContext } from '../../context/context.js'
+import { findFixture } from '../../context/fixtures.js'
 
 const DIRECTORY = '.coffer-demo'
 

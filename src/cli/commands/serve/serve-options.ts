@@ -19,6 +19,7 @@ export interface ServeOptions {
   vault: 'found' | 'ephemeral' | 'demo'
   wantsSamples: boolean
   cors: boolean
+  exitsWithParent: boolean
   rate?: Rate
   log?: LogFormat
   /** Paths of PEM files. */
@@ -41,6 +42,7 @@ export function readServeFlags(flags: Flags): ServeOptions {
     ...readDocumentFlags(flags),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
+    exitsWithParent: flags.exitWithParent === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
   }

@@ -1,6 +1,8 @@
 /** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 
+import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { CofferError } from '../../../errors.js'
 import { authenticate } from '../../../framework/authenticate.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
 import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
@@ -8,18 +10,18 @@ import { nameHeaders } from '../../../http/headers.js'
 import { type ServiceOptions, serveHttp } from '../../../http/start.js'
 import type { App } from '../../../vault/app.js'
 import { openEphemeral } from '../../../vault/open.js'
+import {
+  ensureSampleApplications,
+  findSampleApplications,
+  type SampleApplications,
+} from '../../../vault/sample-applications.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
 import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
-import { write } from '../../output/terminal.js'
+import { type InputStream, write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
-import {
-  ensureSampleApplications,
-  findSampleApplications,
-  type SampleApplications,
-} from './sample-applications.js'
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
@@ -31,6 +33,11 @@ export async function serve(
   flags: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   const options = readServeFlags(flags)
+  if (options.exitsWithParent) return serveFor(withParent(context), options)
+  await serveFor(context, options)
+}
+
+async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
   disablePretenuring()
   if (!(await limitCore(context.pid))) await printNotice(context.terminal, CORE_DANGER)
   if (options.vault === 'found') {
@@ -50,13 +57,25 @@ export async function serve(
   }
 }
 
+/** The context in which the end of standard input stops the server too. @throws CofferError `usage` */
+function withParent(context: CommandContext): CommandContext {
+  const stdin: InputStream = context.input.claimStdin('--exit-with-parent')
+  // Other kinds of files never end, or have ended already.
+  if (stdin.isTTY || !(stdin instanceof Socket))
+    throw new CofferError('usage', '--exit-with-parent needs a pipe or a socket as standard input.')
+  const ended = new AbortController()
+  for (const event of ['end', 'close', 'error']) stdin.once(event, () => ended.abort())
+  stdin.resume()
+  return { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
+}
+
 interface Opened {
   samples: SampleApplications
   place: string
 }
 
 async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
-  const app = await openEphemeral({ tenantName: 'ephemeral', clock })
+  const app = await openEphemeral({ tenantName: 'ephemeral', clock, role: 'server' })
   return { app, samples: await ensureSampleApplications(app), place: 'in memory, lost when the server stops' }
 }
 

@@ -1,10 +1,10 @@
 /** Sample applications: one of each type, with every permission of the type. */
 
-import { type ApplicationType, PERMISSIONS, type Permission } from '../../../domain/permissions.js'
-import type { AnyOperation } from '../../../framework/operation.js'
-import { perform } from '../../../framework/perform.js'
-import { createApplication, listApplications } from '../../../operations/application/application.js'
-import type { App } from '../../../vault/app.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/permissions.js'
+import type { AnyOperation } from '../framework/operation.js'
+import { perform } from '../framework/perform.js'
+import { createApplication, listApplications } from '../operations/application/application.js'
+import type { App } from './app.js'
 
 /** `key` is present only in a new application. */
 export interface SampleApplication {

@@ -1,0 +1,87 @@
+/** The types of the library. */
+import type { ReactorOptions } from '../framework/reactor-runtime.js'
+import type { Rate } from '../http/rate-limit.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
+
+/** How a vault answers requests. */
+export interface HandlerOptions {
+  /** Of header names: `svc` (the default) gives `SVC-API-KEY`. */
+  prefix?: string
+  /** The largest request body; default 1 MiB. */
+  bodyLimitBytes?: number
+  /** Whether web pages of other origins may read answers (CORS); default true. */
+  cors?: boolean
+  /** The limit per application, then 429. */
+  rate?: Rate
+}
+
+export interface Tenant {
+  id: string
+  name: string
+  owner_id: string
+}
+
+/** Who asks: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
+export interface AskOptions {
+  tenant?: string
+  /** Whether the owner sees data in plaintext; default false. */
+  reveal?: boolean
+  /** The key of the application that asks. */
+  key?: string
+}
+
+/** An open vault. */
+export interface Coffer {
+  /** The first tenant. */
+  readonly tenant: Readonly<Tenant>
+  /** The API keys that were created on opening, by the names of their applications. */
+  readonly keys: Readonly<Record<string, string>>
+  /** Answers a request without a socket. A path such as `/tokens` is enough of a URL. */
+  fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /** Performs an operation by its name, such as `token create`. @throws CofferError those of the operation */
+  ask<Name extends OperationName>(
+    operation: Name,
+    input?: Record<string, unknown>,
+    options?: AskOptions,
+  ): Promise<ResultOf<Name>>
+  /** Stops the server, if there is one, and closes the vault. */
+  stop(): Promise<void>
+  /** {@link stop}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Of reactor code. */
+export interface ReactorAccess {
+  reactors?: Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
+}
+
+export interface TestVaultOptions extends HandlerOptions, ReactorAccess {
+  /** ms since the epoch; default: the system's clock. */
+  clock?(): number
+}
+
+export interface ServerOptions extends TestVaultOptions {
+  /** 0, the default, for a free one. */
+  port?: number
+  /** Default: both loopback addresses. */
+  addresses?: readonly string[]
+  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
+  allowHosts?: readonly string[]
+  /** PEM texts. */
+  tls?: { cert: string; key: string }
+  /** Serves this vault instead of a new one in memory; `stop` then leaves it open. */
+  vault?: Coffer
+}
+
+/** Where a vault on disk is, and what opens it. */
+export type VaultOptions = HandlerOptions &
+  ReactorAccess & { directory: string; notice?(text: string): void } & (
+    | { keyFile: string }
+    | { passphrase: string }
+  )
+
+/** A vault and its HTTP server. */
+export interface CofferServer extends Coffer {
+  readonly url: string
+  readonly port: number
+}

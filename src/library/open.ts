@@ -1,0 +1,98 @@
+/** Opens vaults in the caller's process, and serves them. */
+import { readFile } from 'node:fs/promises'
+import type { RunningServer } from '../http/server.js'
+import { serveHttp } from '../http/start.js'
+import type { App } from '../vault/app.js'
+import { openVault as openApp, openEphemeral } from '../vault/open.js'
+import { ensureSampleApplications } from '../vault/sample-applications.js'
+import type {
+  Coffer,
+  CofferServer,
+  HandlerOptions,
+  ReactorAccess,
+  ServerOptions,
+  TestVaultOptions,
+  VaultOptions,
+} from './api.js'
+import { OpenCoffer, type Opened } from './coffer.js'
+
+/** A vault in memory, with an application of each type, whose keys are in `keys`. */
+export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
+  const { clock, ...others } = options
+  const app = await openEphemeral({ tenantName: 'test', ...(clock === undefined ? {} : { clock }) })
+  const samples = await ensureSampleApplications(app)
+  const keys = Object.entries(samples).map(([type, { key }]) => [type, key!])
+  return new OpenCoffer(await complete(app, Object.fromEntries(keys), others))
+}
+
+/** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
+export async function openVault(options: VaultOptions): Promise<Coffer> {
+  const { directory, notice = console.warn, ...others } = options
+  const app = await openApp({ directory, pid: process.pid, notice, role: 'server' }, async () =>
+    'keyFile' in others
+      ? { kind: 'key-file', text: await readFile(others.keyFile, 'utf8') }
+      : { kind: 'passphrase', passphrase: others.passphrase },
+  )
+  return new OpenCoffer(await complete(app, {}, others))
+}
+
+async function complete(
+  app: App,
+  keys: Record<string, string>,
+  { reactors, ...options }: HandlerOptions & ReactorAccess,
+): Promise<Opened> {
+  app.configureReactors({ ...reactors, ...(options.prefix && { prefix: options.prefix }) })
+  const { id, name, owner_id } = await app.tenant()
+  return { app, tenant: { id, name, owner_id }, keys, options }
+}
+
+/** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
+export function createHandler(
+  vault: Coffer,
+  options: HandlerOptions = {},
+): (request: Request) => Promise<Response> {
+  return requireOpen(vault).createHandler(options)
+}
+
+/**
+ * Serves a new vault in memory, or `vault`, over HTTP; on loopback unless `addresses` is set, and on a free port unless
+ * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
+ */
+export async function startServer(options: ServerOptions = {}): Promise<CofferServer> {
+  const { vault: given, clock, port = 0, addresses, allowHosts, tls, ...handling } = options
+  const vault = requireOpen(given ?? (await openTestVault({ ...handling, ...(clock && { clock }) })))
+  const sockets = { ...(addresses && { addresses }), ...(allowHosts && { allowHosts }), ...(tls && { tls }) }
+  try {
+    const service = vault.serviceOf(handling)
+    const server = await serveHttp(service, { port, ...sockets })
+    const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
+    return withServer(vault, server, url, given === undefined)
+  } catch (error) {
+    if (given === undefined) await vault.stop()
+    throw error
+  }
+}
+
+function withServer(vault: OpenCoffer, server: RunningServer, url: string, isOwned: boolean): CofferServer {
+  let stopping: Promise<void> | undefined
+  const stop = () => {
+    stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined))
+    return stopping
+  }
+  return {
+    url,
+    port: server.port,
+    tenant: vault.tenant,
+    keys: vault.keys,
+    fetch: (input, init) => vault.fetch(input, init),
+    ask: (operation, input, asking) => vault.ask(operation, input, asking),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+/** @throws TypeError for what this library has not opened */
+function requireOpen(vault: Coffer): OpenCoffer {
+  if (vault instanceof OpenCoffer) return vault
+  throw new TypeError('Pass what openVault or openTestVault gives.')
+}

@@ -1,0 +1,67 @@
+/** A server that ends with the process that started it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { createWorkplace } from './process.js'
+
+const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+const SERVE = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '--exit-with-parent']
+
+const place = createWorkplace()
+t.teardown(() => place.remove())
+
+t.test('the server stops when standard input ends, also when its parent was killed', async (t) => {
+  const child = spawn(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
+  await once(child.stdout, 'data')
+  child.stdin.write('ignored')
+  t.equal(child.exitCode, null)
+  child.stdin.end()
+  t.same(await once(child, 'exit'), [0, null])
+
+  // A parent in between, which dies without a chance to say anything.
+  const script = `const { spawn } = require('node:child_process')
+    const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
+    console.error(child.pid)`
+  const parent = spawn(process.execPath, ['-e', script], {
+    env: place.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [said] = (await once(parent.stderr, 'data')) as [Buffer]
+  await once(parent.stdout, 'data')
+  parent.kill('SIGKILL')
+  const pid = Number(said.toString())
+  for (let tries = 0; tries < 100 && isThere(pid); tries++) await new Promise((next) => setTimeout(next, 50))
+  t.notOk(isThere(pid))
+})
+
+t.test('refused where standard input cannot tell, and with options that read it', async (t) => {
+  const fail = async (stdin: 'ignore' | 'pipe' | number, words: string[] = []) => {
+    const child = spawn(process.execPath, [...SERVE, ...words], {
+      cwd: place.directory,
+      env: place.env,
+      stdio: [stdin, 'ignore', 'pipe'],
+    })
+    let text = ''
+    child.stderr!.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
+    const [code] = (await once(child, 'close')) as [number]
+    return { code, text }
+  }
+  const needsPipe = { code: 2, text: /needs a pipe or a socket/ }
+  t.match(await fail('ignore'), needsPipe, '/dev/null')
+  t.match(await fail(openSync(bin, 'r')), needsPipe, 'a file')
+  const twice = { code: 2, text: /given to --exit-with-parent and --tls-cert/ }
+  t.match(await fail('pipe', ['--tls-cert', '-', '--tls-key', 'key.pem']), twice)
+})
+
+function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The packed tarball, installed as a user installs it. It takes its packages from npm's cache, where `npm ci` has put
+ * them.
+ */
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
+t.teardown(() => rmSync(place, { recursive: true, force: true }))
+
+const LARGEST_INSTALLED_KIB = 16 * 1024
+/** What npm says of its own configuration. */
+const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    statSync(join(directory, name)).isFile(),
+  )
+}
+
+t.before(async () => {
+  const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', place]
+  const { stdout } = await run('npm', pack, { cwd: root })
+  const tarball = join(place, stdout.trim())
+  writeFileSync(join(place, 'package.json'), '{"name":"consumer","private":true,"type":"module"}')
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--foreground-scripts', tarball]
+  const { stdout: said, stderr } = await run('npm', install, { cwd: place })
+  const lines = `${said}\n${stderr}`.split('\n').filter((line) => line.trim() !== '')
+  const told = lines.filter((line) => !ABOUT_NPM.test(line) && !/^(added \d+ packages|up to date)/.test(line))
+  t.same(told, [], 'npm warns of nothing, and runs no script that says something')
+})
+
+t.test('what is in the package', async (t) => {
+  const installed = join(place, 'node_modules/coffer')
+  const files = filesBelow(installed)
+  for (const file of files) {
+    t.notMatch(file, /(^|\/)(test|src)\/|\.map$|\.test\.|(?<!\.d)\.ts$/, file)
+    const text = readFileSync(join(installed, file), 'latin1')
+    t.notMatch(text, /sourceMappingURL=[^"'`]*\.map\b/, `${file} names no source map`)
+    // README shows what a key looks like.
+    if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
+  }
+  const keys = filesBelow(join(root, 'fixtures')).filter((name) => name.endsWith('.key'))
+  t.ok(keys.length > 0, 'fixtures have keys')
+  t.notOk(files.some((name) => name.endsWith('.key') || name.includes('vaults/')))
+  const { scripts = {} } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
+    scripts?: Record<string, string>
+  }
+  for (const name of ['preinstall', 'install', 'postinstall', 'prepare']) t.notOk(name in scripts, name)
+  const { stdout } = await run('du', ['-sk', 'node_modules'], { cwd: place })
+  const kib = Number.parseInt(stdout, 10)
+  t.ok(kib <= LARGEST_INSTALLED_KIB, `${kib} KiB are installed`)
+})
+
+t.test('a consumer compiles strictly against it, as a module and as CommonJS, and runs', async (t) => {
+  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.mts'))
+  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.cts'))
+  const types = join(root, 'node_modules/@types')
+  const options = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023']
+  const tsc = [
+    join(root, 'node_modules/typescript/bin/tsc'),
+    ...options,
+    '--types',
+    'node',
+    '--typeRoots',
+    types,
+  ]
+  const failed = await run(process.execPath, [...tsc, 'consumer.mts', 'consumer.cts'], { cwd: place }).catch(
+    (error: { stdout: string }) => error.stdout,
+  )
+  t.type(failed, 'object', `it compiles: ${typeof failed === 'string' ? failed : ''}`)
+  for (const file of ['consumer.mjs', 'consumer.cjs']) {
+    const { stdout } = await run(process.execPath, [file], { cwd: place })
+    t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)
+  }
+})
+
+t.test('the command is there, and finds its data', async (t) => {
+  const coffer = (words: string[], cwd = place) =>
+    run(process.execPath, [join(place, 'node_modules/coffer/bin/coffer.js'), ...words], {
+      cwd,
+      env: { ...process.env, XDG_CONFIG_HOME: join(place, 'config'), COFFER_QUIET: '1' },
+    })
+  t.match((await coffer(['--version'])).stdout, /^\d+\.\d+\.\d+\n$/)
+  await coffer(['init'])
+  t.match((await coffer(['formula', 'install', '--output', 'id'])).stdout, /^[0-9a-f-]{36}$/m)
+})

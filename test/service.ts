@@ -1,0 +1,14 @@
+/** The HTTP service of a vault that a test has opened, with and without sockets. */
+import { createHandler as createAnswer, type Handler } from '../src/http/handle.js'
+import type { RunningServer } from '../src/http/server.js'
+import { completeService, type SocketOptions, serveHttp } from '../src/http/start.js'
+import { type AppServiceOptions, serviceOf } from '../src/library/service.js'
+import type { App } from '../src/vault/app.js'
+
+export function createHandler(app: App, options: AppServiceOptions = {}): Handler {
+  return createAnswer(completeService(serviceOf(app, options)))
+}
+
+export function startServer(app: App, sockets: SocketOptions): Promise<RunningServer> {
+  return serveHttp(serviceOf(app, {}), sockets)
+}

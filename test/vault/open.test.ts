@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { createVault, openVault } from '../../src/vault/open.js'
+
+t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
+  const { TMPDIR } = process.env
+  t.teardown(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = TMPDIR
+    rmSync(root, { recursive: true, force: true })
+  })
+  // Too long for a socket of its own, which then lies among the temporary files.
+  const directory = join(root, 'long'.repeat(30))
+  const place = { directory, pid: process.pid, notice: () => {}, role: 'server' } as const
+  let text = ''
+  const save = async (_: string, key: string) => {
+    text = key
+  }
+  const open = () => openVault(place, async () => ({ kind: 'key-file', text }))
+  process.env.TMPDIR = join(root, 'missing')
+  await t.rejects(createVault(place, 'first', { kind: 'key-file', save }), { code: 'storage_failed' })
+  await t.rejects(open(), { code: 'storage_failed' })
+  process.env.TMPDIR = root
+  const app = await open()
+  t.equal((await app.tenant()).name, 'first')
+  await app.close()
+})
+
+t.test('the scheme of an address says where a vault is kept', async (t) => {
+  const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
+  const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
+  const app = await createVault(locate('memory:'), 'first', opener)
+  t.equal((await app.tenant()).name, 'first')
+  t.throws(() => app.maintenance(), { code: 'unprocessable' })
+  await app.close()
+  await t.rejects(
+    openVault(locate('memory:'), async () => opener),
+    { code: 'vault_missing' },
+  )
+  const unknown = { code: 'usage', message: /postgres:.*a directory, or memory:/ }
+  await t.rejects(createVault(locate('postgres://host/name'), 'first', opener), unknown)
+  await t.rejects(
+    openVault(locate('postgres://host/name'), async () => opener),
+    unknown,
+  )
+})
