@@ -1,7 +1,7 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
+import { type OperationInput, resultOf } from '../framework/operation.js'
 import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -81,7 +81,7 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
     return { reveal, tenant: tenant ?? (await chosen) }
   }
   const askAs = (operation: string, asked: OperationInput, as: OperationRequest['as']) =>
-    opened.use(async (vault) => (await vault.ask({ operation, input: asked, as })).result)
+    opened.use(async (vault) => resultOf(await vault.ask({ operation, input: asked, as })))
   return {
     ...facts,
     ask: async (asked = input, operation = definition.name) => {

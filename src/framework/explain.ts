@@ -11,8 +11,8 @@ import type { Store } from '../storage/store.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
 import type { Caller, DecidingGrants } from './caller.js'
 import type { Host } from './host.js'
-import type { AnyOperation } from './operation.js'
-import { type Outcome, perform } from './perform.js'
+import type { AnyOperation, Outcome } from './operation.js'
+import { perform } from './perform.js'
 
 /** The caller to explain: an application by its key or its id, or the owner. */
 export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }

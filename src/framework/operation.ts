@@ -4,6 +4,7 @@
  */
 
 import type { RandomSource } from '../crypto/ports.js'
+import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
@@ -92,6 +93,28 @@ export interface CheckTools {
   now(): Promise<number>
 }
 
+/** What an operation answered. */
+export interface Outcome<Result = unknown> {
+  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
+  status: number
+  result: Result
+  /** Only of an {@link HttpAnswer}, whose body is `result`. */
+  headers?: HeaderMap
+}
+
+/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
+export class HttpAnswer {
+  readonly answer: CodeAnswer
+  constructor(answer: CodeAnswer) {
+    this.answer = answer
+  }
+}
+
+/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
+export function resultOf({ status, headers, result }: Outcome): unknown {
+  return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
+}
+
 /** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
 export class Existing<T> {
   readonly result: T
@@ -137,6 +160,8 @@ export interface Operation<
   readonly output?: O
   /** The property that is the whole body, for a body that may be any JSON. */
   readonly wholeBody?: string
+  /** The property that gets the body as it was sent, because those in the path replace its properties of their names. */
+  readonly sentBody?: string
   /** The content type of the body, if not `application/json`. */
   readonly contentType?: string
   /** A second content type that the body may have. */
@@ -149,6 +174,8 @@ export interface Operation<
   readonly isExplainable?: true
   /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
+  /** The handler may return {@link HttpAnswer}. */
+  readonly mayAnswerHttp?: true
   /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */
   readonly isRevealable?: true
   /** What is destroyed, for the confirmation prompt; absent without one. */
@@ -165,9 +192,13 @@ export interface Operation<
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   /** Runs in one transaction. */
-  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Answer<O> | Existing<Answer<O>>>
+  run?(
+    context: Context,
+    input: Infer<I>,
+    checked: Checked,
+  ): Promise<Answer<O> | Existing<Answer<O>> | HttpAnswer>
   /** Instead of `run`: takes several transactions. */
-  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O>>
+  runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
   /** Runs without an open vault, in the owner's process: instead of both, or when the vault is too damaged to open. */
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }

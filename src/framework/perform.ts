@@ -14,20 +14,16 @@ import {
   type AnyOperation,
   type Context,
   Existing,
+  HttpAnswer,
   type LogEntry,
   type OfflineSession,
   type OperationInput,
+  type Outcome,
   type Session,
   successOf,
 } from './operation.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
-
-export interface Outcome<Result = unknown> {
-  /** The HTTP status: the operation's own, or 200 for {@link Existing}. */
-  status: number
-  result: Result
-}
 
 export interface PerformOptions {
   /** Errors of properties that could not be parsed; reported together with those of validation. */
@@ -55,16 +51,21 @@ export async function perform(
   if (runDetached !== undefined) {
     const result = await runDetached(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(reachTenant)
-    return { status: success, result }
+    return result instanceof HttpAnswer ? toOutcome(result) : { status: success, result }
   }
   if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
   return session.inUnit(async (context) => {
     const out = await run(context, complete, checked)
     if (isLoggedOnce) await reachTenant(context)
+    if (out instanceof HttpAnswer) return toOutcome(out)
     const isExisting = out instanceof Existing
     const result = toAnswer(isExisting ? out.result : out, recipient)
     return { status: isExisting ? 200 : success, result }
   })
+}
+
+function toOutcome({ answer: { statusCode, headers, body } }: HttpAnswer): Outcome {
+  return { status: statusCode, headers, result: body }
 }
 
 /** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */

@@ -1,4 +1,5 @@
 /** The port through which operations run reactor code: invocations and their results. */
+import type { CodeAnswer } from '../domain/code-answer.js'
 import type { CofferError } from '../errors.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
@@ -12,19 +13,21 @@ export interface Invocation {
   tenant: number
   /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
   caller?: string
-  /** The application whose permissions the client has; undefined for none. */
+  /** Identifies whose permissions the client has; undefined for nobody's. */
   application?: string | undefined
   reactor: string
   code: string
-  /** Detokenized, validated and cast. */
-  args: Readonly<Record<string, unknown>>
+  /** Detokenized, validated and cast; undefined if none were given. */
+  args: Readonly<Record<string, unknown>> | undefined
+  /** The rest of the request: with the arguments it is `req`. Without it, `req` is the arguments themselves. */
+  rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
   /** The client of the code; null without an application. */
   client: ClientCall | null
 }
 
 export type ReactorOutcome =
-  | { kind: 'result'; raw?: unknown; tokenize?: unknown }
+  | { kind: 'result'; raw?: unknown; tokenize?: unknown; res?: CodeAnswer }
   | { kind: 'failure'; error: CofferError }
 
 export interface ConsoleLine {

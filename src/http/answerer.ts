@@ -11,7 +11,7 @@ import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
-import { ALL_METHODS, type Answer, type Ask, answerProblem, answerResult } from './exchange.js'
+import { ALL_METHODS, type Answer, type Ask, answerGiven, answerProblem, answerResult } from './exchange.js'
 import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
 import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
@@ -127,8 +127,8 @@ async function runOperation(
     const query = readQuery(endpoint, search)
     const input = { ...body, ...query.input, ...parameters() }
     const options = { misspelled: query.misspelled, recipient: recipientOf(ask) }
-    const { status, result } = await perform(host, caller, operation, input, traceId, options)
-    return answerResult(status, result)
+    const { status, headers, result } = await perform(host, caller, operation, input, traceId, options)
+    return headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
   } catch (error) {
     throw nameAsWritten(error, endpoint)
   }

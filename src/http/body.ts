@@ -22,9 +22,9 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
 }
 
 /** The properties of the body, to be merged with path and query. @throws CofferError `validation` */
-export function placeBody(value: unknown, { wholeBody }: AnyOperation): Record<string, unknown> {
+export function placeBody(value: unknown, { wholeBody, sentBody }: AnyOperation): Record<string, unknown> {
   if (wholeBody !== undefined) return { [wholeBody]: value }
-  if (isObject(value)) return value
+  if (isObject(value)) return sentBody === undefined ? value : { ...value, [sentBody]: value }
   throw new CofferError('validation', 'The request body must be a JSON object.')
 }
 

@@ -1,4 +1,5 @@
 /** Requests and answers as plain objects, independent of sockets. */
+import type { HeaderMap } from '../domain/code-answer.js'
 import { toProblem } from '../errors.js'
 import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
@@ -37,6 +38,7 @@ const PIECE = 64 * 1024
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
+const TEXT_TYPE = 'text/plain; charset=utf-8'
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
 /** An answer with this content type. */
@@ -76,6 +78,29 @@ function spellList({ pagination, data }: ListOfTexts): string[] {
     piece = ''
   })
   return [...pieces, `${piece}]}`]
+}
+
+/** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
+const WITHOUT_BODY = [204, 205, 304]
+
+/**
+ * An answer that code or another server made. A browser that shows it as a page gives it no rights on this server's other
+ * pages (`sandbox`).
+ */
+export function answerGiven(status: number, headers: HeaderMap, body: unknown): Answer {
+  const isText = typeof body === 'string'
+  const isBare = body === undefined || WITHOUT_BODY.includes(status)
+  return {
+    status,
+    headers: {
+      ...(isBare ? {} : { 'content-type': isText ? TEXT_TYPE : JSON_TYPE }),
+      ...COMMON_HEADERS,
+      ...headers,
+      'content-security-policy': 'sandbox',
+      'x-content-type-options': 'nosniff',
+    },
+    body: isBare ? '' : isText ? body : JSON.stringify(body),
+  }
 }
 
 /** The problem document of `error`, in the content type that `accept` requests. */

@@ -193,12 +193,14 @@ function findExample(examples: readonly string[]): unknown {
   return given === undefined ? undefined : JSON.parse(given)
 }
 
+/** The answer that code gives in full may have any status; one of ours has the schema of its own status. */
+const RANGES = ['2XX', '3XX', '4XX', '5XX']
+const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
-function describeResponses(
-  { permissions, output, mayAnswerExisting, endpoint: { success, parameters, takesBody } }: RoutedOperation,
-  traceId: string,
-): Record<string, JsonSchema> {
+function describeResponses(operation: RoutedOperation, traceId: string): Record<string, JsonSchema> {
+  const { permissions, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
+  const { success, parameters, takesBody } = endpoint
   const headers = { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } }
   const content = { 'application/json': { schema: toJsonSchema(output ?? {}) } }
   const done =
@@ -219,6 +221,7 @@ function describeResponses(
       ? { 200: { ...done, description: 'The token that has this fingerprint already.' } }
       : {}),
     ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
+    ...(mayAnswerHttp ? Object.fromEntries(RANGES.map((range) => [range, GIVEN])) : {}),
   }
 }
 

@@ -5,7 +5,7 @@ export interface ReactorLimits {
   timeMs: number
   /** Of the JavaScript heap, and of the memory that a run adds to that of an idle child. */
   memoryMiB: number
-  /** The JSON of `raw` and `tokenize` together. */
+  /** The JSON of `raw`, `tokenize` and `res` together. */
   resultBytes: number
   /** All console lines of a run. */
   logBytes: number

@@ -9,6 +9,7 @@ export type HostMessage =
       /** Absent if the guest ran the same code last. */
       code?: string
       args: unknown
+      rest?: object | undefined
       configuration: unknown
       prefix: string
       hasClient: boolean
@@ -39,7 +40,7 @@ export type GuestMessage =
   | { kind: 'ready' }
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
-  | { kind: 'done'; raw?: string; tokenize?: string }
+  | { kind: 'done'; raw?: string; tokenize?: string; res?: string }
   | { kind: 'failed'; failure: GuestFailure }
   | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
   /** The run is over and the event loop is not blocked: ready for the next run. */
@@ -129,7 +130,7 @@ const SHAPES: Readonly<Record<string, Record<string, Fits>>> = {
   ready: {},
   log: { level: isText, text: isText },
   call: { call: isCount, name: isText, args: isText },
-  done: { raw: isPerhaps(isText), tokenize: isPerhaps(isText) },
+  done: { raw: isPerhaps(isText), tokenize: isPerhaps(isText), res: isPerhaps(isText) },
   failed: { failure: isFailure },
   report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts, unknown: isTexts },
   idle: {},

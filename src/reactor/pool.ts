@@ -92,11 +92,22 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   async run(invocation: Invocation): Promise<ReactorRun> {
-    const { tenant, caller = '', application = '', reactor, code, args, configuration, client } = invocation
+    const {
+      tenant,
+      caller = '',
+      application = '',
+      reactor,
+      code,
+      args,
+      rest,
+      configuration,
+      client,
+    } = invocation
     const { prefix, limits } = this.#settings
-    const rest = { args, configuration, prefix, hasClient: client !== null, resultBytes: limits.resultBytes }
+    const { resultBytes } = limits
+    const given = { args, rest, configuration, prefix, hasClient: client !== null, resultBytes }
     const describe = (hasCode: boolean): HostMessage =>
-      hasCode ? { kind: 'run', ...rest } : { kind: 'run', code, ...rest }
+      hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await this.#enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
@@ -104,7 +115,7 @@ export class ReactorPool implements ReactorRuntime {
       client,
       describe,
     })
-    return describeRun(outcome, limits)
+    return describeRun(outcome, limits, prefix)
   }
 
   async check(code: string): Promise<CompileReport> {

@@ -1,4 +1,5 @@
 /** Converts the outcome of a guest's run to the result and errors that operations use. */
+import { readCodeAnswer } from '../domain/code-answer.js'
 import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
@@ -10,12 +11,13 @@ import type { GuestFailure } from './messages.js'
 export function describeRun(
   { last, console, durationMs, memoryMiB }: RunOutcome,
   limits: ReactorLimits,
+  prefix: string,
 ): ReactorRun {
   const run = { console, durationMs, memoryMiB }
   if (typeof last === 'string')
     return { ...run, outcome: { kind: 'failure', error: toStopError(last, limits) } }
-  if (last.kind === 'done') return { ...run, outcome: toResult(last) }
-  if (last.kind === 'report') return { ...run, outcome: toResult({}) }
+  if (last.kind === 'done') return { ...run, outcome: toResult(last, prefix) }
+  if (last.kind === 'report') return { ...run, outcome: { kind: 'result' } }
   const { failure } = last
   const stack = failure.kind === 'thrown' ? failure.stack : undefined
   return {
@@ -25,13 +27,18 @@ export function describeRun(
   }
 }
 
-/** Never throws: JSON that `parseJson` refuses is a failure of the code that returned it. */
-function toResult({ raw, tokenize }: { raw?: string; tokenize?: string }): ReactorOutcome {
+type Texts = Readonly<Partial<Record<'raw' | 'tokenize' | 'res', string>>>
+
+/** Never throws: a result that cannot be answered is a failure of the code that returned it. */
+function toResult({ raw, tokenize, res }: Texts, prefix: string): ReactorOutcome {
+  if (res !== undefined && (raw !== undefined || tokenize !== undefined))
+    return { kind: 'failure', error: failed('The code returned res beside raw or tokenize.') }
   try {
     return {
       kind: 'result',
       ...(raw === undefined ? {} : { raw: parseJson(raw, { source: 'raw' }) }),
       ...(tokenize === undefined ? {} : { tokenize: parseJson(tokenize, { source: 'tokenize' }) }),
+      ...(res === undefined ? {} : { res: readCodeAnswer(parseJson(res, { source: 'res' }), prefix) }),
     }
   } catch (error) {
     return { kind: 'failure', error: failed((error as Error).message) }

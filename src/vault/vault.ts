@@ -1,7 +1,7 @@
 /** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
-import type { Outcome } from '../framework/perform.js'
+import type { Outcome } from '../framework/operation.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'

@@ -56,7 +56,8 @@ const logsOf = async (entity_id: string) =>
     }
   ).data
 
-const ECHO = 'module.exports = async (req) => ({ raw: req })'
+const ECHO =
+  'module.exports = async ({ args, configuration, svc }) => ({ raw: { args, configuration, svc } })'
 
 t.test('a formula is created, shown, replaced and deleted', async (t) => {
   const given = formulaBody(ECHO, {
@@ -565,7 +566,7 @@ t.test('the client goes by the prefix of the server, and limits by the settings 
     return other.ask('reactor react', { id, args })
   }
   t.same(await run('module.exports = async (req) => ({ raw: Object.keys(req) })'), {
-    raw: ['args', 'configuration', 'bt'],
+    raw: ['args', 'configuration', 'bt', 'req', 'logger'],
   })
   t.match(await failureOf(run('module.exports = async () => { for (;;); }')), {
     code: 'reactor_timeout',

@@ -5,7 +5,8 @@ import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/do
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Caller } from '../../src/framework/caller.js'
-import { type Outcome, perform } from '../../src/framework/perform.js'
+import { type Outcome, resultOf } from '../../src/framework/operation.js'
+import { perform } from '../../src/framework/perform.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
@@ -71,16 +72,16 @@ export async function openTestVault(): Promise<TestVault> {
   const run: Run = async (caller, name, input) => {
     const operation = requireOperation(name)
     const outcome = await perform(app, caller, operation, input, 'trace')
-    checkOutput(operation, outcome.result)
+    if (outcome.headers === undefined) checkOutput(operation, outcome.result)
     return outcome
   }
   const ask = async (name: string, input: Input = {}, tenant?: string) =>
-    (await run(await app.owner({ reveal: true, tenant }), name, input)).result
+    resultOf(await run(await app.owner({ reveal: true, tenant }), name, input))
   return {
     app,
     clock,
     ask,
-    askAs: async (key, name, input = {}) => (await run(await authenticate(app, key), name, input)).result,
+    askAs: async (key, name, input = {}) => resultOf(await run(await authenticate(app, key), name, input)),
     statusOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).status,
     textOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).text,
     createTenant: async (name) => {

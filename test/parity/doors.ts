@@ -6,6 +6,7 @@ import { listFlags, takesBody } from '../../src/cli/input/options.js'
 import { main } from '../../src/cli/main.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
+import { resultOf } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
@@ -48,7 +49,9 @@ async function askPerform(app: App, { operation, input, key, reveal }: Request):
   const definition = findOperation(operation)
   try {
     const caller = key === undefined ? await app.owner({ reveal }) : await authenticate(app, key)
-    const { status, result } = await perform(app, caller, definition, input, 'trace')
+    const outcome = await perform(app, caller, definition, input, 'trace')
+    const { status } = outcome
+    const result = resultOf(outcome)
     return result === undefined ? { status } : { status, body: JSON.parse(JSON.stringify(result)) }
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
@@ -138,7 +141,11 @@ function spell(
 }
 
 function readOutcome({ code, stdout, stderr }: Outcome): Answer {
-  if (code === 0) return stdout === '' ? { status: 'done' } : { status: 'done', body: JSON.parse(stdout) }
+  if (code === 0) {
+    if (stdout === '') return { status: 'done' }
+    const body = JSON.parse(stdout)
+    return { status: body?.res?.statusCode ?? 'done', body }
+  }
   const line = stderr
     .trim()
     .split('\n')

@@ -3,11 +3,12 @@
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
+import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { completeService, DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openEphemeral } from '../ephemeral.js'
-import { createContract } from '../http/contract.js'
+import { createContract, isGiven } from '../http/contract.js'
 import type { Answer } from './cases.js'
 import type { Door, MovableClock } from './doors.js'
 
@@ -89,8 +90,22 @@ function spellPairs(name: string, value: unknown): [string, string][] {
   return [[name, String(value)]]
 }
 
+/** An answer that code gave, without the headers that every answer has. */
+function readGiven({ status: statusCode, headers, body }: HttpAnswer): unknown {
+  const ours = ['svc-trace-id', 'cache-control', 'content-security-policy', 'x-content-type-options']
+  const { 'content-type': type, ...given } = headers
+  for (const name of ours) delete given[name]
+  const isJson = type?.startsWith('application/json') === true
+  const kept =
+    type === undefined || isJson || type === 'text/plain; charset=utf-8' ? {} : { 'content-type': type }
+  const read = body === '' ? {} : { body: isJson ? JSON.parse(body) : body }
+  return { statusCode, headers: { ...given, ...kept }, ...read }
+}
+
 /** A query parameter has its place in its name here, and nowhere else. */
-function readAnswer(definition: RoutedOperation, { status, body }: { status: number; body: string }): Answer {
+function readAnswer(definition: RoutedOperation, answer: HttpAnswer): Answer {
+  const { status, body } = answer
+  if (isGiven(answer)) return { status, body: { res: readGiven(answer) } }
   if (body === '') return { status }
   const result = JSON.parse(body) as Record<string, unknown>
   if (status < 400 || typeof result.errors !== 'object' || result.errors === null)

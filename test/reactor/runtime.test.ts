@@ -50,9 +50,11 @@ async function* evaluateEach(bodies: readonly string[]): AsyncGenerator<unknown>
 t.test('the code is given arguments, configuration and its client, by the name that is set', async (t) => {
   const given = { args: { a: { b: [1, null] } }, configuration: { k: 5, on: true } }
   t.same(await evaluate('return req', given), {
-    ...(given.args && { args: given.args }),
+    args: given.args,
     configuration: given.configuration,
     bt: null,
+    req: given.args,
+    logger: {},
   })
   const calls: unknown[] = []
   const client = async (name: string, args: readonly unknown[]) => {

@@ -31,7 +31,7 @@ export async function gatherInput(
   await noteWaiting(context, flags, options)
   await warnOfExposed(context, flags, options)
   const contents = await readContents(input, flags, options)
-  const { wholeBody } = definition
+  const { wholeBody, sentBody } = definition
   const body = await readBody(context, input, definition, contents, options)
   const given = readValues(flags, contents, body)
   if (wholeBody !== undefined && given[wholeBody] === undefined) {
@@ -41,7 +41,9 @@ export async function gatherInput(
   const named = definition.positionals.flatMap((name, at) =>
     words[at] === undefined ? [] : [[name, words[at]]],
   )
-  const merged = { ...body, ...given, ...Object.fromEntries(named) }
+  const sent = { ...body, ...given }
+  const whole = sentBody === undefined ? {} : { [sentBody]: sent }
+  const merged = { ...sent, ...whole, ...Object.fromEntries(named) }
   return completeInput(context, definition, flags, resolvePaths(context, definition, merged))
 }
 

@@ -61,7 +61,15 @@ export const developReactor = operation({
   examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],
   runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()
-    const run = await runtime.run({ tenant: 0, reactor: 'dev', code, args, configuration, client: null })
+    const run = await runtime.run({
+      tenant: 0,
+      reactor: 'dev',
+      code,
+      args,
+      rest: {},
+      configuration,
+      client: null,
+    })
     return { ...run, sandbox: runtime.sandbox }
   },
 })

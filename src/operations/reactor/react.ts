@@ -1,12 +1,20 @@
 /** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
 import { castArguments, castConfiguration } from '../../domain/contract.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
+import { isObject } from '../../domain/json/json.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import { type Caller, usingBy } from '../../framework/caller.js'
-import { type Context, operation, type Session } from '../../framework/operation.js'
+import {
+  type CheckTools,
+  type Context,
+  HttpAnswer,
+  operation,
+  type Session,
+} from '../../framework/operation.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
 import { requireRecord } from '../../framework/require-record.js'
@@ -22,13 +30,15 @@ const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'raw?': anyJson('The `raw` result of the code.'),
 })
 
+const SENT_BODY = 'sent_body'
+
 export const react = operation({
   name: 'reactor react',
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
     'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
     'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
-    'whether others are passed on.',
+    'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
   permissions: ['token:use', 'reactor:invoke'],
   needsOnePermission: true,
   route: 'POST /reactors/{id}/react',
@@ -44,7 +54,9 @@ export const react = operation({
   output: responseOutput,
   examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
   log: { operation: 'react', message: 'Reactor invoked' },
-  check: ({ args }, tools) => findExpressions(args, tools),
+  sentBody: SENT_BODY,
+  mayAnswerHttp: true,
+  check: checkRequest,
   async runDetached(session, input, found) {
     // Durability `soon`: these two units only log reads and the run; tokens are created and synced in another unit.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
@@ -54,13 +66,34 @@ export const react = operation({
     const { response, error } = await conclude(session, actor, run)
     await session.inUnit(async (context) => {
       const about = { id: context.createUuid(), reactorId: input.id, traceId: session.traceId }
-      await keepRun(context.store, context.caller.tenant, about, run, error)
+      const status = response instanceof HttpAnswer ? response.answer.statusCode : 200
+      await keepRun(context.store, context.caller.tenant, about, run, error ?? status)
       if (error === undefined) context.reached('reactor', input.id)
     }, 'soon')
     if (error !== undefined) throw error
     return response
   },
 })
+
+type Json = Record<string, unknown>
+type Request = { id: string; args?: Json }
+
+/** The body of the request as it was sent; without one, everything but the id. */
+function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
+  const sent = (given as Json)[SENT_BODY]
+  return isObject(sent) ? sent : given
+}
+
+/** @throws CofferError `validation` for invalid expressions, and for a way to answer that there is not */
+async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
+  const body = bodyOf(request)
+  const errors: PropertyErrors = {}
+  if ((body.callback_url ?? undefined) !== undefined)
+    addError(errors, 'callback_url', 'is not supported here: use react-async')
+  const found = await collectLater(errors, 'args', () => findExpressions(body, tools))
+  refuseErrors(errors)
+  return found ?? new Map()
+}
 
 interface Prepared {
   invocation: Invocation
@@ -72,16 +105,21 @@ interface Prepared {
 async function prepare(
   context: Context,
   session: Session,
-  { id, args = {} }: { id: string; args?: Record<string, unknown> },
+  request: Request,
   found: FoundExpressions,
 ): Promise<Prepared> {
-  const reactor = await requireRecord(context, 'reactor', id)
+  const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await requireFormulaOf(context, reactor)
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
   const using = { ...context, caller: usingBy('reactor:invoke', context.caller) }
-  const detokenized = await detokenize(using, args, found)
+  const { args: _, ...others } = bodyOf(request)
+  const { args: detokenized = {}, ...rest } = await detokenize(
+    using,
+    { ...others, ...omitUndefined({ args: request.args }) },
+    found,
+  )
   const bound = application === undefined ? undefined : boundCaller(context, application)
   return {
     actor: bound ?? context.caller,
@@ -93,6 +131,7 @@ async function prepare(
       reactor: reactor.id,
       code: formula.code,
       args: castArguments(formula.request_parameters, detokenized, undeclared),
+      rest,
       configuration: castConfiguration(formula.configuration, reactor.configuration),
       client: bound === undefined ? null : createClientCall(session, bound),
     },
@@ -108,13 +147,15 @@ function boundCaller({ caller, now }: Context, application: ApplicationRecord): 
   )
 }
 
+interface Concluded {
+  response: Infer<typeof responseOutput> | HttpAnswer
+  error?: CofferError
+}
+
 /** The response of a run: creates all of its tokens, or none. */
-async function conclude(
-  session: Session,
-  actor: Caller,
-  { outcome }: ReactorRun,
-): Promise<{ response: Infer<typeof responseOutput>; error?: CofferError }> {
+async function conclude(session: Session, actor: Caller, { outcome }: ReactorRun): Promise<Concluded> {
   if (outcome.kind === 'failure') return { response: {}, error: outcome.error }
+  if (outcome.res !== undefined) return { response: new HttpAnswer(outcome.res) }
   const raw = omitUndefined({ raw: outcome.raw })
   if (outcome.tokenize === undefined) return { response: raw }
   try {

@@ -12,22 +12,22 @@ const REMOVED_AT_ONCE = 100
 /** Limit of the stored console text of a run, in characters. */
 const KEPT_CHARACTERS = 32 * 1024
 
-/** Stores `run`, which ended with `error` if given, and removes runs beyond {@link KEPT_RUNS}. */
+/** Stores `run`, which ended with this error or status of its answer, and removes runs beyond {@link KEPT_RUNS}. */
 export async function keepRun(
   store: StoreWriter,
   tenant: number,
   about: { id: string; reactorId: string; traceId: string },
   run: Omit<ReactorRun, 'outcome'>,
-  error: CofferError | undefined,
+  ended: CofferError | number,
 ): Promise<void> {
   const ending =
-    error === undefined
-      ? { outcome: 'done', status: 200 }
+    typeof ended === 'number'
+      ? { outcome: 'done', status: ended }
       : {
-          outcome: error.code,
-          status: error.status,
-          detail: error.message,
-          ...omitUndefined({ errors: error.errors }),
+          outcome: ended.code,
+          status: ended.status,
+          detail: ended.message,
+          ...omitUndefined({ errors: ended.errors }),
         }
   const record: ReactorLogRecord = {
     id: about.id,

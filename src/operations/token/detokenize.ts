@@ -28,8 +28,8 @@ export type FoundExpressions = ReadonlyMap<string, Found>
 interface Access {
   permission: Permission
   log: LogEntry
-  /** The path of the document in error messages. */
-  path: string
+  /** The name of the whole document in error messages. */
+  whole: string
   /** Replaces the transform of the deciding rule. */
   transform?: Transform
 }
@@ -38,16 +38,14 @@ interface Access {
 const USE: Access = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
-  path: 'args',
+  whole: 'args',
   transform: 'reveal',
 }
 const READ: Access = {
   permission: 'token:read',
   log: { operation: 'read', message: 'Token retrieved' },
-  path: '',
+  whole: 'payload',
 }
-/** The name of a document without a path. */
-const WHOLE_BODY = 'payload'
 
 export const detokenizeTokens = operation({
   name: 'token detokenize',
@@ -70,35 +68,31 @@ export const detokenizeTokens = operation({
     `echo '{"name":"{{ my-token }}","text":"Hello {{ my-token | upcase }}!"}' | coffer token detokenize --reveal`,
   ],
   log: READ.log,
-  check: ({ payload }, tools) => findExpressions(payload, tools, READ.path),
+  check: ({ payload }, tools) => findExpressions(payload, tools, READ.whole),
   run: (context, { payload }, found) => detokenize(context, payload, found, READ),
 })
 
 /**
- * Compiles every expression in `document`, whose path in error messages is `path`; reads no token.
+ * Compiles every expression in `document`, which error messages call `whole`; reads no token.
  * @throws CofferError `validation` for each invalid expression, and for too many tokens
  */
 export async function findExpressions(
   document: unknown,
   tools: CheckTools,
-  path = USE.path,
+  whole = USE.whole,
 ): Promise<FoundExpressions> {
   const errors: PropertyErrors = {}
   const found = new Map<string, Found>()
-  for (const [text, at] of findTexts(document, path, new Map())) {
+  for (const [text, at] of findTexts(document, '', new Map())) {
     if (isFull(errors)) break
-    const place = at || WHOLE_BODY
+    const place = at || whole
     const expressions = await tools.expressions()
     const expression = await collectLater(errors, place, () => expressions.compile(text, 'detokenize'))
     if (expression !== undefined) found.set(text, { path: place, expression })
   }
   const { size } = pathsOfTokens(found)
   if (size > MOST_TOKENS)
-    addError(
-      errors,
-      path || WHOLE_BODY,
-      `refers to ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`,
-    )
+    addError(errors, whole, `refers to ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`)
   refuseErrors(errors)
   return found
 }
@@ -127,9 +121,8 @@ export async function detokenize<T>(
   return detokenized as T
 }
 
-function requireSize(size: number, { path }: Access): void {
-  if (size > MOST_SIZE)
-    throw invalid(path || WHOLE_BODY, 'must have at most 16 MiB with the data of its tokens')
+function requireSize(size: number, { whole }: Access): void {
+  if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
 /** Every text with an expression, and the path of its first occurrence. */

@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { encodeFrame, FrameReader } from '../../ipc/frames.js'
 import {
   FETCH_CALL,
@@ -107,13 +108,16 @@ class Guest {
   }
 
   async #invoke(
-    { code, args, configuration, prefix, hasClient, resultBytes }: Work,
+    { code, args, rest, configuration, prefix, hasClient, resultBytes }: Work,
     run: Run,
   ): Promise<GuestMessage> {
     const source = this.#prepare(code)
     const handler = this.#load(source.code, source.prepared, run)
     const client = hasClient ? createClient((name, list) => run.calls.ask(name, list)) : null
-    const result = await handler({ args, configuration, [prefix]: client })
+    const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
+    const { debug, info, warn, error } = run.globals.console
+    const logger = { debug, info, warn, error }
+    const result = await handler({ args: args ?? {}, configuration, [prefix]: client, req, logger })
     return describeResult(result, resultBytes)
   }
 
@@ -155,16 +159,12 @@ class Guest {
 }
 
 function describeResult(result: unknown, resultBytes: number): GuestMessage {
-  const { raw, tokenize } = (result ?? {}) as { raw?: unknown; tokenize?: unknown }
-  const texts = { raw: toJson(raw), tokenize: toJson(tokenize) }
-  const bytes = Buffer.byteLength(texts.raw ?? '') + Buffer.byteLength(texts.tokenize ?? '')
+  const { raw, tokenize, res } = (result ?? {}) as Record<'raw' | 'tokenize' | 'res', unknown>
+  const texts = omitUndefined({ raw: toJson(raw), tokenize: toJson(tokenize), res: toJson(res) })
+  const bytes = Object.values(texts).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   if (bytes > resultBytes)
     throw new RangeError(`The result has ${bytes} bytes; at most ${resultBytes} are allowed`)
-  return {
-    kind: 'done',
-    ...(texts.raw === undefined ? {} : { raw: texts.raw }),
-    ...(texts.tokenize === undefined ? {} : { tokenize: texts.tokenize }),
-  }
+  return { kind: 'done', ...texts }
 }
 
 /** undefined for null and for values that JSON cannot represent. */

@@ -40,7 +40,7 @@ export class Callable {
   }
 }
 
-const PARTS = ['args', 'configuration']
+const PARTS = ['args', 'configuration', 'req']
 /** Limits of the analysis, far above what ordinary code needs. */
 const MOST_LEVELS = 8
 const MOST_VALUES = 500
@@ -122,6 +122,8 @@ export class Findings {
 
   #follow(path: string, name: string): string | undefined {
     if (path === '') return PARTS.includes(name) ? name : undefined
+    // Only the arguments are declared: req is the whole request.
+    if (path === 'req') return name === 'args' ? name : undefined
     const levels = path.split('.').length
     // An index and the length of a value are not parameters.
     if (/^\d+$/.test(name) || (name === 'length' && levels > 1) || levels > MOST_LEVELS) return undefined

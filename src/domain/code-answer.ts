@@ -1,0 +1,86 @@
+/** The HTTP answer that code makes, and which headers code and other servers may not set in an answer of ours. */
+import { CofferError } from '../errors.js'
+import { isObject } from './json/json.js'
+
+/** Names of headers, in lower case, and their values. */
+export type HeaderMap = Readonly<Record<string, string>>
+
+/** `body`: absent for none; text is sent as it is, anything else as JSON. */
+export interface CodeAnswer {
+  statusCode: number
+  headers: HeaderMap
+  body?: unknown
+}
+
+/** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
+const OF_CONNECTION = [
+  'connection',
+  'content-length',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+/** With these an answer would change what a browser does with other pages of this server. */
+const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
+const OF_SERVER_START = 'access-control-'
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+/** Less than what common clients and proxies accept. */
+const MOST_HEADER_CHARACTERS = 8192
+
+/** The headers that are passed on: without those of the connection, the length, and ours, which begin with `prefix`. */
+export function passHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
+  const { connection = '' } = headers
+  const named = connection.split(',').map((name) => name.trim().toLowerCase())
+  const dropped = new Set([...OF_CONNECTION, ...named])
+  const own = `${prefix.toLowerCase()}-`
+  return keep(headers, (name) => !dropped.has(name) && !name.startsWith(own))
+}
+
+/** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
+export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
+  return keep(
+    passHeaders(headers, prefix),
+    (name) => !OF_SERVER.includes(name) && !name.startsWith(OF_SERVER_START),
+  )
+}
+
+function keep(headers: HeaderMap, isKept: (name: string) => boolean): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name)))
+}
+
+/** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */
+export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
+  if (!isObject(given)) throw refuse('res must be an object')
+  const { statusCode, headers, body } = given
+  const status = statusCode ?? 200
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+    throw refuse('res.statusCode must be an integer from 200 to 599')
+  const passed = passAnswerHeaders(readHeaders(headers ?? {}), prefix)
+  return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
+}
+
+function readHeaders(given: unknown): Record<string, string> {
+  if (!isObject(given)) throw refuse('res.headers must be an object')
+  let characters = 0
+  const entries = Object.entries(given).map(([name, value]): [string, string] => {
+    if (!NAME.test(name)) throw refuse('res.headers has a name that no header can have')
+    if (typeof value !== 'string' || !VALUE.test(value))
+      throw refuse(`res.headers.${name} must be text without line breaks, in Latin-1`)
+    characters += name.length + value.length
+    return [name.toLowerCase(), value.trim()]
+  })
+  if (characters > MOST_HEADER_CHARACTERS)
+    throw refuse(`res.headers must have at most ${MOST_HEADER_CHARACTERS} characters`)
+  return Object.fromEntries(entries)
+}
+
+function refuse(message: string): CofferError {
+  return new CofferError('validation', message)
+}

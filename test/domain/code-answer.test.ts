@@ -1,0 +1,101 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/code-answer.js'
+
+/** Gives the answer, or what is wrong. */
+function read(given: unknown): unknown {
+  try {
+    return readCodeAnswer(given, 'SVC')
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+t.test('an answer of code is read as it is given', async (t) => {
+  const cases: [unknown, unknown][] = [
+    [{}, { statusCode: 200, headers: {} }],
+    [
+      { statusCode: 402, headers: { 'X-A': ' b ' }, body: { c: 1 } },
+      { statusCode: 402, headers: { 'x-a': 'b' }, body: { c: 1 } },
+    ],
+    [
+      { statusCode: null, headers: null, body: null },
+      { statusCode: 200, headers: {}, body: null },
+    ],
+    [
+      { statusCode: 599, body: 'x', more: 1 },
+      { statusCode: 599, headers: {}, body: 'x' },
+    ],
+    [5, 'res must be an object'],
+    [[], 'res must be an object'],
+    ...[199, 600, 200.5, '200', true].map((statusCode): [unknown, unknown] => [
+      { statusCode },
+      'res.statusCode must be an integer from 200 to 599',
+    ]),
+    [{ headers: [] }, 'res.headers must be an object'],
+    [{ headers: { 'a b': 'c' } }, 'res.headers has a name that no header can have'],
+    [{ headers: { '': 'c' } }, 'res.headers has a name that no header can have'],
+    ...[5, null, ['b'], 'b\r\nc: d', 'b\0', '€'].map((value): [unknown, unknown] => [
+      { headers: { a: value } },
+      'res.headers.a must be text without line breaks, in Latin-1',
+    ]),
+    [{ headers: { a: 'x'.repeat(8192) } }, 'res.headers must have at most 8192 characters'],
+  ]
+  for (const [given, expected] of cases) t.same(read(given), expected, JSON.stringify(given)?.slice(0, 60))
+})
+
+const OF_CONNECTION =
+  'Connection Keep-Alive Proxy-Authenticate Proxy-Authorization Proxy-Connection TE Trailer'
+const DROPPED = [
+  ...OF_CONNECTION.split(' '),
+  ...'Transfer-Encoding Upgrade Content-Length SVC-TRACE-ID svc-anything'.split(' '),
+]
+const OF_SERVER = [
+  ...'Set-Cookie Service-Worker-Allowed Clear-Site-Data Strict-Transport-Security'.split(' '),
+  ...'Access-Control-Allow-Origin Access-Control-Expose-Headers'.split(' '),
+]
+
+t.test('headers that code may not set are dropped, however they are spelled', async (t) => {
+  for (const name of [...DROPPED, ...OF_SERVER])
+    for (const spelled of [name, name.toLowerCase(), name.toUpperCase()])
+      t.match(
+        readCodeAnswer({ headers: { [spelled]: 'x', kept: 'y' } }, 'SVC').headers,
+        { kept: 'y' },
+        spelled,
+      )
+  const all = Object.fromEntries([...DROPPED, ...OF_SERVER].map((name) => [name.toLowerCase(), 'x']))
+  t.strictSame(passAnswerHeaders(all, 'svc'), {})
+  t.strictSame(
+    Object.keys(passHeaders(all, 'svc')).sort(),
+    OF_SERVER.map((name) => name.toLowerCase()).sort(),
+  )
+  t.strictSame(passHeaders({ connection: 'close, X-Hop', 'x-hop': '1', other: '2' }, 'svc'), { other: '2' })
+  t.strictSame(passHeaders({ 'svc-key': '1', 'bt-key': '2' }, 'BT'), { 'svc-key': '1' }, 'the prefix decides')
+})
+
+t.test('whatever code gives, an answer that is read can be sent', async (t) => {
+  const name = fc.oneof(
+    fc.string(),
+    fc.constantFrom(...DROPPED, ...OF_SERVER, 'x-a', '__proto__', 'Content-Type'),
+  )
+  const headers = fc.dictionary(name, fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.integer()))
+  const given = fc.record(
+    { statusCode: fc.oneof(fc.integer(), fc.integer({ min: 199, max: 600 })), headers, body: fc.jsonValue() },
+    { requiredKeys: [] },
+  )
+  fc.assert(
+    fc.property(given, (answer) => {
+      let answered: ReturnType<typeof readCodeAnswer>
+      try {
+        answered = readCodeAnswer(answer, 'svc')
+      } catch {
+        return
+      }
+      const sent = new Headers(answered.headers)
+      for (const dropped of [...DROPPED, ...OF_SERVER]) t.notOk(sent.has(dropped))
+      t.ok(answered.statusCode >= 200 && answered.statusCode <= 599)
+      t.strictSame(answered.body, answer.body)
+    }),
+    { numRuns: 300 },
+  )
+})
