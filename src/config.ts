@@ -28,6 +28,31 @@ export const SETTINGS = {
     variable: 'COFFER_VAULT',
     description: 'the vault; by default .coffer here or in a directory above',
   },
+  url: {
+    flag: '--url <address>',
+    variable: 'COFFER_URL',
+    description: 'a server to send the commands to, with an API key, instead of a vault',
+  },
+  prefix: {
+    flag: '--prefix <name>',
+    variable: 'COFFER_PREFIX',
+    description: 'the prefix of header names, for --url, serve and openapi (default svc)',
+  },
+  ca: {
+    flag: '--ca <file>',
+    variable: 'COFFER_CA',
+    description: 'for --url: trust these certificate authorities (PEM) instead of the usual ones',
+  },
+  insecure: {
+    flag: '--insecure',
+    variable: 'COFFER_INSECURE',
+    description: 'for --url: allow http to another machine, where others can read along',
+  },
+  timeout: {
+    flag: '--timeout <seconds>',
+    variable: 'COFFER_TIMEOUT',
+    description: 'for --url: how long to wait for an answer (default 60)',
+  },
   keyFile: {
     flag: '--key-file <file>',
     variable: 'COFFER_KEY_FILE',
@@ -108,6 +133,14 @@ export const SETTINGS = {
 
 export interface Config {
   readonly vault?: string
+  /** The server that performs the commands, instead of a vault. */
+  readonly url?: string
+  readonly prefix?: string
+  /** The path of certificate authorities. */
+  readonly ca?: string
+  readonly insecure: boolean
+  /** How long to wait for an answer of the server. */
+  readonly timeoutMs?: number
   readonly keyFile?: string
   readonly tenant?: string
   readonly passphraseFile?: string
@@ -151,10 +184,14 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     }
     return value
   }
-  const isSet = (name: 'quiet' | 'yes') => flags[name] === true || isTrue(env[SETTINGS[name].variable])
+  const isSet = (name: 'quiet' | 'yes' | 'insecure') =>
+    flags[name] === true || isTrue(env[SETTINGS[name].variable])
   const descriptor = text('passphraseFd')
   const given = {
-    vault: text('vault'),
+    ...chooseTarget(flags, text('vault'), text('url')),
+    prefix: text('prefix'),
+    ca: text('ca'),
+    timeoutMs: readSeconds(text('timeout')),
     keyFile: text('keyFile'),
     tenant: text('tenant'),
     passphraseFile: text('passphraseFile'),
@@ -174,8 +211,28 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     input: flags.input !== false && !isTrue(env[SETTINGS.input.variable]),
     quiet: isSet('quiet'),
     yes: isSet('yes'),
+    insecure: isSet('insecure'),
     directory: findConfigDirectory(env),
   })
+}
+
+/** A flag goes before a variable. @throws CofferError `usage` if both are equally close */
+function chooseTarget(
+  flags: Readonly<Record<string, unknown>>,
+  vault: string | undefined,
+  url: string | undefined,
+): { vault?: string | undefined; url?: string | undefined } {
+  if (vault === undefined || url === undefined) return { vault, url }
+  const isByFlag = (name: 'vault' | 'url') => typeof flags[name] === 'string'
+  if (isByFlag('vault') === isByFlag('url'))
+    throw new CofferError('usage', 'Both a vault and a server (--url) are given. Give one of them.')
+  return isByFlag('vault') ? { vault } : { url }
+}
+
+function readSeconds(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text) * 1000
+  throw new CofferError('usage', `${SETTINGS.timeout.flag.split(' ')[0]} takes seconds, from 1 to 9999.`)
 }
 
 function splitList(text: string | undefined): string[] | undefined {

@@ -51,6 +51,8 @@ export interface ErrorDetails {
   status?: number
   /** Whole seconds after which the caller can try again. */
   retryAfterSeconds?: number
+  /** Of the server that answered with the error. */
+  traceId?: string
 }
 
 /** An expected error. `message` says what happened and what to do. */
@@ -61,6 +63,7 @@ export class CofferError extends Error {
   readonly exit: number
   readonly errors: PropertyErrors | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly traceId: string | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -69,6 +72,7 @@ export class CofferError extends Error {
     this.exit = ERRORS[code].exit
     this.errors = details.errors
     this.retryAfterSeconds = details.retryAfterSeconds
+    this.traceId = details.traceId
   }
 }
 
@@ -96,7 +100,7 @@ export function toProblem(error: unknown, traceId: string): Problem {
     title: ERRORS[code].title,
     status: known?.status ?? ERRORS[code].status,
     detail: known?.message ?? `Something went wrong on our side. Reference: ${traceId}`,
-    instance: traceId,
+    instance: known?.traceId ?? traceId,
   }
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
 }

@@ -97,9 +97,14 @@ async function runLine(
       hasOwnEnd = true
       process.on('SIGHUP', ignore)
     },
+    ...(process.fetch === undefined ? {} : { fetch: process.fetch }),
     reachVault: async (work) => {
       const { reachThisVault } = await import('./context/credentials.js')
-      return using(await reachThisVault(context), work)
+      const vault =
+        config.url === undefined
+          ? await reachThisVault(context)
+          : await (await import('./context/server.js')).reachServer(context, config.url)
+      return using(vault, work)
     },
     withVault: async (work, role) => {
       const { unlockVault } = await import('./context/credentials.js')

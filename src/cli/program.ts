@@ -135,6 +135,8 @@ function addOperation(group: Command, definition: RegisteredOperation, accept: A
   if (definition.isRevealable && definition.log?.operation === 'read')
     command.option('--reveal', 'show data in the clear')
   if (isPaged(definition.input)) command.option('--all', 'all pages')
+  if (definition.endpoint !== undefined)
+    command.option('--curl', 'print the call of curl that this command equals, without sending it')
   if (definition.isExplainable) {
     command.option('--explain', 'print the answer and the deciding access rules without performing it')
     command.option('--explain-as <app-id>', 'the same, with this application as the caller')

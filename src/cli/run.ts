@@ -30,9 +30,13 @@ export async function runOperation(
   const { terminal, config } = context
   const presentation = findPresentation(definition)
   const format = chooseFormat(terminal, config.output)
+  if (options.curl === true)
+    return (await import('./commands/curl.js')).printCurl(context, definition, words, options)
   const key = definition.audience === 'owner' ? undefined : await readApiKey(context)
-  if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
+  if (config.url !== undefined)
+    (await import('./context/server.js')).requireServed(definition, key, isExplained)
+  else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const steps = (await presentation.load?.()) ?? {}

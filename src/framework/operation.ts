@@ -128,6 +128,7 @@ export interface Operation<
   O extends Schema | undefined = Schema | undefined,
   Checked = unknown,
   Name extends string = string,
+  Route extends string | undefined = string | undefined,
 > {
   /** `noun verb` or `noun group verb`: the command, the operation's id and its name in logs. */
   readonly name: Name
@@ -147,7 +148,7 @@ export interface Operation<
   /** One of `permissions` is enough. */
   readonly needsOnePermission?: true
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
-  readonly route?: string
+  readonly route?: Route
   /** For an operation that creates; otherwise the status is 200, or 204 without an output. Only with a route. */
   readonly success?: 201
   /** Without a route: the input properties that are positional arguments of the command, in order. */
@@ -209,7 +210,8 @@ export function operation<
   const Name extends string,
   const O extends Schema | undefined = undefined,
   Checked = unknown,
->(definition: Operation<I, O, Checked, Name>): Operation<I, O, Checked, Name> {
+  const Route extends string | undefined = undefined,
+>(definition: Operation<I, O, Checked, Name, Route>): Operation<I, O, Checked, Name, Route> {
   return definition
 }
 

@@ -6,6 +6,7 @@ export interface HeaderNames {
   apiKey: string
   traceId: string
   destinationStatus: string
+  idempotencyKey: string
 }
 
 /** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`. */
@@ -15,6 +16,7 @@ export function nameHeaders(prefix: string): HeaderNames {
     apiKey: `${start}-api-key`,
     traceId: `${start}-trace-id`,
     destinationStatus: `${start}-proxy-destination-status`,
+    idempotencyKey: `${start}-idempotency-key`,
   }
 }
 

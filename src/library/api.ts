@@ -1,4 +1,5 @@
 /** The types of the library. */
+import type { Client } from '../client/typed-client.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { Rate } from '../http/rate-limit.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
@@ -44,6 +45,11 @@ export interface Coffer {
     input?: Record<string, unknown>,
     options?: AskOptions,
   ): Promise<ResultOf<Name>>
+  /**
+   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`.
+   * @throws CofferError `usage` for a key that no header can carry
+   */
+  as(key: string): Client
   /** Stops the server, if there is one, and closes the vault. */
   stop(): Promise<void>
   /** {@link stop}, for `await using`. */

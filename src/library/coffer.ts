@@ -1,9 +1,11 @@
 /** A vault in the caller's process: what the functions of the library open. */
+import type { Client } from '../client/typed-client.js'
 import { createHandler as createAnswer, type Handler } from '../http/handle.js'
 import { completeService } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { App } from '../vault/app.js'
 import type { AskOptions, Coffer, HandlerOptions, Tenant } from './api.js'
+import { clientOver } from './client.js'
 import { serviceOf } from './service.js'
 
 /** Requests have it where they name no host. */
@@ -43,6 +45,11 @@ export class OpenCoffer implements Coffer {
   ): Promise<ResultOf<Name>> {
     const as = key === undefined ? { reveal, tenant } : { key }
     return (await this.#app.ask({ operation, input, as })).result
+  }
+
+  as(key: string): Client {
+    const { prefix } = this.#options
+    return clientOver((url, init) => this.fetch(url, init), { url: ORIGIN, key, ...(prefix && { prefix }) })
   }
 
   createHandler(options: HandlerOptions): Handler {

@@ -86,6 +86,7 @@ function withServer(vault: OpenCoffer, server: RunningServer, url: string, isOwn
     keys: vault.keys,
     fetch: (input, init) => vault.fetch(input, init),
     ask: (operation, input, asking) => vault.ask(operation, input, asking),
+    as: (key) => vault.as(key),
     stop,
     [Symbol.asyncDispose]: stop,
   }

@@ -1,7 +1,7 @@
 /** The registry of all operations, in the order of the help and the API reference. */
 import type { Operation } from '../framework/operation.js'
 import { createRegistry } from '../framework/registry.js'
-import type { Answer } from '../framework/schema.js'
+import type { Answer, Infer } from '../framework/schema.js'
 import { noun as app } from './nouns/app.js'
 import { noun as config } from './nouns/config.js'
 import { noun as formula } from './nouns/formula.js'
@@ -21,6 +21,21 @@ type Declared = (typeof nouns)[number]['operations'][number]
 
 export type OperationName = Declared['name']
 
+type Find<Name> = Extract<Declared, { name: Name }>
+
 /** The type of the answer of the operation with this name. */
 export type ResultOf<Name extends string> =
-  Extract<Declared, { name: Name }> extends Operation<infer _I, infer O, infer _C, Name> ? Answer<O> : unknown
+  Find<Name> extends Operation<infer _I, infer O, infer _C, Name, infer _R> ? Answer<O> : unknown
+
+/** The type of the input of the operation with this name. */
+export type InputOf<Name extends string> =
+  Find<Name> extends Operation<infer I, infer _O, infer _C, Name, infer _R> ? Infer<I> : never
+
+/** The names of the operations that have a route. */
+export type RoutedName = {
+  [Name in OperationName]: Find<Name> extends { readonly route?: infer R }
+    ? R extends string
+      ? Name
+      : never
+    : never
+}[OperationName]

@@ -1,6 +1,7 @@
 /** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
 import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context/context.js'
+import type { Fetch } from '../../src/client/http-client.js'
 
 export interface Run {
   words: readonly string[]
@@ -8,6 +9,8 @@ export interface Run {
   env?: Record<string, string>
   cwd?: string
   clock?: () => number
+  /** The server that `--url` reaches; left out, sockets. */
+  fetch?: Fetch
   /** The width of the terminal that all three streams are; left out, they are pipes. */
   columns?: number
   /** What the person at that terminal types once each question is drawn, in this order. */
@@ -59,6 +62,7 @@ export async function runProcess(
     on: (event, listener) => event === 'SIGINT' && listeners.add(listener),
     off: (_, listener) => listeners.delete(listener),
     ...(clock === undefined ? {} : { clock }),
+    ...(run.fetch === undefined ? {} : { fetch: run.fetch }),
   })
   return { code, stdout: stdout.text(), stderr: stderr.text() }
 }

@@ -3,12 +3,12 @@
  * in one answer: every operation over HTTP, with every pair of faults that it can have.
  */
 import t from 'tap'
+import { spellRequest } from '../../src/client/spell-request.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
-import { spellRequest } from '../parity/http-door.js'
 import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 
 type Input = Record<string, unknown>

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listFlags, takesBody } from '../../src/cli/input/options.js'
 import { main } from '../../src/cli/main.js'
+import type { Fetch } from '../../src/client/http-client.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { resultOf } from '../../src/framework/operation.js'
@@ -109,6 +110,22 @@ export async function openServedDoor(clock: MovableClock): Promise<Door> {
       await server?.close()
       await door.close()
     },
+  }
+}
+
+/** The command line with `--url`, which reaches a server by `fetch`; `ownerKey` stands for the owner there. */
+export function openUrlDoor(name: string, fetch: Fetch, ownerKey: (reveal: boolean) => string) {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
+  const env = { XDG_CONFIG_HOME: place, COFFER_URL: 'http://localhost', COFFER_OUTPUT: 'json' }
+  return {
+    name,
+    ask: async ({ operation, input, key, reveal }: Request): Promise<Answer> => {
+      const { words, stdin } = spell(findOperation(operation), input)
+      const caller = { COFFER_API_KEY: key ?? ownerKey(reveal) }
+      const run = { words: [...words, '--yes'], stdin, cwd: place, env: { ...env, ...caller }, fetch }
+      return readOutcome(await runProcess(main, run))
+    },
+    close: async () => rmSync(place, { recursive: true, force: true }),
   }
 }
 

@@ -1,20 +1,23 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
+import type { Fetch } from '../../src/client/http-client.js'
+import { spellRequest } from '../../src/client/spell-request.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
+import { toHandler } from '../../src/http/handle.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { completeService, DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openEphemeral } from '../ephemeral.js'
 import { createContract, isGiven } from '../http/contract.js'
 import type { Answer } from './cases.js'
-import type { Door, MovableClock } from './doors.js'
+import { type Door, type MovableClock, openUrlDoor as openCommandUrlDoor } from './doors.js'
 
 /** HTTP knows no owner; these stand for one, as the cases need one. */
 const OWNER = 'owner'
-const REVEALING_OWNER = 'owner, revealing'
+const REVEALING_OWNER = 'owner,revealing'
 
 /** One for all cases: compiling its schemas takes longer than a case. */
 const contract = createContract(
@@ -25,8 +28,7 @@ const contract = createContract(
   }),
 )
 
-/** HTTP without sockets, on a vault in memory. */
-export async function openHttpDoor(clock: MovableClock): Promise<Door> {
+async function serveCases(clock: MovableClock) {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   const options = completeService({
     host: app,
@@ -37,7 +39,12 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
       return authenticate(host, key)
     },
   })
-  const answerer = createAnswerer(options)
+  return { app, answerer: createAnswerer(options) }
+}
+
+/** HTTP without sockets, on a vault in memory. */
+export async function openHttpDoor(clock: MovableClock): Promise<Door> {
+  const { app, answerer } = await serveCases(clock)
   return {
     name: 'HTTP',
     ask: async ({ operation, input, key, reveal }) => {
@@ -62,32 +69,14 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   }
 }
 
-/** The request that asks for `input`: its path, its query, and the rest as the body. */
-export function spellRequest(
-  definition: RoutedOperation,
-  input: Record<string, unknown>,
-): { target: string; body: string | undefined } {
-  const { path, parameters, query, takesBody } = definition.endpoint
-  const target = path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) =>
-    encodeURIComponent(String(input[name])),
-  )
-  const pairs = Object.keys(query).flatMap((name) => spellPairs(name, input[name]))
-  const search = pairs.map((pair) => pair.map(encodeURIComponent).join('=')).join('&')
-  const isInPath = (name: string) => parameters.includes(name)
-  const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !isInPath(name)))
-  const body = definition.wholeBody === undefined ? rest : (input[definition.wholeBody] ?? null)
-  return {
-    target: search === '' ? target : `${target}?${search}`,
-    body: takesBody ? JSON.stringify(body) : undefined,
-  }
-}
-
-function spellPairs(name: string, value: unknown): [string, string][] {
-  if (value === undefined) return []
-  if (Array.isArray(value)) return value.map((item) => [name, String(item)])
-  if (typeof value === 'object' && value !== null)
-    return Object.entries(value).map(([key, item]) => [`${name}.${key}`, String(item)])
-  return [[name, String(value)]]
+/** The command line with `--url`, whose requests reach a server in this process. */
+export async function openUrlDoor(clock: MovableClock): Promise<Door> {
+  const { app, answerer } = await serveCases(clock)
+  const handle = toHandler(answerer)
+  const fetch: Fetch = (url, init) => handle(new Request(url, init))
+  const door = openCommandUrlDoor('HTTP, command line', fetch, (reveal) => (reveal ? REVEALING_OWNER : OWNER))
+  const close = () => Promise.all([door.close(), app.close()]).then(() => undefined)
+  return { ...door, close }
 }
 
 /** An answer that code gave, without the headers that every answer has. */

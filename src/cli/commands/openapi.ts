@@ -10,6 +10,9 @@ export async function printOpenApi(
   context: CommandContext,
   flags: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const document = createDocument(context.registry, { version: VERSION, ...readDocumentFlags(flags) })
+  const document = createDocument(context.registry, {
+    version: VERSION,
+    ...readDocumentFlags(flags, context.config),
+  })
   await printResult(context.terminal, document, { format: 'json', fields: context.config.fields })
 }

@@ -45,10 +45,10 @@ export async function applyProfile(
   const asked = typeof flags.profile === 'string' ? flags.profile : env[SETTINGS.profile.variable]
   const name = asked || settings.profile
   if (name === undefined) return env
-  const profile = requireProfile(settings, name)
+  const kept = keepOwn(requireProfile(settings, name), flags, env)
   const known = listProfileSettings()
   const defaults: Record<string, string> = {}
-  for (const [setting, text] of Object.entries(profile)) {
+  for (const [setting, text] of Object.entries(kept)) {
     const variable = known.get(setting)
     if (variable === undefined)
       throw new CofferError(
@@ -59,6 +59,20 @@ export async function applyProfile(
   }
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
   return { ...defaults, ...Object.fromEntries(given) }
+}
+
+/** What a profile says of its server, a key included, is for that one alone: another is not told of it. */
+const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
+
+/** The settings of a profile where a flag or a variable names the vault or the server. */
+function keepOwn(profile: Texts, flags: Readonly<Record<string, unknown>>, env: Environment): Texts {
+  const find = (name: 'vault' | 'url') =>
+    typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined
+  const url = find('url')
+  const leave = (names: readonly string[]) =>
+    Object.fromEntries(Object.entries(profile).filter(([name]) => !names.includes(name)))
+  if (url !== undefined) return leave(url === profile.url ? ['vault'] : ['vault', ...OF_SERVER])
+  return find('vault') === undefined ? profile : leave(['url'])
 }
 
 function requireProfile({ profiles }: UserSettings, name: string): Texts {

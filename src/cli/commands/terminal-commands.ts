@@ -1,7 +1,6 @@
 /** The commands without an operation. The code of each is loaded when it runs. */
 import type { TerminalCommand } from '../context/task.js'
 
-const PREFIX = ['--prefix <name>', 'the prefix of header names (default svc)'] as const
 const BODY_LIMIT = [
   '--body-limit <size>',
   'the largest request body, such as 64KiB or 4MiB (default 1MiB)',
@@ -28,7 +27,6 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--port <number>', 'the port; 0 selects a free one (default 4010)'],
       ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
       ['--allow-remote', 'accept other machines; required for any address but loopback'],
-      PREFIX,
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
@@ -51,7 +49,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
-    options: [PREFIX, BODY_LIMIT],
+    options: [BODY_LIMIT],
     examples: ['coffer openapi'],
     run: async (context, _, options) => (await import('./openapi.js')).printOpenApi(context, options),
   },

@@ -1,4 +1,5 @@
 /** The context of a command: terminal, settings and access to the vault. */
+import type { Fetch } from '../../client/http-client.js'
 import type { Config, Environment } from '../../config.js'
 import type { Registry } from '../../framework/registry.js'
 import type { App } from '../../vault/app.js'
@@ -21,6 +22,8 @@ export interface ProcessLike {
   readonly ppid?: number
   /** Default: the system's clock. */
   readonly clock?: Clock
+  /** Sends the requests of `--url`; default: over sockets. */
+  readonly fetch?: Fetch
   cwd(): string
   on(event: Signal, listener: () => void): unknown
   off(event: Signal, listener: () => void): unknown
@@ -50,6 +53,8 @@ export interface CommandContext {
   describeCommand(words: readonly string[]): string
   /** Runs another command line in this process; resolves to its exit code. */
   runProcess(process: ProcessLike): Promise<number>
+  /** Sends the requests of `--url`; absent for sockets. */
+  readonly fetch?: Fetch
   /** The passphrase typed in this run, so that opening the vault again does not prompt again. */
   readonly typed: { passphrase?: string }
   /** Aborted by SIGINT and SIGTERM. */

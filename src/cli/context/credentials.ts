@@ -20,15 +20,21 @@ const VAULT_DIRECTORY = '.coffer'
 
 /** The directory of a new vault: from the settings, else `.coffer` in the current directory. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
+  if (config.url !== undefined)
+    throw new CofferError(
+      'usage',
+      'This needs the vault itself, and --url, COFFER_URL or a profile names a server. Run it where the vault is, without.',
+    )
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
 /**
  * The vault of this run: from the settings, else `.coffer` in the current or the nearest parent directory.
- * @throws CofferError `vault_missing`
+ * @throws CofferError `vault_missing`, `usage` when a server is named instead
  */
 export function findVaultDirectory(context: CommandContext): string {
-  if (context.config.vault !== undefined) return newVaultDirectory(context)
+  const { vault, url } = context.config
+  if (vault !== undefined || url !== undefined) return newVaultDirectory(context)
   for (let directory = context.cwd; ; directory = dirname(directory)) {
     const candidate = join(directory, VAULT_DIRECTORY)
     if (existsSync(join(candidate, 'vault.json'))) return candidate

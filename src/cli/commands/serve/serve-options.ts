@@ -1,4 +1,5 @@
 /** Parses the flags of `serve` and `openapi`. */
+import type { Config } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { CofferError } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
@@ -30,7 +31,7 @@ export interface ServeOptions {
 const MOST_BODY_BYTES = 256 * 1024 * 1024
 
 /** @throws CofferError `usage` naming the flag. */
-export function readServeFlags(flags: Flags): ServeOptions {
+export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}): ServeOptions {
   const { ephemeral, demo, starterApps } = flags
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   const rate = textOf(flags.rateLimit)
@@ -39,7 +40,7 @@ export function readServeFlags(flags: Flags): ServeOptions {
   return {
     port: readPort(textOf(flags.port)),
     ...readAddresses(textOf(flags.host), flags.allowRemote === true),
-    ...readDocumentFlags(flags),
+    ...readDocumentFlags(flags, config),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
@@ -49,8 +50,10 @@ export function readServeFlags(flags: Flags): ServeOptions {
 }
 
 /** The options on which the OpenAPI document depends. @throws CofferError `usage` */
-export function readDocumentFlags(flags: Flags): { prefix: string; bodyLimitBytes: number } {
-  const prefix = textOf(flags.prefix) ?? DEFAULT_PREFIX
+export function readDocumentFlags(
+  flags: Flags,
+  { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'> = {},
+): { prefix: string; bodyLimitBytes: number } {
   if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
   return { prefix, bodyLimitBytes: readSize(textOf(flags.bodyLimit)) }
 }

@@ -7,7 +7,7 @@ import { authenticate } from '../../../framework/authenticate.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
 import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
 import { nameHeaders } from '../../../http/headers.js'
-import { type ServiceOptions, serveHttp } from '../../../http/start.js'
+import { DEFAULT_PREFIX, type ServiceOptions, serveHttp } from '../../../http/start.js'
 import type { App } from '../../../vault/app.js'
 import { openEphemeral } from '../../../vault/open.js'
 import {
@@ -32,7 +32,7 @@ export async function serve(
   context: CommandContext,
   flags: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const options = readServeFlags(flags)
+  const options = readServeFlags(flags, context.config)
   if (options.exitsWithParent) return serveFor(withParent(context), options)
   await serveFor(context, options)
 }
@@ -189,7 +189,12 @@ async function announce(
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
   } else {
     const header = nameHeaders(prefix).apiKey.toUpperCase()
-    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox }))
+    const others = [
+      ...(prefix === DEFAULT_PREFIX ? [] : [['prefix', prefix]]),
+      ...(tls === undefined ? [] : [['ca', tls.cert]]),
+    ]
+    const profile = [['url', url], ...others].map((words) => `coffer profile set local ${words.join(' ')}`)
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox, profile }))
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -204,9 +209,11 @@ interface Introduction extends Opened {
   outboxUrl: string | undefined
   header: string
   sandbox: Sandbox
+  /** Command lines that make a profile of this server. */
+  profile: readonly string[]
 }
 
-function introduce({ url, outboxUrl, header, place, samples, sandbox }: Introduction): string {
+function introduce({ url, outboxUrl, header, place, samples, sandbox, profile }: Introduction): string {
   const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
@@ -222,6 +229,9 @@ Try:
   curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
     -d '{"type":"card_number","data":"4242424242424242"}'
   curl ${url}/tokens -H '${header}: ${key}'
+Or with the same commands, once a profile has the address and a key:
+${profile.map((line) => `  ${line}\n`).join('')}  coffer profile set local api-key
+  coffer token list --profile local
 
 Press Ctrl-C to stop.
 `

@@ -1,0 +1,49 @@
+/** `--curl`: prints the call of curl that a command equals. It holds neither the key nor any data, and is not sent. */
+import { readServerUrl } from '../../client/socket-fetch.js'
+import { spellTarget } from '../../client/spell-request.js'
+import { CofferError } from '../../errors.js'
+import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
+import { nameHeaders } from '../../http/headers.js'
+import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/start.js'
+import type { CommandContext } from '../context/context.js'
+import type { Options } from '../context/task.js'
+import { gatherInput } from '../input/request.js'
+import { display } from '../output/display.js'
+import { printNotice } from '../output/output.js'
+import { isTerminal, write } from '../output/terminal.js'
+
+/** @throws CofferError `usage` */
+export async function printCurl(
+  context: CommandContext,
+  definition: RegisteredOperation,
+  words: readonly (string | undefined)[],
+  options: Options,
+): Promise<void> {
+  const { config, terminal } = context
+  const { endpoint, positionals } = definition as RoutedOperation
+  const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
+  const named = Object.fromEntries(positionals.map((name, at) => [name, words[at]]))
+  // What is in the body is not even read.
+  const input = endpoint.takesBody ? named : await gatherInput(context, definition, words, options)
+  const address = readServerUrl(url, { insecure }) + spellTarget(definition as RoutedOperation, input)
+  const lines = [
+    `curl ${endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `}${quote(address)}`,
+    ...(ca === undefined ? [] : [`--cacert ${quote(ca)}`]),
+    `-H "${nameHeaders(prefix).apiKey.toUpperCase()}: $COFFER_API_KEY"`,
+    ...(endpoint.takesBody
+      ? [`-H 'Content-Type: ${definition.contentType ?? 'application/json'}'`, '--data-binary @-']
+      : []),
+  ]
+  const text = lines.join(' \\\n  ')
+  await write(
+    terminal.stdout,
+    `${isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text}\n`,
+  )
+  if (endpoint.takesBody) await printNotice(terminal, 'curl reads the body, as JSON, from standard input.')
+}
+
+/** A word as every shell reads it. */
+function quote(text: string): string {
+  if (/[\n\r]/.test(text)) throw new CofferError('usage', 'A line break cannot be part of this call.')
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,68 @@
+/** A server of the interface in the place of a vault: what `--url` names. */
+import { createHttpClient } from '../../client/http-client.js'
+import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
+import { CofferError } from '../../errors.js'
+import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
+import { loadOperation } from '../../operations/load.js'
+import type { Vault } from '../../vault/vault.js'
+import type { CommandContext } from './context.js'
+import { pause } from './pause.js'
+
+/** @throws CofferError `usage`; that of a call */
+export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
+  const { config, input, signal } = context
+  const { ca, insecure, prefix, timeoutMs } = config
+  const pem = ca === undefined ? {} : { ca: await input.readFile(ca, '--ca') }
+  const url = readServerUrl(address, { insecure })
+  const sockets = context.fetch === undefined ? createSocketFetch({ ...pem, insecure }) : undefined
+  const { randomUUID } = await import('node:crypto')
+  const options = {
+    url,
+    signal,
+    fetch: context.fetch ?? sockets!.fetch,
+    createKey: randomUUID,
+    wait: pause,
+    random: Math.random,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  }
+  const ask = async ({ operation, input: asked, as, explain }: Parameters<Vault['ask']>[0]) => {
+    const definition = await loadOperation(operation)
+    if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
+    requireRoute(definition, { isExplained: explain !== undefined })
+    if (!('key' in as)) throw new CofferError('unauthenticated', KEY_MISSING)
+    return createHttpClient({ ...options, key: as.key }).call(definition, asked)
+  }
+  return {
+    ask: ask as Vault['ask'],
+    // The server purges what has expired.
+    sweep: async () => 0,
+    close: async () => sockets?.close(),
+  }
+}
+
+const KEY_MISSING =
+  'The server asks for an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
+
+/** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
+export function requireServed(
+  definition: RegisteredOperation,
+  key: string | undefined,
+  isExplained: boolean,
+): void {
+  requireRoute(definition, { isExplained })
+  if (key === undefined) throw new CofferError('unauthenticated', KEY_MISSING)
+}
+
+function requireRoute(
+  definition: RegisteredOperation,
+  { isExplained }: { isExplained: boolean },
+): asserts definition is RoutedOperation {
+  if (definition.endpoint !== undefined && !isExplained) return
+  const what = isExplained ? '--explain' : `coffer ${definition.name}`
+  const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
+  throw new CofferError(
+    'usage',
+    `${what} ${who}needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.`,
+  )
+}

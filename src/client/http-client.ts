@@ -1,0 +1,192 @@
+/**
+ * Performs operations on any server of the interface: spells the request, sends it through a function like `fetch`, tries
+ * again when the server is busy, and reads the answer or the problem. The same for `--url` and for embedding programs.
+ */
+import { decodeUtf8, parseJson } from '../domain/json/json.js'
+import { CofferError } from '../errors.js'
+import type { OperationInput, Outcome } from '../framework/operation.js'
+import type { RoutedOperation } from '../framework/registry.js'
+import { nameHeaders, PREFIX } from '../http/headers.js'
+import { readGiven } from './read-given.js'
+import { readProblem } from './read-problem.js'
+import { type SpelledRequest, spellRequest } from './spell-request.js'
+
+/** The part of `fetch` that is used; a server without a socket has one too. */
+export type Fetch = (
+  url: string,
+  init: { method: string; headers: Record<string, string>; body?: string; signal: AbortSignal },
+) => Promise<FetchedAnswer>
+
+export interface FetchedAnswer {
+  readonly status: number
+  readonly headers: Iterable<[string, string]> & { get(name: string): string | null }
+  readonly body: AsyncIterable<Uint8Array> | null
+}
+
+export interface HttpClientOptions {
+  /** The address of the server, to which the paths of the interface are appended. */
+  url: string
+  /** The API key of the caller. */
+  key: string
+  /** The prefix of the server's header names; default `svc`. */
+  prefix?: string
+  fetch: Fetch
+  /** Ends the client's calls. */
+  signal?: AbortSignal
+  /** The limit of one attempt, connecting included; default 60 s. */
+  timeoutMs?: number
+  /** Makes the idempotency keys of POSTs, by which a server performs a repeated one once. None without it. */
+  createKey?(): string
+  /** Resolves after `ms`, or when the signal is aborted. */
+  wait(ms: number, signal: AbortSignal): Promise<unknown>
+  /** From 0 to 1: spreads the attempts of several clients. */
+  random(): number
+}
+
+export interface HttpClient {
+  /**
+   * `repeatKey`: the idempotency key, instead of a new one.
+   * @throws CofferError that of the server; `unavailable`, `request_timeout`, `interrupted`
+   */
+  call(definition: RoutedOperation, input: OperationInput, repeatKey?: string): Promise<Outcome>
+}
+
+const MIB = 1024 * 1024
+/** A page has at most 16 MiB; an answer that cannot be split may have more. */
+const MOST_ANSWER_BYTES = 64 * MIB
+const DEFAULT_TIMEOUT_MS = 60_000
+const MOST_ATTEMPTS = 5
+const FIRST_WAIT_MS = 500
+/** A server that wants more is not waited for. */
+const MOST_WAIT_MS = 60_000
+/** No character that ends a header. */
+const KEY = /^[\x21-\x7e]{1,512}$/
+
+/** @throws CofferError `usage` for a key or prefix that no header can carry */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const { key, prefix = 'svc', signal = new AbortController().signal } = options
+  if (!KEY.test(key)) throw new CofferError('usage', 'The API key has characters that no header can carry.')
+  if (!PREFIX.test(prefix))
+    throw new CofferError('usage', 'The prefix takes a letter and up to 19 letters or digits.')
+  const names = nameHeaders(prefix)
+  return {
+    async call(definition, input, repeatKey = options.createKey?.()) {
+      const spelled = spellRequest(definition, input)
+      const headers: Record<string, string> = { [names.apiKey]: key, accept: ACCEPT }
+      if (spelled.contentType !== undefined) headers['content-type'] = spelled.contentType
+      if (spelled.method === 'POST' && repeatKey !== undefined) headers[names.idempotencyKey] = repeatKey
+      for (let attempt = 1; ; attempt++) {
+        const answer = await send(options, spelled, headers, signal)
+        const given = readGiven(definition, { ...answer, parse: readJson }, prefix)
+        if (given !== undefined) return given
+        const { status, body, retryAfter } = readAnswer(answer)
+        if (status < 300) return { status, result: body }
+        const error = readProblem(definition, { status, body, retryAfter })
+        const waitMs = waitBefore(attempt, error, options.random)
+        if (waitMs === undefined) throw error
+        await options.wait(waitMs, signal)
+        if (signal.aborted) throw interrupted()
+      }
+    },
+  }
+}
+
+const ACCEPT = 'application/json, application/problem+json'
+
+/** How long to wait before the next attempt; undefined if there is none. A reactor's own 503 is its answer. */
+function waitBefore(attempt: number, error: CofferError, random: () => number): number | undefined {
+  const isBusy = error.code === 'rate_limited' || (error.code === 'unavailable' && error.status === 503)
+  if (!isBusy || attempt === MOST_ATTEMPTS) return undefined
+  const backOffMs = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random() / 2)
+  const askedMs = (error.retryAfterSeconds ?? 0) * 1000
+  return askedMs > MOST_WAIT_MS ? undefined : Math.max(askedMs, backOffMs)
+}
+
+type WholeAnswer = Omit<FetchedAnswer, 'body'> & { text: string }
+
+async function send(
+  { url, fetch, timeoutMs = DEFAULT_TIMEOUT_MS }: HttpClientOptions,
+  { method, target, body }: SpelledRequest,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): Promise<WholeAnswer> {
+  const late = AbortSignal.timeout(timeoutMs)
+  const init = { method, headers, signal: AbortSignal.any([late, signal]) }
+  try {
+    const sent = body === undefined ? init : { ...init, body }
+    const answer = await fetch(url.replace(/\/+$/, '') + target, sent)
+    const { status, headers: read } = answer
+    return { status, headers: read, text: decodeUtf8(await collect(answer.body), 'the answer') }
+  } catch (error) {
+    if (error instanceof CofferError) throw error
+    if (signal.aborted) throw interrupted()
+    const isRead = method === 'GET'
+    const doubt = isRead ? '' : ' It may have performed the request: look before you repeat it.'
+    if (late.aborted) {
+      const message = `The server did not answer within ${timeoutMs / 1000} s.${doubt}`
+      throw new CofferError('request_timeout', message, { cause: error })
+    }
+    throw new CofferError(
+      'unavailable',
+      `The connection to the server failed (${nameFailure(error)}).${doubt}`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** `body`: undefined for an empty one, and for a problem that is not JSON. */
+function readAnswer({ status, headers, text }: WholeAnswer) {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined
+  if (status >= 300 && status < 400) {
+    // Following it would send the key to whom it names.
+    throw new CofferError(
+      'unavailable',
+      'The server redirects elsewhere. Give the address of the vault itself.',
+    )
+  }
+  if (status >= 300) return { status, body: readLoosely(text), retryAfter }
+  if (status === 204 || text === '') return { status, body: undefined }
+  if (headers.get('content-type')?.includes('json')) return { status, body: readJson(text) }
+  throw new CofferError('unavailable', 'The server answered something else than JSON. Is its address right?')
+}
+
+function readJson(text: string): unknown {
+  return parseJson(text, { source: 'the answer of the server' })
+}
+
+function readLoosely(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function collect(body: FetchedAnswer['body']): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > MOST_ANSWER_BYTES)
+      throw new CofferError(
+        'unavailable',
+        `The answer is larger than the limit of ${MOST_ANSWER_BYTES / MIB} MiB.`,
+      )
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** The name of a failure, without its message, which may quote the request. */
+function nameFailure(error: unknown): string {
+  const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
+  const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))
+  return String(known ?? 'unknown reason')
+}
+
+function interrupted(): CofferError {
+  return new CofferError('interrupted', 'Interrupted.')
+}

@@ -1,0 +1,65 @@
+/** The problem in the answer of any server of the interface, as an error with the exit code that a command ends with. */
+import { isObject } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { CofferError, ERRORS, type ErrorCode, type ErrorDetails, type PropertyErrors } from '../errors.js'
+import type { RoutedOperation } from '../framework/registry.js'
+
+/** What a problem may fill a terminal with. */
+const MOST_CHARACTERS = 4000
+const MOST_PROPERTIES = 100
+const MOST_MESSAGES = 10
+
+const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
+/** Codes of our own that tell something about this process, so no server can give them. */
+const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
+const TRACE_ID = /^[\x21-\x7e]{1,128}$/
+
+/** `body` is the parsed answer, undefined if it was not JSON. */
+export function readProblem(
+  definition: RoutedOperation,
+  { status, body, retryAfter }: { status: number; body: unknown; retryAfter?: number | undefined },
+): CofferError {
+  const problem = isObject(body) ? body : {}
+  const { detail, title, instance } = problem
+  const told = [detail, title].find((text) => typeof text === 'string' && text !== '')
+  const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
+  const traceId = typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined
+  const details: ErrorDetails = omitUndefined({
+    status,
+    traceId,
+    retryAfterSeconds: retryAfter,
+    errors: readErrors(definition, problem.errors),
+  })
+  return new CofferError(findCode(definition, status, problem), message.slice(0, MOST_CHARACTERS), details)
+}
+
+/** Our servers name the code; of others the status tells it. */
+function findCode(
+  { noun, verb }: RoutedOperation,
+  status: number,
+  problem: Record<string, unknown>,
+): ErrorCode {
+  const named = PROBLEM_TYPE.exec(String(problem.type))?.[1]?.replaceAll('-', '_')
+  if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
+  const isReact = noun === 'reactor' && verb === 'react'
+  const fits = (code: string) => !isReact || ERRORS[code as ErrorCode].exit === 8
+  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter(
+    (code) => ERRORS[code].status === status && !OWN.includes(code),
+  )
+  return codes.find(fits) ?? codes[0] ?? (status >= 500 ? 'unavailable' : 'validation')
+}
+
+/** A parameter of the query has the name that the input gives it, as in errors of a local vault. */
+function readErrors({ endpoint }: RoutedOperation, errors: unknown): PropertyErrors | undefined {
+  if (!isObject(errors)) return undefined
+  const entries = Object.entries(errors)
+    .slice(0, MOST_PROPERTIES)
+    .map(([path, messages]) => {
+      const bare = path.replace(/^query\./, '')
+      const isQuery = Object.hasOwn(endpoint.query, /^[^.[]*/.exec(bare)![0])
+      const texts = [messages].flat().filter((text) => typeof text === 'string')
+      const kept = texts.slice(0, MOST_MESSAGES).map((text) => text.slice(0, MOST_CHARACTERS))
+      return [(isQuery ? bare : path).slice(0, MOST_CHARACTERS), kept] as const
+    })
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
+}

@@ -1,0 +1,55 @@
+/** An operation and its input as an HTTP request, derived from the route. Pure. */
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { invalid } from '../errors.js'
+import type { OperationInput } from '../framework/operation.js'
+import type { RoutedOperation } from '../framework/registry.js'
+
+export interface SpelledRequest {
+  method: string
+  /** Path and query. */
+  target: string
+  /** Of the body; absent without one. */
+  contentType?: string
+  body?: string
+}
+
+/** @throws CofferError `validation` for a value that no URL can carry */
+export function spellRequest(definition: RoutedOperation, input: OperationInput): SpelledRequest {
+  const { method, parameters, takesBody } = definition.endpoint
+  const target = spellTarget(definition, input)
+  if (!takesBody) return { method, target }
+  const { wholeBody, sentBody, contentType = 'application/json' } = definition
+  const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
+  const sent = sentBody === undefined ? rest : (input[sentBody] ?? rest)
+  const body = JSON.stringify(wholeBody === undefined ? sent : (input[wholeBody] ?? null))
+  return { method, target, contentType, body }
+}
+
+/** Path and query alone. @throws CofferError `validation` for a value that no URL can carry */
+export function spellTarget({ endpoint }: RoutedOperation, input: OperationInput): string {
+  const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
+    const text = String(input[name] ?? '')
+    // Programs on the way drop such segments, and the request would be one for something else.
+    if (text === '' || text === '.' || text === '..') throw invalid(name, 'cannot be part of a URL')
+    return encode(text, name)
+  })
+  const pairs = Object.keys(endpoint.query).flatMap((name) => spellPairs(name, input[name] ?? undefined))
+  return pairs.length === 0 ? path : `${path}?${pairs.join('&')}`
+}
+
+function spellPairs(name: string, value: unknown): string[] {
+  if (value === undefined) return []
+  const spell = (key: string, item: unknown) => `${encode(key, name)}=${encode(String(item), name)}`
+  if (Array.isArray(value)) return value.map((item) => spell(name, item))
+  if (typeof value === 'object')
+    return Object.entries(omitUndefined(value as object)).map(([key, item]) => spell(`${name}.${key}`, item))
+  return [spell(name, value)]
+}
+
+function encode(text: string, name: string): string {
+  try {
+    return encodeURIComponent(text)
+  } catch {
+    throw invalid(name, 'has half of a character, which a URL cannot carry')
+  }
+}

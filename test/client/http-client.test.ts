@@ -1,0 +1,160 @@
+/** What the client does with the answers of a server, whatever they are. */
+import t from 'tap'
+import { createHttpClient, type Fetch, type HttpClientOptions } from '../../src/client/http-client.js'
+import { ERRORS } from '../../src/errors.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
+import { registry } from '../../src/operations/all.js'
+
+const find = (name: string) => registry.find(name) as RoutedOperation
+const TOKEN = { id: 'one' }
+
+interface Sent {
+  url: string
+  method: string
+  headers: Record<string, string>
+  body?: string
+}
+
+/** A client of a server that gives these answers in turn, the last one for ever. */
+function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<HttpClientOptions> = {}) {
+  const sent: Sent[] = []
+  const waits: number[] = []
+  const fetch: Fetch = async (url, { signal: _, ...init }) => {
+    sent.push({ url, ...init })
+    return answers[Math.min(sent.length, answers.length) - 1]!()
+  }
+  const client = createHttpClient({
+    url: 'http://localhost/base/',
+    key: 'key',
+    fetch,
+    createKey: () => `once-${sent.length}`,
+    random: () => 1,
+    wait: async (ms) => waits.push(ms),
+    ...options,
+  })
+  return { sent, waits, client }
+}
+
+const json =
+  (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  () =>
+    Response.json(body, { status, headers })
+const busy = (status: number, code: string, headers = {}) =>
+  json(status, { type: `urn:coffer:problem:${code}`, title: 'x', status, detail: 'Busy.' }, headers)
+
+t.test('a request carries key, content type and body, below the path of the address', async (t) => {
+  const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
+  t.same(await client.call(find('token create'), { type: 'token', data: 'x' }), {
+    status: 201,
+    result: TOKEN,
+  })
+  t.match(sent, [
+    {
+      url: 'http://localhost/base/tokens',
+      method: 'POST',
+      headers: { 'bt-api-key': 'key', 'content-type': 'application/json', 'bt-idempotency-key': 'once-0' },
+      body: '{"type":"token","data":"x"}',
+    },
+  ])
+  const read = clientOf([json(200, TOKEN)])
+  await read.client.call(find('token get'), { id: 'one' })
+  t.notOk('svc-idempotency-key' in read.sent[0]!.headers, 'a GET has no idempotency key')
+  for (const options of [{ key: 'a\r\nb' }, { key: '' }, { prefix: 'a:b' }])
+    t.throws(() => clientOf([], options), { code: 'usage' })
+})
+
+t.test('429 and 503 are tried again, after Retry-After or longer each time, with the same key', async (t) => {
+  const { client, sent, waits } = clientOf([
+    busy(429, 'rate-limited', { 'retry-after': '7' }),
+    busy(503, 'unavailable'),
+    json(201, TOKEN),
+  ])
+  t.equal((await client.call(find('token create'), {})).status, 201)
+  t.same(waits, [7000, 1000])
+  t.same(
+    sent.map(({ headers }) => headers['svc-idempotency-key']),
+    ['once-0', 'once-0', 'once-0'],
+  )
+  const never = clientOf([busy(503, 'unavailable')])
+  await t.rejects(never.client.call(find('token list'), {}), {
+    code: 'unavailable',
+    exit: 9,
+    message: 'Busy.',
+  })
+  t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
+  const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
+  await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
+  t.same(late.waits, [], 'an hour is not waited for')
+  const reactor = clientOf([busy(503, 'reactor-failed')])
+  await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), {
+    code: 'reactor_failed',
+    status: 503,
+  })
+  t.equal(reactor.sent.length, 1, 'a reactor that ran is not run again')
+})
+
+t.test('a problem becomes the error of a local vault, our own or not', async (t) => {
+  for (const [code, { status, exit }] of Object.entries(ERRORS)) {
+    if (code === 'usage' || code === 'interrupted') continue
+    const { client } = clientOf([busy(status, code.replaceAll('_', '-'), { 'retry-after': '3600' })])
+    await t.rejects(client.call(find('token get'), { id: 'x' }), { code, exit, status }, code)
+  }
+  const by = async (name: string, status: number, body: unknown) => {
+    const { client } = clientOf([json(status, body, { 'retry-after': '3600' })])
+    return client.call(find(name), { id: 'x', parent_id: 'x' }).catch((error: unknown) => error)
+  }
+  t.match(await by('token get', 404, { title: 'Not Found' }), { code: 'not_found', message: 'Not Found' })
+  t.match(await by('token get', 418, {}), { code: 'validation', exit: 2 })
+  t.match(await by('token get', 502, 'bad gateway'), { code: 'unavailable', exit: 9 })
+  t.match(await by('reactor react', 500, {}), { code: 'reactor_failed', exit: 8 })
+  t.match(await by('reactor react', 408, {}), { code: 'reactor_timeout', exit: 8 })
+  t.match(await by('token get', 400, { type: 'urn:coffer:problem:interrupted' }), { code: 'validation' })
+  t.match(await by('token get', 400, { type: 'urn:coffer:problem:constructor' }), { code: 'validation' })
+  const errors = { 'query.size': ['too large'], 'data.x': ['bad', 7], 'query.data': 'odd' }
+  t.match(await by('token list', 400, { detail: 'no', errors, instance: 'trace-1' }), {
+    errors: { size: ['too large'], 'data.x': ['bad'], 'query.data': ['odd'] },
+    traceId: 'trace-1',
+  })
+  const long = (await by('token get', 400, { detail: 'x'.repeat(1e6), instance: 'a\nb' })) as Error
+  t.equal(long.message.length, 4000)
+  t.match(long, { traceId: undefined })
+})
+
+t.test('what is no answer of the interface is refused with what to look at', async (t) => {
+  const refuse = async (answer: () => Response | Promise<Response>, message: RegExp, options = {}) => {
+    const { client, sent } = clientOf([answer], options)
+    await t.rejects(client.call(find('token create'), {}), { message }, String(message))
+    t.equal(sent.length, 1)
+  }
+  await refuse(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }), /else than JSON/)
+  await refuse(
+    () => new Response('{"a":1,"a":2}', { headers: { 'content-type': 'application/json' } }),
+    /refused/,
+  )
+  await refuse(() => new Response(null, { status: 307, headers: { location: 'http://evil' } }), /redirects/)
+  await refuse(
+    () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })),
+    /ECONNRESET/,
+  )
+  await refuse(
+    () => Promise.reject(new Error('secret 4242')),
+    /^The connection to the server failed \(Error\)\. It may have performed/,
+  )
+  const piece = new Uint8Array(8 * 1024 * 1024)
+  const endless = new ReadableStream({ pull: (controller) => controller.enqueue(piece) })
+  await refuse(() => new Response(endless), /larger than the limit of 64 MiB/)
+})
+
+t.test('an answer is waited for so long, and an interrupt ends the wait', async (t) => {
+  const fetch: Fetch = (_, { signal }) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  // An abort signal that waits does not keep the process running.
+  const alive = setTimeout(() => {}, 10_000)
+  t.teardown(() => clearTimeout(alive))
+  const slow = clientOf([], { fetch, timeoutMs: 20 })
+  await t.rejects(slow.client.call(find('token get'), { id: 'x' }), { code: 'request_timeout', exit: 9 })
+  const stop = new AbortController()
+  const other = clientOf([], { fetch, signal: stop.signal })
+  setImmediate(() => stop.abort())
+  await t.rejects(other.client.call(find('token get'), { id: 'x' }), { code: 'interrupted', exit: 130 })
+})

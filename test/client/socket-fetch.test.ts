@@ -1,0 +1,99 @@
+import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { createSocketFetch, readServerUrl } from '../../src/client/socket-fetch.js'
+import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
+
+t.test('an address is https, or http on this machine, and nothing but an address', async (t) => {
+  for (const [text, url] of [
+    ['https://vault.example/base/', 'https://vault.example/base'],
+    ['http://localhost:4010', 'http://localhost:4010'],
+    ['http://127.1:80', 'http://127.0.0.1'],
+    ['http://[::1]:1/', 'http://[::1]:1'],
+    ['HTTP://LOCALHOST', 'http://localhost'],
+  ] as const)
+    t.equal(readServerUrl(text), url)
+  for (const text of [
+    'http://vault.example',
+    'http://localhost.example',
+    'http://127.0.0.1.example',
+    'http://10.0.0.1',
+    'http://[::ffff:10.0.0.1]',
+    'http://0.0.0.0',
+  ]) {
+    t.throws(() => readServerUrl(text), { code: 'usage', message: /--insecure/ }, text)
+    t.equal(readServerUrl(text, { insecure: true }), text.replace('10.0.0.1]', 'a00:1]'))
+  }
+  for (const text of ['', 'vault', 'ftp://localhost', 'file:///etc/passwd', 'https://'])
+    t.throws(() => readServerUrl(text, { insecure: true }), { code: 'usage' }, text)
+  for (const text of ['https://key@host', 'https://a:b@host', 'https://host?key=1', 'https://host#1'])
+    t.throws(() => readServerUrl(text), { message: /no user, query or fragment/ }, text)
+})
+
+async function serve(t: Test, isSealed: boolean) {
+  const seen: { url: string | undefined; body: string }[] = []
+  const make = isSealed
+    ? (answer: Parameters<typeof createServer>[1]) =>
+        createTlsServer({ cert: CERTIFICATE, key: PRIVATE_KEY }, answer)
+    : (answer: Parameters<typeof createServer>[1]) => createServer(answer!)
+  const server = make(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += String(chunk)
+    seen.push({ url: request.url, body })
+    response.setHeader('retry-after', '3').end('done')
+  })
+  await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  return { seen, url: `${isSealed ? 'https' : 'http'}://localhost:${port}/a/../b%2e?c=d` }
+}
+
+async function send(t: Test, url: string, options: Parameters<typeof createSocketFetch>[0] = {}) {
+  const { fetch, close } = createSocketFetch(options)
+  t.teardown(close)
+  const init = { method: 'POST', headers: {}, body: 'é', signal: AbortSignal.timeout(5000) }
+  const { status, headers, body } = await fetch(url, init)
+  let text = ''
+  for await (const chunk of body!) text += Buffer.from(chunk).toString()
+  return { status, retryAfter: headers.get('retry-after'), missing: headers.get('x'), text }
+}
+
+const DONE = { status: 200, retryAfter: '3', missing: null, text: 'done' }
+
+t.test('a request goes over a socket and back', async (t) => {
+  const { url, seen } = await serve(t, false)
+  t.same(await send(t, url), DONE)
+  t.match(seen, [{ body: 'é' }])
+})
+
+t.test('a certificate counts only with a known authority', async (t) => {
+  const { url, seen } = await serve(t, true)
+  const { NODE_TLS_REJECT_UNAUTHORIZED } = process.env
+  t.teardown(() => {
+    if (NODE_TLS_REJECT_UNAUTHORIZED === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+  })
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  await t.rejects(send(t, url), { code: 'unavailable', message: /--ca FILE/ })
+  await t.rejects(
+    send(t, url, { insecure: true }),
+    { message: /--ca FILE/ },
+    'which --insecure does not change',
+  )
+  t.same(seen, [])
+  t.same(await send(t, url, { ca: CERTIFICATE }), DONE)
+  const other = url.replace('localhost', '127.0.0.1')
+  await t.rejects(send(t, other, { ca: CERTIFICATE }), { message: /for another name/ })
+  for (const ca of ['', 'text', PRIVATE_KEY]) await t.rejects(send(t, url, { ca }), { code: 'usage' })
+})
+
+t.test('what cannot be reached is told, before anything was sent', async (t) => {
+  const { url } = await serve(t, false)
+  const free = new URL(url)
+  free.port = '1'
+  await t.rejects(send(t, free.href), {
+    code: 'unavailable',
+    message: /localhost:1 cannot be reached: nothing/,
+  })
+  await t.rejects(send(t, url.replace('http:', 'https:')), { message: /does not speak TLS/ })
+})

@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { spellRequest, spellTarget } from '../../src/client/spell-request.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
+import { readQuery } from '../../src/http/query.js'
+import { createRouter } from '../../src/http/router.js'
+import { registry } from '../../src/operations/all.js'
+
+const find = (name: string) => registry.find(name) as RoutedOperation
+
+t.test('an input is spelled as path, query and body by the route', async (t) => {
+  t.same(spellRequest(find('token get'), { id: 'a/b c?' }), { method: 'GET', target: '/tokens/a%2Fb%20c%3F' })
+  t.same(
+    spellRequest(find('token list'), { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }),
+    { method: 'GET', target: '/tokens?type=card&type=bank&metadata.a=1&page=2' },
+  )
+  t.same(spellRequest(find('token update'), { id: 'x', data: null }), {
+    method: 'PATCH',
+    target: '/tokens/x',
+    contentType: 'application/merge-patch+json',
+    body: '{"data":null}',
+  })
+  t.equal(spellRequest(find('token tokenize'), { payload: [1] }).body, '[1]')
+  t.equal(spellRequest(find('token tokenize'), {}).body, 'null')
+  t.equal(spellRequest(find('token delete'), { id: 'x' }).body, undefined)
+})
+
+t.test('an id that a URL cannot name is refused, so that no other request is sent', async (t) => {
+  for (const id of ['', '.', '..', undefined])
+    t.throws(() => spellTarget(find('token delete'), { id }), { code: 'validation', errors: { id: [/URL/] } })
+  t.throws(() => spellTarget(find('token get'), { id: 'a\ud800' }), { code: 'validation' })
+  t.throws(() => spellTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
+})
+
+t.test('whatever an id and a filter are, the server reads what was meant', async (t) => {
+  const router = createRouter(registry)
+  const text = fc.string({ minLength: 1, unit: 'grapheme' })
+  fc.assert(
+    fc.property(text, fc.dictionary(text, text, { minKeys: 1, maxKeys: 3 }), (id, metadata) => {
+      fc.pre(id !== '.' && id !== '..')
+      const target = spellTarget(find('token children'), { parent_id: id, metadata })
+      const { pathname, search } = new URL(target, 'http://localhost')
+      const match = router.match('GET', pathname)
+      if ('allow' in match) throw new Error('no route')
+      t.same(match.parameters(), { parent_id: id })
+      t.same({ ...readQuery(match.operation.endpoint, search.slice(1)).input.metadata! }, metadata)
+    }),
+    { numRuns: 200 },
+  )
+})
