@@ -25,6 +25,11 @@ export interface ParameterElement extends ConfigurationElement {
 type Json = Record<string, unknown>
 
 const NAME = /^[A-Za-z0-9_-]+$/
+/** Whether a configuration value may have this name. */
+export function isConfigurationName(name: string): boolean {
+  return NAME.test(name) && name !== '__proto__'
+}
+
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
 /** Adds an error for each invalid or repeated name of `configuration` and `parameters`, by its path in the formula. */

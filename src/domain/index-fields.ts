@@ -42,7 +42,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   ],
   formula: () => [],
   reactor: ({ formula_id, application_id }) => [
-    { field: 'formula', value: formula_id },
+    ...(formula_id === undefined ? [] : [{ field: 'formula', value: formula_id }]),
     ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
   ],
   reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],

@@ -4,6 +4,7 @@ import type { ContainerRule } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
+import type { RuntimeOptions } from './reactor.js'
 import type { GivenRole, Role } from './roles.js'
 import type { TokenRecord } from './token-record.js'
 
@@ -210,7 +211,10 @@ export interface ReactorRecord {
   id: string
   tenant_id: string
   name: string
-  formula_id: string
+  /** Absent with code of its own. */
+  formula_id?: string
+  code?: string
+  runtime?: RuntimeOptions
   /** Each value as text. */
   configuration: Record<string, string>
   application_id?: string

@@ -8,13 +8,13 @@ export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 /** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
 export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
 
-/** One run of a reactor's code. A child process is reused only for the same code, configuration and application. */
+/** One run of a reactor's code. A child process is reused only for the same code, configuration and rights. */
 export interface Invocation {
   tenant: number
   /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
   caller?: string
-  /** Identifies whose permissions the client has; undefined for nobody's. */
-  application?: string | undefined
+  /** Identifies the application or caller whose permissions the client has; undefined without a client. */
+  rights?: string | undefined
   reactor: string
   code: string
   /** Detokenized, validated and cast; undefined if none were given. */
@@ -22,8 +22,10 @@ export interface Invocation {
   /** The rest of the request: with the arguments it is `req`. Without it, `req` is the arguments themselves. */
   rest?: Readonly<Record<string, unknown>>
   configuration: Readonly<Record<string, unknown>>
-  /** The client of the code; null without an application. */
+  /** The client of the code; null without permissions. */
   client: ClientCall | null
+  /** Lowers the time limit to so many ms, never raises it. */
+  timeMs?: number
 }
 
 export type ReactorOutcome =

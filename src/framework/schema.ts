@@ -150,7 +150,10 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))
   const out: Record<string, unknown> = Object.fromEntries(entries)
-  if (schema.nullable && schema.type !== undefined) out.type = [schema.type, 'null']
+  if (schema.nullable && schema.type !== undefined) {
+    out.type = [schema.type, 'null']
+    if ('enum' in schema && schema.enum !== undefined) out.enum = [...schema.enum, null]
+  }
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)
   if (schema.type === 'object') {
     const { properties, additionalProperties } = schema

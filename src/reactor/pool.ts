@@ -15,6 +15,7 @@ import { describeSandbox, findConfinement, listWrappers } from './confinement.js
 import { createHostFetch } from './fetch.js'
 import { GuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
+import type { ReactorLimits } from './limits.js'
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
@@ -68,6 +69,7 @@ export function confine(node: NodeProgram, modulesDirectory?: string): Confineme
 
 interface Job extends QueuedRun, Assignment {
   client: ClientCall | null
+  limits: ReactorLimits
   /** The message that starts the run; `hasCode`: the guest has the code already. */
   describe(hasCode: boolean): HostMessage
   resolve(outcome: RunOutcome): void
@@ -92,42 +94,37 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   async run(invocation: Invocation): Promise<ReactorRun> {
-    const {
-      tenant,
-      caller = '',
-      application = '',
-      reactor,
-      code,
-      args,
-      rest,
-      configuration,
-      client,
-    } = invocation
-    const { prefix, limits } = this.#settings
-    const { resultBytes } = limits
+    const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
+    const { args, rest, configuration } = request
+    const { prefix, limits: most } = this.#settings
+    const { resultBytes } = most
+    const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
     const given = { args, rest, configuration, prefix, hasClient: client !== null, resultBytes }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await this.#enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
-      version: digest(JSON.stringify([application, configuration]), code),
+      version: digest(JSON.stringify([rights, configuration]), code),
       client,
+      limits,
       describe,
     })
     return describeRun(outcome, limits, prefix)
   }
 
   async check(code: string): Promise<CompileReport> {
+    const { limits } = this.#settings
     const describe = (): HostMessage => ({ kind: 'check', code })
     const { last } = await this.#enqueue({
       caller: CHECKS,
       key: randomUUID(),
       version: '',
       client: null,
+      limits,
       describe,
     })
-    if (typeof last === 'string') return { fault: toStopError(last, this.#settings.limits), ...NOTHING_READ }
+    if (typeof last === 'string') return { fault: toStopError(last, limits), ...NOTHING_READ }
     if (last.kind === 'report') {
       const { failure, args, configuration, unknown } = last
       return { ...(failure === undefined ? {} : { fault: toError(failure) }), args, configuration, unknown }
@@ -186,8 +183,7 @@ export class ReactorPool implements ReactorRuntime {
       this.#workers.discard(worker)
       throw this.#isClosed ? closedError() : startError()
     }
-    const { limits } = this.#settings
-    const run = new GuestRun(worker.guest, job.describe(isWarm), job.client, limits, this.#services)
+    const run = new GuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, this.#services)
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)

@@ -1,6 +1,6 @@
 /**
  * The child processes of a pool: choosing one for a run, keeping idle ones, and ending them. A child runs one version of
- * one reactor with one application's rights, one run at a time.
+ * one reactor with the rights of one application or caller, one run at a time.
  */
 import type { Guest, StartGuest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
@@ -15,7 +15,7 @@ export interface Assignment {
   caller: string
   /** Identifies tenant and reactor. */
   key: string
-  /** Identifies code, configuration and application. A child never runs two versions. */
+  /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string
 }
 

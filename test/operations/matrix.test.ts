@@ -62,6 +62,7 @@ const DOCUMENTED: Record<string, Permission[]> = {
   'GET /reactors': ['reactor:read'],
   'GET /reactors/{id}': ['reactor:read'],
   'PUT /reactors/{id}': ['reactor:update'],
+  'PATCH /reactors/{id}': ['reactor:update'],
   'DELETE /reactors/{id}': ['reactor:delete'],
   'POST /reactors/{id}/react': ['token:use', 'reactor:invoke'],
 }

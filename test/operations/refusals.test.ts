@@ -81,7 +81,13 @@ const WRONG_FORMULAS = [
   { configuration: [{ name: 'a b', type: 'string' }] },
   { request_parameters: [{ name: 'a', type: 'x' }] },
 ]
-const WRONG_REACTORS = [{ name: '' }, { configuration: { KEY: {} } }, { code: 'x' }, { runtime: {} }]
+const WRONG_REACTORS = [
+  { name: '' },
+  { configuration: { KEY: {} } },
+  { code: '' },
+  { runtime: { timeout: 0 } },
+  { image: 'node22' },
+]
 
 const closed = { id: 'closed' }
 const unknown = { id: 'unknown' }
@@ -184,10 +190,16 @@ const SPOILINGS: Record<string, Spoiling> = {
   'reactor list': { good: {}, input: [...PAGE, { name: '' }] },
   'reactor get': { good: { id: '$reactor' }, missing: { id: NOBODY } },
   'reactor update': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS, missing: { id: NOBODY } },
+  'reactor patch': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS, missing: { id: NOBODY } },
   'reactor delete': { good: { id: '$reactor' }, missing: { id: NOBODY } },
   'reactor react': {
     good: { id: '$reactor', args: { a: 'x' } },
-    input: [{ args: 1 }, { args: { a: '{{ closed | no_such_filter }}' } }, { args: manyTokens() }],
+    input: [
+      { args: 1 },
+      { args: { a: '{{ closed | no_such_filter }}' } },
+      { args: manyTokens() },
+      { callback_url: '' },
+    ],
     missing: { id: NOBODY },
     container: { args: { a: '{{ closed }}' } },
   },

@@ -131,7 +131,7 @@ t.test('a reactor gets the child that ran it before, and is sent its code but on
 
 t.test('no child serves two reactors, tenants or applications', async (t) => {
   const { guests, run } = setUp()
-  const others = [{ tenant: 2 }, { application: 'x' }, { application: 'y' }]
+  const others = [{ tenant: 2 }, { rights: 'x' }, { rights: 'y' }]
   const runs = [run('a')]
   await settle()
   guests[0]!.answer()

@@ -1,6 +1,6 @@
 /**
- * `coffer formula check | install | create | update`: reads formulas from files, and warns about code that fails to
- * load.
+ * `coffer formula check | install | create | update`: reads formulas from files, and warns about code, also of reactors,
+ * that fails to load.
  */
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
@@ -65,15 +65,12 @@ export const install: Steps = {
 export const store: Steps = {
   run: async ({ context, input, ask, print }) => {
     const result = await ask()
-    const fault = await findFault(context, input.code)
+    const fault = input.code === undefined ? undefined : await findFault(context, input.code)
     if (fault !== undefined) {
       const { message, errors = {} } = fault
       const reason = Object.values(errors)[0]?.[0]
       const more = reason === undefined || message.includes(reason) ? '' : ` ${reason}`
-      await printWarning(
-        context.terminal,
-        `The formula is stored, but its code fails to load. ${message}${more}`,
-      )
+      await printWarning(context.terminal, `It is stored, but its code fails to load. ${message}${more}`)
     }
     await print(result)
   },

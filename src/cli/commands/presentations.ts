@@ -4,13 +4,17 @@ import type { OperationName } from '../../operations/all.js'
 import type { Presentation } from '../context/task.js'
 
 const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
+const STORES_CODE: Presentation = { load: async () => (await import('./formula.js')).store }
 const loadTenant = async () => import('./tenant.js')
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
   'token update': { load: async () => (await import('./token.js')).update },
-  'formula create': { load: async () => (await import('./formula.js')).store },
-  'formula update': { load: async () => (await import('./formula.js')).store },
+  'formula create': STORES_CODE,
+  'formula update': STORES_CODE,
+  'reactor create': STORES_CODE,
+  'reactor update': STORES_CODE,
+  'reactor patch': STORES_CODE,
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
     options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],

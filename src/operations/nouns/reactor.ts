@@ -11,6 +11,7 @@ export const noun = {
     reactor.listReactors,
     reactor.getReactor,
     reactor.updateReactor,
+    reactor.patchReactor,
     reactor.deleteReactor,
     react,
     listReactorRuns,

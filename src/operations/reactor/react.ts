@@ -2,12 +2,14 @@
 import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import type { Permission } from '../../domain/permissions.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
+import { DEFAULT_IMAGE } from '../../domain/reactor.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
-import { type Caller, usingBy } from '../../framework/caller.js'
+import { type Caller, decideBy, usingBy } from '../../framework/caller.js'
 import {
   type CheckTools,
   type Context,
@@ -21,7 +23,7 @@ import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { detokenize, type FoundExpressions, findExpressions } from '../token/detokenize.js'
 import { tokenize } from '../token/tokenize.js'
-import { findApplicationOf, requireFormulaOf } from './reactor.js'
+import { findApplicationOf, findFormulaOf } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
@@ -109,31 +111,39 @@ async function prepare(
   found: FoundExpressions,
 ): Promise<Prepared> {
   const reactor = await requireRecord(context, 'reactor', request.id)
-  const formula = await requireFormulaOf(context, reactor)
+  const formula = await findFormulaOf(context, reactor)
+  const { configuration, runtime = { image: DEFAULT_IMAGE } } = reactor
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
   const using = { ...context, caller: usingBy('reactor:invoke', context.caller) }
   const { args: _, ...others } = bodyOf(request)
-  const { args: detokenized = {}, ...rest } = await detokenize(
+  const { args: detokenized, ...rest } = await detokenize(
     using,
     { ...others, ...omitUndefined({ args: request.args }) },
     found,
   )
   const bound = application === undefined ? undefined : boundCaller(context, application)
+  const client = bound ?? grantedCaller(context.caller, runtime.permissions)
   return {
     actor: bound ?? context.caller,
     settings,
     invocation: {
       tenant: context.caller.tenant,
       caller: `${context.caller.actor.type}/${context.caller.actor.id}`,
-      application: application?.id,
+      // A child that acts for one caller never acts for another.
+      rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
       reactor: reactor.id,
-      code: formula.code,
-      args: castArguments(formula.request_parameters, detokenized, undeclared),
+      code: reactor.code ?? formula?.code ?? '',
+      args:
+        formula === undefined
+          ? detokenized
+          : castArguments(formula.request_parameters, detokenized ?? {}, undeclared),
       rest,
-      configuration: castConfiguration(formula.configuration, reactor.configuration),
-      client: bound === undefined ? null : createClientCall(session, bound),
+      configuration:
+        formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
+      client: client === undefined ? null : createClientCall(session, client),
+      ...(runtime.timeout === undefined ? {} : { timeMs: runtime.timeout * 1000 }),
     },
   }
 }
@@ -150,6 +160,11 @@ function boundCaller({ caller, now }: Context, application: ApplicationRecord): 
 interface Concluded {
   response: Infer<typeof responseOutput> | HttpAnswer
   error?: CofferError
+}
+
+/** The caller with these permissions on every container, instead of its own. */
+function grantedCaller({ tenant, actor }: Caller, permissions: Permission[] = []): Caller | undefined {
+  return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
 }
 
 /** The response of a run: creates all of its tokens, or none. */

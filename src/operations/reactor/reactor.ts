@@ -1,88 +1,51 @@
-/** Reactors: a formula with a configuration, and the application that its code acts as. */
+/** Reactors: code or a formula with a configuration, and the application that the code acts as. */
 import { castConfiguration, toTexts } from '../../domain/contract.js'
-import { MAX_ELEMENTS, MAX_NAME_LENGTH, matchesName } from '../../domain/formula.js'
-import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { matchesName } from '../../domain/formula.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
+import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor.js'
 import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { mergePatch } from '../../domain/token/merge-patch.js'
+import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { component, enumOf, object, optionalAudit, text, textMap, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { readScanned } from '../../framework/scan.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
-import { formulaOutput, nameFilter } from '../formula/formula-attributes.js'
+import { nameFilter } from '../formula/formula-attributes.js'
+import { reactorBody, reactorId, reactorOutput, reactorPatch, reference } from './reactor-attributes.js'
 import { removeRuns } from './reactor-log.js'
-
-const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
-  id: uuid,
-  tenant_id: uuid,
-  name: text,
-  formula: formulaOutput,
-  configuration: textMap,
-  'application?': object({ id: uuid, name: text, type: enumOf('public', 'private') }),
-  ...optionalAudit,
-})
-
-const id = { type: 'string', description: 'The id of the reactor.' } as const
-const reference = (description: string) =>
-  ({
-    type: 'object',
-    properties: { id: { type: 'string' } },
-    required: ['id'],
-    additionalProperties: true,
-    description,
-  }) as const
-
-const body = {
-  name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
-  configuration: {
-    type: 'object',
-    additionalProperties: {},
-    maxProperties: MAX_ELEMENTS,
-    sensitive: true,
-    description: 'A configuration parameter of the formula: KEY=value.',
-  },
-  application: reference('The application that its client acts as, as JSON: {"id":"…"}.'),
-} as const
-
-/** Properties of other services that this one lacks; refused, because they would change what the reactor does. */
-const UNSUPPORTED = [
-  'code',
-  'runtime',
-  'image',
-  'dependencies',
-  'resolutions',
-  'permissions',
-  'resources',
-  'timeout',
-  'async',
-  'warm_concurrency',
-]
 
 export const createReactor = operation({
   name: 'reactor create',
-  summary: 'Create a reactor: a formula with a configuration.',
+  summary: 'Create a reactor: code, or a formula, with a configuration.',
+  details:
+    'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
+    '{ raw, tokenize } or { res }; see coffer formula create. Without an application, runtime.permissions are what its\n' +
+    'client svc may do, for whoever invokes it.',
   permissions: ['reactor:create'],
   route: 'POST /reactors',
   success: 201,
-  input: inputSchema(['name', 'formula'], {
-    ...body,
-    formula: reference('The formula that it runs, as JSON: {"id":"…"}.'),
-  }),
+  input: {
+    ...inputSchema(['name'], {
+      ...reactorBody,
+      formula: reference('The formula that it runs, as JSON: {"id":"…"}.'),
+    }),
+    needsOneOf: ['code', 'formula'],
+  },
   output: reactorOutput,
-  examples: [`coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`],
+  examples: [
+    `coffer reactor create --name greet --code 'module.exports = async ({ req }) => ({ raw: { hello: req.args.name } })'`,
+    `coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`,
+  ],
   log: { operation: 'create', message: 'Reactor created' },
-  check: checkBody,
+  check: checkNew,
   async run(context, input) {
-    const formula = await findFormula(context.store, context.caller.tenant, input.formula.id)
     const record: ReactorRecord = {
       id: context.createUuid(),
       tenant_id: (await context.tenant()).id,
-      name: input.name,
-      formula_id: input.formula.id,
-      ...(await readBody(context, formula, input)),
+      ...(await readBody(context, input, input.formula?.id)),
       created_by: context.caller.actor.id,
       created_at: context.date,
     }
@@ -117,7 +80,7 @@ export const getReactor = operation({
   summary: 'Get a reactor by its id.',
   permissions: ['reactor:read'],
   route: 'GET /reactors/{id}',
-  input: inputSchema(['id'], { id }),
+  input: inputSchema(['id'], { id: reactorId }),
   output: reactorOutput,
   examples: ['coffer reactor get 9a1f…'],
   log: { operation: 'read', message: 'Reactor retrieved' },
@@ -130,36 +93,70 @@ export const getReactor = operation({
 
 export const updateReactor = operation({
   name: 'reactor update',
-  summary: 'Replace the name, configuration and application of a reactor; its formula stays.',
+  summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   permissions: ['reactor:update'],
   route: 'PUT /reactors/{id}',
-  input: inputSchema(['id', 'name'], { id, ...body }),
+  input: inputSchema(['id', 'name'], { id: reactorId, ...reactorBody }),
   output: reactorOutput,
   examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
   log: { operation: 'update', message: 'Reactor updated' },
-  check: checkBody,
+  check: checkReactor,
+  run: async (context, input) =>
+    viewReactor(context, await replace(context, await requireRecord(context, 'reactor', input.id), input)),
+})
+
+export const patchReactor = operation({
+  name: 'reactor patch',
+  summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
+  details:
+    'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +
+    'entry of configuration or runtime; all others stay. Code replaces a formula.',
+  permissions: ['reactor:update'],
+  route: 'PATCH /reactors/{id}',
+  contentType: 'application/merge-patch+json',
+  input: inputSchema(['id'], { id: reactorId, ...reactorPatch }),
+  examples: [
+    'coffer reactor patch 9a1f… --configuration KEY=@key.txt',
+    `echo '{"runtime":{"timeout":5},"application":null}' | coffer reactor patch 9a1f…`,
+  ],
+  log: { operation: 'update', message: 'Reactor updated' },
+  check: checkReactor,
   async run(context, input) {
-    const { application_id: _, ...before } = await requireRecord(context, 'reactor', input.id)
-    const formula = await requireFormulaOf(context, before)
-    const record: ReactorRecord = {
-      ...before,
-      name: input.name,
-      ...(await readBody(context, formula, input)),
-      modified_by: context.caller.actor.id,
-      modified_at: context.date,
-    }
-    await context.store.replace('reactor', context.caller.tenant, record)
-    context.reached('reactor', record.id)
-    return viewReactor(context, record)
+    const before = await requireRecord(context, 'reactor', input.id)
+    const { name, code, configuration, runtime, application_id } = before
+    const application = application_id === undefined ? undefined : { id: application_id }
+    const patched = mergePatch(omitUndefined({ name, code, configuration, runtime, application }), input)
+    checkReactor(patched as Given)
+    await replace(context, before, patched as Given)
+    return undefined
   },
 })
+
+/** Replaces what is given of a reactor; what identifies it stays, and its formula unless there is code. */
+async function replace(context: Context, before: ReactorRecord, given: Given): Promise<ReactorRecord> {
+  const { id, tenant_id, formula_id, created_by, created_at } = before
+  if (formula_id === undefined && given.code === undefined)
+    throw invalid('code', 'is required: this reactor has no formula')
+  const record: ReactorRecord = {
+    id,
+    tenant_id,
+    ...(await readBody(context, given, formula_id)),
+    created_by,
+    created_at,
+    modified_by: context.caller.actor.id,
+    modified_at: context.date,
+  }
+  await context.store.replace('reactor', context.caller.tenant, record)
+  context.reached('reactor', record.id)
+  return record
+}
 
 export const deleteReactor = operation({
   name: 'reactor delete',
   summary: 'Delete a reactor and its stored runs.',
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
-  input: inputSchema(['id'], { id }),
+  input: inputSchema(['id'], { id: reactorId }),
   examples: ['coffer reactor delete 9a1f… --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },
@@ -172,11 +169,12 @@ export const deleteReactor = operation({
   },
 })
 
-/** The formula of a reactor, which cannot be deleted before the reactor. */
-export async function requireFormulaOf(
+/** The formula of a reactor, which cannot be deleted before the reactor; undefined if it has code of its own. */
+export async function findFormulaOf(
   context: Context,
   { formula_id }: Pick<ReactorRecord, 'formula_id'>,
-): Promise<FormulaRecord> {
+): Promise<FormulaRecord | undefined> {
+  if (formula_id === undefined) return undefined
   const formula = await findFormula(context.store, context.caller.tenant, formula_id)
   if (formula === undefined) throw new CofferError('internal', 'The formula of this reactor is missing.')
   return formula
@@ -191,50 +189,72 @@ export async function findApplicationOf(
   return context.store.get('application', context.caller.tenant, application_id)
 }
 
-type ReactorInput = Infer<{ type: 'object'; properties: Omit<typeof body, 'name'> }>
+type Given = Infer<{ type: 'object'; properties: typeof reactorBody; required: readonly ['name'] }>
 
-/** @throws CofferError `validation` for unsupported properties and nested configuration values */
-function checkBody(input: Lenient<ReactorInput>): void {
+/** @throws CofferError `validation` unless exactly one of code and formula is given */
+function checkNew(given: Readonly<Record<string, unknown>>): void {
   const errors: PropertyErrors = {}
-  const given: Readonly<Record<string, unknown>> = { ...input }
-  for (const name of UNSUPPORTED.filter((each) => (given[each] ?? undefined) !== undefined))
-    addError(errors, name, 'is not supported here: a reactor runs the code of its formula')
-  for (const [name, value] of Object.entries(input.configuration ?? {})) {
-    if (typeof value === 'object' && value !== null)
-      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
-  }
+  const count = ['code', 'formula'].filter((name) => name in given).length
+  if (count === 0) addError(errors, 'code', 'is required, or a formula')
+  if (count === 2) addError(errors, 'code', 'cannot be given beside a formula')
+  collect(errors, '', () => checkReactor(given))
   refuseErrors(errors)
 }
 
-/** @throws CofferError `validation` for an unknown formula, an unsuitable application, an invalid configuration */
+/**
+ * The attributes of a record. Code goes before the formula with this id.
+ * @throws CofferError `validation` for an unknown formula, an unsuitable application, an invalid configuration
+ */
 async function readBody(
-  context: Context,
-  formula: FormulaRecord | undefined,
-  { configuration = {}, application }: ReactorInput,
-): Promise<Pick<ReactorRecord, 'configuration' | 'application_id'>> {
+  { store, caller }: Context,
+  { name, code, configuration, application, runtime }: Given,
+  formula_id: string | undefined,
+): Promise<
+  Pick<ReactorRecord, 'name' | 'formula_id' | 'code' | 'configuration' | 'application_id' | 'runtime'>
+> {
   const errors: PropertyErrors = {}
-  if (formula === undefined) addError(errors, 'formula.id', 'no formula has this id')
-  const contract = formula?.configuration
-  const values =
-    contract && collect(errors, 'configuration', () => castConfiguration(contract, configuration))
-  const bound = application && (await context.store.get('application', context.caller.tenant, application.id))
+  const given = configuration ?? {}
+  const formula =
+    code === undefined && formula_id !== undefined
+      ? await findFormula(store, caller.tenant, formula_id)
+      : undefined
+  if (code === undefined && formula === undefined) addError(errors, 'formula.id', 'no formula has this id')
+  const values = collect(errors, 'configuration', () =>
+    formula === undefined
+      ? readConfiguration(given)
+      : toTexts(castConfiguration(formula.configuration, given)),
+  )
+  const bound = application && (await store.get('application', caller.tenant, application.id))
   if (application !== undefined && (bound === undefined || bound.type === 'management'))
     addError(errors, 'application.id', 'no public or private application has this id')
   refuseErrors(errors)
   return {
-    configuration: toTexts(values ?? {}),
+    name,
+    ...omitUndefined({ formula_id: formula?.id, code }),
+    configuration: values ?? {},
     ...omitUndefined({ application_id: bound?.id }),
+    ...(runtime === undefined ? {} : { runtime: { image: DEFAULT_IMAGE, ...omitUndefined(runtime) } }),
   }
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
-  const { formula_id: _, application_id: __, configuration, ...rest } = record
+  const { formula_id: _, application_id: __, code, configuration, runtime, ...rest } = record
   const { id, tenant_id, name, ...dates } = rest
-  const formula = await requireFormulaOf(context, record)
+  const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
   const application =
     bound === undefined
       ? {}
       : { application: { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' } }
-  return { id, tenant_id, name, formula, configuration, ...application, ...dates }
+  return {
+    id,
+    tenant_id,
+    name,
+    state: 'active',
+    ...omitUndefined({ formula, code }),
+    configuration,
+    ...application,
+    ...omitUndefined({ runtime }),
+    ...dates,
+  }
 }
