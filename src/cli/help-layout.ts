@@ -12,9 +12,10 @@ Topics: coffer help exit-codes | environment | expressions`
 
 /** Details, examples, permissions and the HTTP request of an operation. */
 export function describeOperation(definition: RegisteredOperation): string {
-  const { permissions, needsOnePermission, endpoint, audience } = definition
+  const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
+  const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
   const needed =
-    permissions.length === 0 ? 'none; any valid key' : permissions.join(needsOnePermission ? ' or ' : ', ')
+    permissions.length === 0 ? `none; ${key}` : permissions.join(needsOnePermission ? ' or ' : ', ')
   return [
     ...describeExamples(definition),
     '',

@@ -1,6 +1,6 @@
 /** Validation of applications: the permissions of each type, rules, and the format of API keys. */
 import type { PropertyErrors } from '../errors.js'
-import type { ContainerRule } from './access.js'
+import type { ContainerRule, Rule } from './access.js'
 import { base58 } from './base58.js'
 import { isContainerPath } from './container.js'
 import type { Lenient } from './omit-undefined.js'
@@ -33,38 +33,45 @@ export function keysOf(record: ApplicationRecord): readonly ApplicationKey[] {
   return keys ?? (key_hash === undefined ? [] : [{ id, hash: key_hash, created_by, created_at }])
 }
 
-export function mayHold(type: ApplicationType, permission: Permission): boolean {
+/** Who is granted permissions; a session may have those of private applications. */
+export type Holder = ApplicationType | 'session'
+
+export function mayHold(holder: Holder, permission: Permission): boolean {
+  const type = holder === 'session' ? 'private' : holder
   return (PERMISSIONS[permission].application_types as readonly string[]).includes(type)
 }
 
-/** The rights that a caller requests for an application. */
-export interface RequestedGrants {
+/** The rights that a caller requests for an application, or for a session. */
+export interface RequestedGrants<R extends Rule = ContainerRule> {
   permissions?: string[]
-  rules?: (Omit<ContainerRule, 'permissions'> & { permissions: string[] })[]
+  rules?: (Omit<R, 'permissions'> & { permissions: string[] })[]
 }
 
-/** All errors in the requested rights by property path. Without `type`, permissions of any type are accepted. */
-export function checkApplication(
-  type: ApplicationType | undefined,
-  { permissions = [], rules = [] }: Lenient<RequestedGrants>,
+/** All errors in the requested rights by property path. Without `holder`, permissions of any are accepted. */
+export function checkGrants(
+  holder: Holder | undefined,
+  { permissions = [], rules = [] }: Lenient<RequestedGrants<Rule>>,
 ): PropertyErrors {
   const errors: PropertyErrors = {}
   if (permissions.length === 0 && rules.length === 0) {
     addError(errors, 'permissions', 'must name at least one permission, unless rules are given')
   }
-  checkPermissions(errors, 'permissions', type, permissions)
-  if (type === 'management' && rules.length > 0)
+  checkPermissions(errors, 'permissions', holder, permissions)
+  if (holder === 'management' && rules.length > 0)
     addError(errors, 'rules', 'are for public and private applications')
   const priorities = new Set<number | undefined>()
   rules.forEach((rule, index) => {
     const path = `rules[${index}]`
-    const { permissions: granted, container, priority } = rule ?? {}
-    checkPermissions(errors, `${path}.permissions`, type, granted ?? [])
+    const { permissions: granted, container, conditions, priority } = rule ?? {}
+    checkPermissions(errors, `${path}.permissions`, holder, granted ?? [])
     if (granted?.length === 0) addError(errors, `${path}.permissions`, 'must name at least one permission')
     if (container !== undefined && !isContainerPath(container))
       addError(errors, `${path}.container`, 'must be a path such as /pci/high/')
+    if (holder === 'session' && (container === undefined) === (conditions === undefined))
+      addError(errors, `${path}.conditions`, 'must be given, or else a container')
+    if (conditions?.length === 0) addError(errors, `${path}.conditions`, 'must have at least 1 item')
     if (priority !== undefined && priorities.has(priority))
-      addError(errors, `${path}.priority`, 'must be unique in the application')
+      addError(errors, `${path}.priority`, 'must be unique')
     priorities.add(priority)
   })
   return errors
@@ -73,14 +80,15 @@ export function checkApplication(
 function checkPermissions(
   errors: PropertyErrors,
   path: string,
-  type: ApplicationType | undefined,
+  holder: Holder | undefined,
   permissions: readonly (string | undefined)[],
 ): void {
   permissions.forEach((permission, index) => {
     if (permission === undefined) return
     if (!Object.hasOwn(PERMISSIONS, permission)) addError(errors, `${path}[${index}]`, 'is not a permission')
-    else if (type !== undefined && !mayHold(type, permission as Permission)) {
-      addError(errors, `${path}[${index}]`, `may not be held by a ${type} application`)
+    else if (holder !== undefined && !mayHold(holder, permission as Permission)) {
+      const whom = holder === 'session' ? holder : `${holder} application`
+      addError(errors, `${path}[${index}]`, `may not be held by a ${whom}`)
     }
   })
 }

@@ -36,6 +36,11 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   ],
   invitation: () => [],
   link: ({ tenant }) => [{ field: 'tenant', value: String(tenant) }],
+  session: ({ nonce, application_id, authorized }) => [
+    { field: 'nonce', value: nonce },
+    { field: 'application', value: application_id },
+    ...(authorized === undefined ? [] : [{ field: 'authorizer', value: authorized.by }]),
+  ],
   mail: ({ invitation_id, state }) => [
     { field: 'invitation', value: invitation_id },
     { field: 'state', value: state },

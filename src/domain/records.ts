@@ -1,6 +1,6 @@
 /** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../errors.js'
-import type { ContainerRule } from './access.js'
+import type { ContainerRule, Grants } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
@@ -25,6 +25,7 @@ export const KINDS = {
   invitation: 11,
   mail: 12,
   link: 13,
+  session: 15,
   formula: 20,
   reactor: 21,
   reactor_log: 22,
@@ -178,6 +179,22 @@ export interface ApiKeyRecord {
   application_id: string
 }
 
+/**
+ * A session, under tenant number 0, because its key does not reveal the tenant. The id is the hash of its key, and
+ * `nonce` that of its nonce. It is purged when it has expired.
+ */
+export interface SessionRecord {
+  id: string
+  tenant: number
+  /** The public application that it acts as. */
+  application_id: string
+  nonce: string
+  /** ms since the epoch. */
+  expires: number
+  /** What it may do, and the private application that says so. */
+  authorized?: Grants & { by: string }
+}
+
 export interface AssociationRecord {
   /** {@link associationId} */
   id: string
@@ -267,6 +284,7 @@ export interface RecordOf {
   member: MemberRecord
   invitation: InvitationRecord
   link: LinkRecord
+  session: SessionRecord
   mail: MailRecord
   formula: FormulaRecord
   reactor: ReactorRecord

@@ -44,6 +44,12 @@ export const VAULT_SETTINGS = {
     description: 'Additional PEM certificates to trust for the mail server: @ca.pem',
     read: readCertificates,
   },
+  'sessions.beyond_authorizer': {
+    description:
+      'Whether a session may do what the application that authorized it cannot: true or false; serve --ephemeral and --demo begin with true',
+    default: false,
+    read: readBoolean,
+  },
   'tokens.included_monthly_active': {
     description: 'The number of monthly active tokens that the usage report shows as included',
     default: 0,
@@ -53,7 +59,7 @@ export const VAULT_SETTINGS = {
     description:
       'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',
     default: true,
-    read: (text: string) => choice('true', 'false')(text) === 'true',
+    read: readBoolean,
   },
   'reactors.undeclared_args': {
     description: 'What to do with arguments that a formula does not declare: forward or strip',
@@ -141,6 +147,10 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIF
 function readCertificates(text: string): string {
   if (CERTIFICATE.test(text) && text.length <= 256 * 1024) return text
   throw new CofferError('validation', 'must be PEM certificates; give the file as @ca.pem')
+}
+
+function readBoolean(text: string): boolean {
+  return choice('true', 'false')(text) === 'true'
 }
 
 function integer(least: number, most: number): (text: string) => number {

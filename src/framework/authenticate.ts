@@ -2,6 +2,8 @@
 
 import { isApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
+import { isSessionKey } from '../domain/session.js'
+import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
 import { type Caller, decideBy } from './caller.js'
@@ -11,10 +13,11 @@ import type { Host } from './host.js'
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
- * The application that `key` belongs to, as a caller.
+ * The application or the session that `key` belongs to, as a caller.
  * @throws CofferError `unauthenticated`, with the same message for every reason, so that it tells nothing about keys.
  */
 export async function authenticate(host: Host, key: string): Promise<Caller> {
+  if (isSessionKey(key)) return host.store.read((reader) => readSession(host, key, reader))
   if (!isApiKey(key)) throw unauthenticated()
   const counter = host.store.changeCounter(DEPENDS_ON)
   const known = counter === undefined ? undefined : host.callers.find(key, counter)
@@ -29,13 +32,29 @@ function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires:
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
     if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
-    const application = await findApplication(reader, entry.tenant, entry.application_id)
-    if (application === undefined) throw unauthenticated()
+    const application = await requireApplication(reader, entry.tenant, entry.application_id)
     if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
-    if (isExpiredApplication(application, reader.now)) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
     return { caller, expires: application.expires_at !== undefined }
   })
+}
+
+/** A session acts as the public application that created it, with what it was granted instead of its permissions. */
+async function readSession(host: Host, key: string, reader: StoreReader): Promise<Caller> {
+  const hash = await host.hashSecret(key, reader)
+  const record = await reader.get('session', 0, hash)
+  if (record === undefined || !host.isEqualSecret(record.id, hash)) throw unauthenticated()
+  const { id, tenant, authorized } = record
+  const application = await requireApplication(reader, tenant, record.application_id)
+  const caller = applicationCaller(tenant, application)
+  const session = { id, isAuthorized: authorized !== undefined }
+  if (authorized === undefined) return { ...caller, session, ...decideBy({ rules: [], permissions: [] }) }
+  const authorizer = await requireApplication(reader, tenant, authorized.by)
+  const { values = {} } = (await reader.get('settings', 0, 'vault')) ?? {}
+  const decider = settingOf(values, 'sessions.beyond_authorizer')
+    ? decideBy(authorized)
+    : decideBy({ ...authorized, of: 'session' }, { ...authorizer, of: 'authorizer' })
+  return { ...caller, session, ...decider }
 }
 
 /** Whether the application's keys have expired. `now`: ms since the epoch. */
@@ -52,14 +71,17 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
   }
 }
 
-async function findApplication(
+/** @throws CofferError `unauthenticated` for an application that was deleted or has expired */
+async function requireApplication(
   reader: StoreReader,
   tenant: number,
   id: string,
-): Promise<ApplicationRecord | undefined> {
-  // The API key records of a deleted tenant may still exist.
-  if ((await reader.get('tenant', 0, String(tenant))) === undefined) return undefined
-  return reader.get('application', tenant, id)
+): Promise<ApplicationRecord> {
+  // The API key records and sessions of a deleted tenant may still exist.
+  const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
+  const application = isThere ? await reader.get('application', tenant, id) : undefined
+  if (application === undefined || isExpiredApplication(application, reader.now)) throw unauthenticated()
+  return application
 }
 
 function unauthenticated(): CofferError {

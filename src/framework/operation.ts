@@ -147,10 +147,12 @@ export interface Operation<
   readonly permissions?: readonly Permission[]
   /** One of `permissions` is enough. */
   readonly needsOnePermission?: true
+  /** Only keys of applications of this type are accepted, and no sessions. */
+  readonly onlyFor?: 'public' | 'private'
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: Route
-  /** For an operation that creates; otherwise the status is 200, or 204 without an output. Only with a route. */
-  readonly success?: 201
+  /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */
+  readonly success?: 200 | 201
   /** Without a route: the input properties that are positional arguments of the command, in order. */
   readonly positionals?: readonly string[]
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */

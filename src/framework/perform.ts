@@ -122,10 +122,14 @@ async function reachTenant({ store, caller, reached }: Context): Promise<void> {
   if (tenant !== undefined) reached('tenant', tenant.id)
 }
 
-/** @throws CofferError `forbidden` naming the missing permissions */
+/** @throws CofferError `forbidden` naming the missing permissions, or the type of application */
 export function authorize(caller: Caller, definition: AnyOperation): void {
-  const { audience, permissions = [], needsOnePermission = false } = definition
+  const { audience, permissions = [], needsOnePermission = false, onlyFor } = definition
   if (audience === 'owner') requireOwner(undefined, caller)
+  if (caller.session?.isAuthorized === false)
+    throw new CofferError('forbidden', 'This session is not authorized yet.')
+  if (onlyFor !== undefined && (caller.applicationType !== onlyFor || caller.session !== undefined))
+    throw new CofferError('forbidden', `This requires the key of a ${onlyFor} application.`)
   const missing = needsOnePermission
     ? caller.holds(...permissions)
       ? []

@@ -141,9 +141,10 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   return found
 }
 
-function describePermissions({ permissions, needsOnePermission, details }: RoutedOperation): string {
+function describePermissions({ permissions, needsOnePermission, onlyFor, details }: RoutedOperation): string {
   const names = permissions.join(needsOnePermission ? ' or ' : ' and ')
-  const needs = permissions.length === 0 ? 'Any valid key.' : `Permission: ${names}.`
+  const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
+  const needs = permissions.length === 0 ? key : `Permission: ${names}.`
   return details === undefined ? needs : `${details.replaceAll('\n', '\n\n')}\n\n${needs}`
 }
 
@@ -199,16 +200,16 @@ const GIVEN = { description: 'The answer that the code gave.', content: { '*/*':
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(operation: RoutedOperation, traceId: string): Record<string, JsonSchema> {
-  const { permissions, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
+  const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
   const { success, parameters, takesBody } = endpoint
   const headers = { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } }
   const content = { 'application/json': { schema: toJsonSchema(output ?? {}) } }
   const done =
-    success === 204 ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
+    output === undefined ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
   const statuses = [
     '400',
     '401',
-    ...(permissions.length > 0 ? ['403'] : []),
+    ...(permissions.length > 0 || onlyFor !== undefined ? ['403'] : []),
     ...(parameters.length > 0 ? ['404'] : []),
     ...(takesBody ? ['413', '415'] : []),
     '429',

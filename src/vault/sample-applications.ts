@@ -4,6 +4,7 @@ import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/pe
 import type { AnyOperation } from '../framework/operation.js'
 import { perform } from '../framework/perform.js'
 import { createApplication, listApplications } from '../operations/application/application.js'
+import { readSettings } from '../operations/config/settings-record.js'
 import type { App } from './app.js'
 
 /** `key` is present only in a new application. */
@@ -47,6 +48,15 @@ function grantsOf(type: ApplicationType): object {
   )
   if (type !== 'private') return { permissions }
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
+}
+
+/** Has sessions do what they were granted, whatever their authorizer may do, unless the setting was set before. */
+export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
+  await store.write(async (writer) => {
+    const settings = await readSettings(writer)
+    const values = { 'sessions.beyond_authorizer': true, ...settings.values }
+    await writer.replace('settings', 0, { ...settings, values })
+  })
 }
 
 export async function performAsOwner(

@@ -163,3 +163,41 @@ t.test('in words, for a person', async (t) => {
     ].join('\n'),
   )
 })
+
+t.test('names the condition that does not hold, and whose rules these are', async (t) => {
+  const text = drawExplanation(
+    {
+      operation: 'token get',
+      caller: { type: 'application', id: 'page' },
+      permissions: [],
+      decisions: [
+        {
+          of: 'session',
+          permission: 'token:read',
+          container: '/a/',
+          token: 'card-1',
+          passed_over: [
+            {
+              priority: 1,
+              reason: 'condition does not hold',
+              condition: { attribute: 'id', operator: 'equals', value: 'card-2\u001b[2J' },
+            },
+          ],
+        },
+        {
+          of: 'authorizer',
+          permission: 'token:read',
+          container: '/a/',
+          decided_by: 'permissions',
+          transform: 'mask',
+          passed_over: [],
+        },
+      ],
+      outcome: { status: 403 },
+    },
+    80,
+  )
+  t.match(text, 'Session: token:read on /a/ of token card-1: refused: not granted')
+  t.match(text, /rule 1 requires a token id that is card-2[^\u001b]*\n/)
+  t.match(text, 'Its authorizer: token:read on /a/: mask, by the permissions of the application')
+})

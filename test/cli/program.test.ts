@@ -7,7 +7,7 @@ import { createHome } from './home.js'
 t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {
   const home = createHome(t)
   for (const definition of registry.routed) {
-    const { name, summary, examples, permissions, endpoint, details = '' } = definition
+    const { name, summary, examples, permissions, onlyFor, endpoint, details = '' } = definition
     const words = name.split(' ')
     const { code, stdout, stderr } = await home.run([...words, '--help'])
     const { method, path, parameters } = endpoint
@@ -19,7 +19,7 @@ t.test('the help of every operation has its examples, its permissions and the ca
       t.ok(stdout.includes(text), `${name}: ${text.slice(0, 60)}`)
     t.match(
       stdout,
-      `Permissions: ${permissions.length === 0 ? 'none; any valid key' : permissions.join(definition.needsOnePermission ? ' or ' : ', ')}\n`,
+      `Permissions: ${permissions.length === 0 ? `none; ${onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`}` : permissions.join(definition.needsOnePermission ? ' or ' : ', ')}\n`,
     )
     t.match(stdout, `HTTP:        ${method} ${path}\n`)
     t.equal((await home.run(['help', ...words])).stdout, stdout, `coffer help ${name} says the same`)

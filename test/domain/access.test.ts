@@ -8,7 +8,7 @@ import {
   type Rule,
   type RuleCondition,
 } from '../../src/domain/access.js'
-import { checkApplication, formatApiKey, isApiKey, keysOf, mayHold } from '../../src/domain/application.js'
+import { checkGrants, formatApiKey, isApiKey, keysOf, mayHold } from '../../src/domain/application.js'
 import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/permissions.js'
 import type { ApplicationRecord } from '../../src/domain/records.js'
 
@@ -176,9 +176,9 @@ t.test('each type of application may hold what is documented, and nothing else',
 })
 
 t.test('says everything that is wrong with an application, by property', async (t) => {
-  t.strictSame(checkApplication('private', { permissions: ['token:read'], rules: [] }), {})
-  t.strictSame(Object.keys(checkApplication('private', { permissions: [], rules: [] })), ['permissions'])
-  const errors = checkApplication('public', {
+  t.strictSame(checkGrants('private', { permissions: ['token:read'], rules: [] }), {})
+  t.strictSame(Object.keys(checkGrants('private', { permissions: [], rules: [] })), ['permissions'])
+  const errors = checkGrants('public', {
     permissions: ['token:read', 'token:nothing', 'toString'],
     rules: [rule(1, '/a/', 'mask', 'token:create'), rule(1, 'a', 'mask', 'token:use'), rule(2, '/', 'mask')],
   })
@@ -188,10 +188,10 @@ t.test('says everything that is wrong with an application, by property', async (
     'permissions[2]': ['is not a permission'],
     'rules[1].permissions[0]': ['may not be held by a public application'],
     'rules[1].container': ['must be a path such as /pci/high/'],
-    'rules[1].priority': ['must be unique in the application'],
+    'rules[1].priority': ['must be unique'],
     'rules[2].permissions': ['must name at least one permission'],
   })
-  const management = checkApplication('management', {
+  const management = checkGrants('management', {
     permissions: ['log:read'],
     rules: [rule(1, '/', 'mask', 'log:read')],
   })

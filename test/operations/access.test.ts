@@ -7,57 +7,8 @@ import t from 'tap'
 import type { Permission, Transform } from '../../src/domain/permissions.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { KnownCallers } from '../../src/framework/known-callers.js'
-import { type Grants, openTestVault, permissionsOf } from './vault.js'
-
-const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
-const container = segments.map((names) => `/${names.map((name) => `${name}/`).join('')}`)
-const containers = fc.uniqueArray(container, { minLength: 1, maxLength: 3 })
-const granted = fc.uniqueArray(fc.constantFrom(...permissionsOf('private')), { minLength: 1, maxLength: 4 })
-const rules = fc.uniqueArray(
-  fc.record({
-    priority: fc.integer({ min: 1, max: 9 }),
-    container,
-    transform: fc.constantFrom<Transform>('redact', 'mask', 'reveal'),
-    permissions: granted,
-  }),
-  { selector: ({ priority }) => priority, maxLength: 5 },
-)
-const plain = fc.oneof(
-  { weight: 3, arbitrary: fc.constant<Permission[]>([]) },
-  { weight: 1, arbitrary: granted },
-)
-
-/** What the sentences of the specification say, one container after another. */
-function decide(
-  grants: Required<Omit<Grants, 'expires_at'>>,
-  permission: Permission,
-  paths: readonly string[],
-) {
-  const above = (path: string) => path.split('/').map((_, at, all) => `${all.slice(0, at).join('/')}/`)
-  const decided = paths.map((path): Transform | undefined => {
-    const fitting = grants.rules.filter(
-      (rule) =>
-        [path, ...above(path)].includes(rule.container ?? '') && rule.permissions.includes(permission),
-    )
-    fitting.sort((one, other) => one.priority - other.priority)
-    if (fitting[0] !== undefined) return fitting[0].transform
-    if (!grants.permissions.includes(permission)) return undefined
-    return /:(use|invoke)$/.test(permission) ? 'reveal' : 'mask'
-  })
-  if (decided.includes(undefined)) return undefined
-  return (['redact', 'mask', 'reveal'] as const).find((transform) => decided.includes(transform))
-}
-
-interface Shown {
-  id: string
-  data?: unknown
-}
-
-/** What a reader is shown of the data `secret` under the mask `masked`. */
-function shownUnder(transform: Transform): object {
-  if (transform === 'redact') return {}
-  return { data: transform === 'reveal' ? 'secret' : 'masked' }
-}
+import { containers, decide, plain, rules, type Shown, shownUnder } from './oracle.js'
+import { openTestVault, permissionsOf } from './vault.js'
 
 t.test('rules decide as the specification says, whatever they are', async (t) => {
   const { app, ask, askAs, statusOf, createApplication } = await openTestVault()

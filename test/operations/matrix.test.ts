@@ -1,6 +1,7 @@
 /**
  * Who may call what: every operation of the registry asked over HTTP without a key, with wrong keys, as each type of
- * application with all that it may hold, and with each single permission. Exactly the documented calls pass.
+ * application with all that it may hold, and with each single permission, and as sessions likewise. Exactly the
+ * documented calls pass.
  */
 import t from 'tap'
 import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
@@ -38,6 +39,8 @@ const DOCUMENTED: Record<string, Permission[]> = {
   'DELETE /applications/{application_id}/keys/{id}': ['application:delete'],
   'GET /applications/key': [],
   'GET /permissions': [],
+  'POST /sessions': [],
+  'POST /sessions/authorize': [],
   'GET /logs': ['log:read'],
   'GET /logs/entity-types': ['log:read'],
   'GET /tenants/self': ['tenant:read'],
@@ -70,16 +73,25 @@ const DOCUMENTED: Record<string, Permission[]> = {
 /** The calls for which one of their permissions is enough. */
 const NEEDS_ONE = ['POST /reactors/{id}/react']
 
+/** The calls that take the key of an application of this type, and no session. */
+const ONLY_FOR: Record<string, ApplicationType> = {
+  'POST /sessions': 'public',
+  'POST /sessions/authorize': 'private',
+}
+
 const TYPES: ApplicationType[] = ['public', 'private', 'management']
 
 /** A key and what may be done with it; without `permissions` it is no key at all. */
 interface Holder {
   name: string
   key?: string
+  type?: ApplicationType | 'session'
   permissions?: readonly Permission[]
+  isPending?: true
 }
 
-async function createHolders({ createApplication, clock }: TestVault): Promise<Holder[]> {
+async function createHolders(vault: TestVault): Promise<Holder[]> {
+  const { createApplication, clock } = vault
   const holders: Holder[] = [
     { name: 'no key' },
     { name: 'an empty key', key: '' },
@@ -96,6 +108,7 @@ async function createHolders({ createApplication, clock }: TestVault): Promise<H
     holders.push({
       name: `${type}, all`,
       ...(await createApplication(type, { permissions: all })),
+      type,
       permissions: all,
     })
     for (const permission of all) {
@@ -103,11 +116,27 @@ async function createHolders({ createApplication, clock }: TestVault): Promise<H
       holders.push({
         name: `${type}, ${permission}`,
         ...(await createApplication(type, { permissions: only })),
+        type,
         permissions: only,
       })
     }
   }
-  return holders
+  return [...holders, ...(await createSessions(vault))]
+}
+
+/** Of a public application and authorized by a private one, both of which may do all that their types may. */
+async function createSessions({ createApplication, askAs }: TestVault): Promise<Holder[]> {
+  const page = await createApplication('public', { permissions: permissionsOf('public') })
+  const backend = await createApplication('private', { permissions: permissionsOf('private') })
+  const create = async (name: string, permissions: readonly Permission[]): Promise<Holder> => {
+    const session = (await askAs(page.key, 'session create')) as { session_key: string; nonce: string }
+    if (permissions.length > 0)
+      await askAs(backend.key, 'session authorize', { nonce: session.nonce, permissions })
+    return { name: `session, ${name}`, key: session.session_key, type: 'session', permissions }
+  }
+  const all = permissionsOf('private')
+  const single = await Promise.all(all.map((permission) => create(permission, [permission])))
+  return [{ ...(await create('not authorized', [])), isPending: true }, await create('all', all), ...single]
 }
 
 interface Opened {
@@ -138,7 +167,8 @@ function requestOf(definition: RoutedOperation, key: string | undefined): Reques
 }
 
 t.test('every operation is documented, and takes what is documented', async (t) => {
-  for (const { route, permissions, needsOnePermission = false } of registry.routed) {
+  for (const { route, permissions, needsOnePermission = false, onlyFor } of registry.routed) {
+    t.equal(onlyFor, ONLY_FOR[route!], route!)
     t.strictSame([...permissions], DOCUMENTED[route!], route!)
     t.equal(needsOnePermission, NEEDS_ONE.includes(route!), route!)
   }
@@ -160,6 +190,8 @@ const UNLOGGED = [
   'member roles',
   'reactor list',
   'reactor logs',
+  'session authorize',
+  'session create',
   'tenant delete',
   'tenant usage',
 ]
@@ -186,11 +218,12 @@ for (const definition of registry.routed) {
     const wrong: string[] = []
     let refused = 0
     for (let at = 0; at < holders.length; at++) {
-      const { name, key, permissions } = holders[at]!
+      const { name, key, permissions, type, isPending = false } = holders[at]!
       const { status } = await handler(requestOf(definition, key))
       const held = needed.filter((permission) => permissions?.includes(permission))
       const least = NEEDS_ONE.includes(definition.route!) ? 1 : needed.length
-      const may = permissions !== undefined && held.length >= least
+      const only = ONLY_FOR[definition.route!] ?? type
+      const may = permissions !== undefined && held.length >= least && type === only && !isPending
       const expected = permissions === undefined ? status === 401 : may !== (status === 403) && status !== 401
       if (!expected || status >= 500) wrong.push(`${name}: ${status}`)
       if (!may) refused++

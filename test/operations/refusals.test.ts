@@ -64,6 +64,7 @@ const WRONG_PATCHES = [
   { token_intent_id: 'x' },
 ]
 const RULE = { priority: 1, container: '/', transform: 'mask', permissions: ['token:read'] }
+const CONDITION = { attribute: 'id', operator: 'equals', value: 'open' }
 const WRONG_GRANTS = [
   { name: '' },
   { permissions: ['token:nothing'] },
@@ -174,6 +175,23 @@ const SPOILINGS: Record<string, Spoiling> = {
   },
   'app key get': { good: { application_id: '$app', id: '$key' }, missing: { id: NOBODY } },
   'app key delete': { good: { application_id: '$app', id: '$key' }, missing: { id: NOBODY } },
+  'session create': { good: {} },
+  'session authorize': {
+    good: { nonce: '$nonce', permissions: ['token:create'] },
+    input: [
+      { permissions: [] },
+      { permissions: ['log:read'] },
+      { rules: [RULE, { ...RULE, priority: 2, conditions: [CONDITION] }] },
+      { rules: [{ ...RULE, container: null }] },
+      { rules: [{ ...RULE, container: null, conditions: [] }] },
+      { rules: [{ ...RULE, container: null, conditions: [{ ...CONDITION, attribute: 'type' }] }] },
+      { expires_at: '1/1/2031' },
+      { expires_at: '2030-01-15' },
+      { expires_at: '2031-01-15' },
+    ],
+    missing: { nonce: '1111111111111111111111' },
+    conflict: { nonce: '$used' },
+  },
   'app whoami': { good: {} },
   'app permissions': { good: {}, input: [{ application_type: '' }] },
   'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
@@ -237,13 +255,13 @@ function manyTokens(): Input {
 interface World {
   handler: Handler
   /** One that may do everything that operations on this type of application's side take, and one that may nothing. */
-  keys: { all: string; none: string }
+  keys: { all: string; none: string; public: string }
   /** What `$name` stands for in inputs. */
   ids: Record<string, string>
 }
 
 async function createWorld(isOfTokens: boolean): Promise<World> {
-  const { app, ask, createApplication } = await openTestVault()
+  const { app, ask, askAs, createApplication } = await openTestVault()
   t.teardown(() => app.close())
   const token = (id: string, container: string) =>
     ask('token create', { id, type: 'token', data: id, containers: [container] })
@@ -260,7 +278,14 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const { id: tenant_id, owner_id: user_id } = (await ask('tenant get')) as { id: string; owner_id: string }
   const member = { id: app.createUuid(), tenant_id, role: 'ADMIN' as const, user_id, created_at: '' }
   await app.store.write((store) => store.insert('member', 1, member))
+  const page = await createApplication('public', { permissions: permissionsOf('public') })
+  const createNonce = async () => ((await askAs(page.key, 'session create')) as { nonce: string }).nonce
+  const used = await createNonce()
+  const backend = await createApplication('private', { permissions: ['token:read'] })
+  await askAs(backend.key, 'session authorize', { nonce: used, permissions: ['token:read'] })
   const ids = {
+    used,
+    nonce: await createNonce(),
     app: created.id,
     key: created.keys[0].id,
     full,
@@ -280,12 +305,13 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
   return {
     handler: createHandler(completeService(service)),
-    keys: { all: all.key, none: none.key },
+    keys: { all: all.key, none: none.key, public: page.key },
     ids,
   }
 }
 
-const isOfTokens = ({ permissions }: RoutedOperation) => permissions.some((each) => each.startsWith('token:'))
+const isOfTokens = ({ permissions, onlyFor }: RoutedOperation) =>
+  onlyFor === 'private' || permissions.some((each) => each.startsWith('token:'))
 
 /** A request for `definition` with `faults`; `wrong` is the one input fault of them, if any. */
 function requestOf(
@@ -308,7 +334,8 @@ function requestOf(
   ) as Input
   const { target, body } = spellRequest(definition, input)
   const type = faults.includes('type') ? 'text/plain' : (definition.contentType ?? 'application/json')
-  const key = faults.includes('permission') ? keys.none : keys.all
+  const held = definition.onlyFor === 'public' ? keys.public : keys.all
+  const key = faults.includes('permission') ? keys.none : held
   return new Request(`http://localhost${target}`, {
     method: definition.endpoint.method,
     headers: { 'content-type': type, ...(faults.includes('key') ? {} : { 'svc-api-key': key }) },
@@ -321,7 +348,7 @@ function faultsOf(definition: RoutedOperation): Fault[] {
   const { good, ...spoilings } = SPOILINGS[definition.name]!
   const { body } = spellRequest(definition, good)
   return (Object.keys(STATUSES) as Fault[]).filter((fault) => {
-    if (fault === 'permission') return definition.permissions.length > 0
+    if (fault === 'permission') return definition.permissions.length > 0 || definition.onlyFor !== undefined
     if (fault === 'type' || fault === 'size') return body !== undefined
     return fault === 'key' || fault in spoilings
   })

@@ -2,7 +2,7 @@
 import {
   API_KEY_BYTES,
   APPLICATION_TYPES,
-  checkApplication,
+  checkGrants,
   formatApiKey,
   keysOf,
   type RequestedGrants,
@@ -25,6 +25,13 @@ export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'creat
   created_by: uuid,
   created_at: date,
 })
+
+const MOST_PERMISSIONS = 50
+export const permissionList = {
+  type: 'array',
+  items: { type: 'string' },
+  maxItems: MOST_PERMISSIONS,
+} as const
 
 export const applicationOutput = component(
   'Application',
@@ -75,12 +82,12 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
  * @returns when its keys expire, ms since the epoch
  * @throws CofferError `validation`
  */
-export async function checkGrants(
+export async function checkApplication(
   type: ApplicationType | undefined,
   input: Lenient<ApplicationInput>,
   tools: CheckTools,
 ): Promise<number | undefined> {
-  const errors = checkApplication(type, input)
+  const errors = checkGrants(type, input)
   const { expires_at: text } = input
   const expires =
     text === undefined
@@ -90,7 +97,7 @@ export async function checkGrants(
   return expires
 }
 
-/** The grants as stored, without duplicate permissions; `expires` is the result of {@link checkGrants}. */
+/** The grants as stored, without duplicate permissions; `expires` is the result of {@link checkApplication}. */
 export function readGrants(
   { name, permissions = [], rules = [] }: ApplicationInput,
   expires: number | undefined,

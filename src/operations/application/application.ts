@@ -1,5 +1,5 @@
 /** Applications: callers with an API key, permissions and access rules. */
-import { APPLICATION_TYPES, checkApplication, keysOf, MAX_RULES } from '../../domain/application.js'
+import { APPLICATION_TYPES, checkGrants, keysOf, MAX_RULES } from '../../domain/application.js'
 import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
@@ -11,15 +11,14 @@ import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, inputSchema } from '../../framework/schema.js'
 import {
   applicationOutput,
-  checkGrants,
+  checkApplication,
   issueKey,
+  permissionList,
   readGrants,
   replaceKeys,
   revokeKeys,
   viewApplication,
 } from './application-record.js'
-
-const MOST_PERMISSIONS = 50
 
 const id = { type: 'string', description: 'The id of the application.' } as const
 const one = inputSchema(['id'], { id })
@@ -29,8 +28,6 @@ const permissionOutput = component('Permission', ['type', 'description', 'applic
   description: text,
   application_types: texts,
 })
-
-const permissionList = { type: 'array', items: { type: 'string' }, maxItems: MOST_PERMISSIONS } as const
 
 const body = {
   name: { type: 'string', minLength: 1, maxLength: 200, description: 'A display name.' },
@@ -85,7 +82,7 @@ export const createApplication = operation({
     `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
   ],
   log: { operation: 'create', message: 'Application created' },
-  check: (input, tools) => checkGrants(input.type, input, tools),
+  check: (input, tools) => checkApplication(input.type, input, tools),
   async run(context, input, expires) {
     const tenant = await context.tenant()
     const applicationId = context.createUuid()
@@ -172,10 +169,10 @@ export const updateApplication = operation({
   output: applicationOutput,
   examples: ['coffer app update 9a1f… --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
-  check: (input, tools) => checkGrants(undefined, input, tools),
+  check: (input, tools) => checkApplication(undefined, input, tools),
   async run(context, input, expires) {
     const before = await requireRecord(context, 'application', input.id)
-    refuseErrors(checkApplication(before.type, input))
+    refuseErrors(checkGrants(before.type, input))
     const { expires_at: _, ...kept } = before
     const record: ApplicationRecord = {
       ...kept,

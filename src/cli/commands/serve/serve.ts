@@ -11,6 +11,7 @@ import { DEFAULT_PREFIX, type ServiceOptions, serveHttp } from '../../../http/st
 import type { App } from '../../../vault/app.js'
 import { openEphemeral } from '../../../vault/open.js'
 import {
+  beginBeyondAuthorizer,
   ensureSampleApplications,
   findSampleApplications,
   type SampleApplications,
@@ -76,6 +77,7 @@ interface Opened {
 
 async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
   const app = await openEphemeral({ tenantName: 'ephemeral', clock, role: 'server' })
+  await beginBeyondAuthorizer(app)
   return { app, samples: await ensureSampleApplications(app), place: 'in memory, lost when the server stops' }
 }
 
@@ -84,6 +86,7 @@ async function openDemo(context: CommandContext): Promise<Opened & { app: App }>
   const notices: string[] = []
   const { app, directory, samples } = await openDemoVault(context, (text) => notices.push(text))
   for (const text of notices) await printNotice(context.terminal, text)
+  await beginBeyondAuthorizer(app)
   return { app, samples, place: `${directory}, with sample tokens; remove it to start over` }
 }
 
