@@ -24,7 +24,8 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
     { field: 'type', value: type },
     { field: 'name', value: name.toLowerCase() },
   ],
-  api_key: ({ application_id }) => [{ field: 'application', value: application_id }],
+  api_key: ({ application_id }) =>
+    application_id === undefined ? [] : [{ field: 'application', value: application_id }],
   association: ({ parent_id, child_id }) => [
     { field: 'parent', value: parent_id },
     { field: 'child', value: child_id },
@@ -51,6 +52,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
     ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
   ],
   reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
+  proxy: () => [],
   log: logFields,
 }
 

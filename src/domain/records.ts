@@ -4,6 +4,7 @@ import type { ContainerRule, Grants } from './access.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
+import type { ProxyTransform } from './proxy.js'
 import type { RuntimeOptions } from './reactor.js'
 import type { GivenRole, Role } from './roles.js'
 import type { TokenRecord } from './token-record.js'
@@ -29,6 +30,7 @@ export const KINDS = {
   formula: 20,
   reactor: 21,
   reactor_log: 22,
+  proxy: 24,
   log: 255,
 } as const
 
@@ -172,11 +174,12 @@ export interface ApplicationKey {
   created_at: string
 }
 
-/** The application that an API key belongs to, under tenant number 0; the id is the key's hash. */
+/** The application that an API key belongs to, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
 export interface ApiKeyRecord {
   id: string
   tenant: number
-  application_id: string
+  application_id?: string
+  proxy_id?: string
 }
 
 /**
@@ -241,6 +244,27 @@ export interface ReactorRecord {
   modified_at?: string
 }
 
+/** If the application of `application_id` no longer exists, the proxy is unbound. */
+export interface ProxyRecord {
+  id: string
+  tenant_id: string
+  name: string
+  /** Chooses the proxy of a call; grants nothing unless `require_auth` is false. */
+  key: string
+  destination_url: string
+  application_id?: string
+  /** Each value as text. */
+  configuration: Record<string, string>
+  require_auth: boolean
+  disable_detokenization: boolean
+  request_transforms: ProxyTransform[]
+  response_transforms: ProxyTransform[]
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
 /** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
 export interface ReactorLogRecord {
   id: string
@@ -289,6 +313,7 @@ export interface RecordOf {
   formula: FormulaRecord
   reactor: ReactorRecord
   reactor_log: ReactorLogRecord
+  proxy: ProxyRecord
   log: LogRecord
 }
 

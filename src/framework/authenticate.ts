@@ -31,7 +31,7 @@ function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires:
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
-    if (entry === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
+    if (entry?.application_id === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
     const application = await requireApplication(reader, entry.tenant, entry.application_id)
     if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)

@@ -74,6 +74,15 @@ const WRONG_GRANTS = [
   { rules: [RULE, RULE] },
   { expires_at: '1/1/2001' },
 ]
+const PROXY = { name: 'p', destination_url: 'https://api.example.com' }
+const WRONG_PROXIES = [
+  { name: '' },
+  { destination_url: 'x' },
+  { configuration: { a: [] } },
+  { request_transforms: [{ type: 'mask' }] },
+  { response_transform: 1 },
+  { response_reactor_id: 'x' },
+]
 const FORMULA = { name: 'f', type: 'private', code: 'module.exports = async () => ({})' }
 const WRONG_FORMULAS = [
   { name: '' },
@@ -221,6 +230,12 @@ const SPOILINGS: Record<string, Spoiling> = {
     missing: { id: NOBODY },
     container: { args: { a: '{{ closed }}' } },
   },
+  'proxy create': { good: PROXY, input: WRONG_PROXIES },
+  'proxy list': { good: {}, input: [...PAGE, { name: '' }] },
+  'proxy get': { good: { id: '$proxy' }, missing: { id: NOBODY } },
+  'proxy update': { good: { id: '$proxy', ...PROXY }, input: WRONG_PROXIES, missing: { id: NOBODY } },
+  'proxy patch': { good: { id: '$proxy' }, input: WRONG_PROXIES, missing: { id: NOBODY } },
+  'proxy delete': { good: { id: '$proxy' }, missing: { id: NOBODY } },
   'log list': { good: {}, input: [...PAGE, { start_date: 'soon' }, { entity_id: '' }] },
   'log entity-types': { good: {} },
   'tenant get': { good: {} },
@@ -292,6 +307,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     formula,
     unused: await make('formula create', FORMULA),
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),
+    proxy: await make('proxy create', PROXY),
     invitation: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,
   }

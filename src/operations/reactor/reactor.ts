@@ -224,9 +224,7 @@ async function readBody(
       ? readConfiguration(given)
       : toTexts(castConfiguration(formula.configuration, given)),
   )
-  const bound = application && (await store.get('application', caller.tenant, application.id))
-  if (application !== undefined && (bound === undefined || bound.type === 'management'))
-    addError(errors, 'application.id', 'no public or private application has this id')
+  const bound = await findBound({ store, caller }, application, errors)
   refuseErrors(errors)
   return {
     name,
@@ -235,6 +233,18 @@ async function readBody(
     ...omitUndefined({ application_id: bound?.id }),
     ...(runtime === undefined ? {} : { runtime: { image: DEFAULT_IMAGE, ...omitUndefined(runtime) } }),
   }
+}
+
+/** The application that code acts as. One that is unknown or unsuitable is an error. */
+export async function findBound(
+  { store, caller }: Pick<Context, 'store' | 'caller'>,
+  application: { id: string } | undefined,
+  errors: PropertyErrors,
+): Promise<ApplicationRecord | undefined> {
+  const bound = application && (await store.get('application', caller.tenant, application.id))
+  if (application !== undefined && (bound === undefined || bound.type === 'management'))
+    addError(errors, 'application.id', 'no public or private application has this id')
+  return bound
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {

@@ -1,0 +1,15 @@
+/** The noun `proxy` and its operations, in the order of the help. */
+import * as proxy from '../proxy/proxy.js'
+
+export const noun = {
+  name: 'proxy',
+  summary: 'Call other servers with the data of tokens',
+  operations: [
+    proxy.createProxy,
+    proxy.listProxies,
+    proxy.getProxy,
+    proxy.updateProxy,
+    proxy.patchProxy,
+    proxy.deleteProxy,
+  ],
+}
