@@ -4,7 +4,7 @@
 const { readFileSync, readlinkSync, writeSync } = require('node:fs')
 
 const [, , first, ...others] = process.argv
-if (first !== '--version' || others.length > 0 || !printVersion()) run()
+if (!['--version', '-V', 'version'].includes(first) || others.length > 0 || !printVersion()) run()
 
 /** Without loading the command line. False where only that can tell what becomes of the output. */
 function printVersion() {

@@ -2,7 +2,7 @@
 import { omitUndefined } from './domain/omit-undefined.js'
 import { CofferError } from './errors.js'
 
-export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv'] as const
+export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv', 'value'] as const
 export type Format = (typeof FORMATS)[number]
 
 export interface Setting {
@@ -10,6 +10,8 @@ export interface Setting {
   flag: string
   variable: string
   description: string
+  /** The one-letter form of the flag. */
+  short?: string
   /** The allowed values, if they are a list. */
   choices?: readonly string[]
   /** May be given several times; the values are joined with commas. */
@@ -103,6 +105,7 @@ export const SETTINGS = {
   },
   output: {
     flag: '--output <format>',
+    short: 'o',
     variable: 'COFFER_OUTPUT',
     description: 'by default table on a terminal, else json',
     choices: FORMATS,

@@ -83,15 +83,19 @@ function termOf(command: Command): string {
   return [command.name(), ...words].join(' ')
 }
 
-/** Commander's message as one line without its prefix, with its suggestion. */
-export function cleanMessage(text: string): string {
+/** Commander's message as one line without its prefix, with its suggestion, else with that of `advise`. */
+export function cleanMessage(text: string, advise: (message: string) => string): string {
   const line = text
     .trim()
     .replace(/^error: /, '')
     .replaceAll(/\s*\n\s*/g, ' ')
     // The value of the option may be secret.
     .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
-  const needsAdvice = /^unknown (command|option)/.test(line) && !line.endsWith(')')
-  const end = needsAdvice ? '. See: coffer --help' : /[.?)]$/.test(line) ? '' : '.'
-  return `${line.charAt(0).toUpperCase()}${line.slice(1)}${end}`
+  const message = `${line.charAt(0).toUpperCase()}${line.slice(1)}`
+  if (!/^unknown (command|option)/.test(line)) return message.replace(/[^.?)]$/, '$&.')
+  const bare = message.replace(/ \(Did you mean .*/, '')
+  const advice = advise(bare)
+  // Similar letters say less than another program's word for the same.
+  const isSure = line.startsWith('unknown command') && !advice.startsWith('See:')
+  return bare !== message && !isSure ? message : `${bare}. ${advice}`
 }

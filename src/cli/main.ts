@@ -7,6 +7,7 @@ import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
+import { nameProgram } from './output/shell.js'
 import { detectTerminal, type InputStream, type Streams, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
@@ -85,6 +86,7 @@ async function runLine(
     env,
     cwd: process.cwd(),
     pid: process.pid,
+    program: nameProgram(process.argv[1] ?? ''),
     clock: process.clock ?? Date.now,
     input: createInputReader({ cwd: process.cwd(), streams }),
     registry,

@@ -8,6 +8,7 @@ import { CofferError } from '../errors.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
+import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
 import type { CommandContext, CommandFacts } from './context/context.js'
@@ -46,14 +47,22 @@ export function parseLine(
     text += chunk
   })
   try {
-    program.parse(spellBooleans(argv, registry.operations), { from: 'user' })
+    program.parse(spellBooleans(spellHelp(argv, registry), registry.operations), { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
+    const advise = (message: string) => adviseOnLine(message, argv, registry)
     const isHelp = error.exitCode === 0 || error.code === 'commander.help'
     if (isHelp) return { text }
-    throw new CofferError('usage', cleanMessage(text || error.message), { cause: error })
+    throw new CofferError('usage', cleanMessage(text || error.message, advise), { cause: error })
   }
   return parsed ?? { text }
+}
+
+/** `token help create` as `token create --help`. */
+function spellHelp(argv: readonly string[], { nouns }: Registry): readonly string[] {
+  const [noun = '', verb, ...rest] = argv
+  const isNoun = Object.hasOwn(TERMINAL_NOUNS, noun) || nouns.some(({ name }) => name === noun)
+  return isNoun && verb === 'help' ? [noun, ...rest, '--help'] : argv
 }
 
 /** All commands, the program itself first with `words: []`. */
@@ -79,8 +88,8 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   const program = new Command('coffer')
   program
     .description('A token vault in your terminal, and a drop-in local server of the same interface.')
-    .version(VERSION, '--version', 'print the version')
-    .helpOption('--help', 'print help for a command')
+    .version(VERSION, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help for a command')
     .helpCommand(false)
     .configureHelp({ formatHelp: layOutHelp, minWidthToWrap: LEAST_TEXT_COLUMNS })
     .showSuggestionAfterError(true)
@@ -172,7 +181,7 @@ function addOptions(command: Command, options: readonly CommandOption[]): void {
 }
 
 function addCommand(parent: Command, name: string, summary: string): Command {
-  return parent.command(name).description(summary).helpOption('--help', 'print help').helpCommand(false)
+  return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
 }
 
 function finish(command: Command, describe: () => string, accept: Accept, run: TerminalCommand['run']): void {
@@ -186,7 +195,8 @@ function finish(command: Command, describe: () => string, accept: Accept, run: T
 
 function addGlobalFlags(command: Command): void {
   for (const setting of Object.values(SETTINGS) as Setting[]) {
-    const option = new Option(setting.flag, setting.description)
+    const short = setting.short === undefined ? '' : `-${setting.short}, `
+    const option = new Option(short + setting.flag, setting.description)
     if (setting.choices !== undefined) option.choices(setting.choices)
     if (setting.isRepeatable)
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))

@@ -12,11 +12,14 @@ import type { CommandContext } from './context/context.js'
 import { readApiKey, requireVault } from './context/credentials.js'
 import type { Options, Steps, Task } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
+import { resolveName, resolveNames } from './input/names.js'
 import { listFlags } from './input/options.js'
 import { gatherInput } from './input/request.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
 
 const LARGEST_PAGE = 1000
+/** The largest page of members. */
+const NAMES_AT_ONCE = 50
 /** How long a command that only reads purges expired tokens. */
 const SWEEP_BY_READING_MS = 20
 
@@ -40,24 +43,18 @@ export async function runOperation(
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const steps = (await presentation.load?.()) ?? {}
-  const input =
+  const gathered =
     (await steps.gather?.(context, words, options)) ??
     (await gatherInput(context, definition, words, options))
+  const facts = { context, definition, options, words, format, key, empty: presentation.empty }
+  const list = (noun: string) => listAll(createTask({ ...facts, input: {} }), noun)
+  const input = await resolveNames(definition.input.properties ?? {}, gathered, list)
   if (isExplained) {
     const { explainOperation } = await import('./commands/explain.js')
-    const application = typeof options.explainAs === 'string' ? options.explainAs : undefined
+    const application = (await resolveName('app', options.explainAs, list)) as string | undefined
     return explainOperation(context, definition, input, { key, application, reveal: options.reveal === true })
   }
-  const task = createTask({
-    context,
-    definition,
-    input,
-    options,
-    words,
-    format,
-    key,
-    empty: presentation.empty,
-  })
+  const task = createTask({ ...facts, input })
   await confirmDestruction(task, steps)
   if (steps.run !== undefined) await steps.run(task)
   else await askAndPrint(task)
@@ -168,7 +165,7 @@ function pageSizeOf({ input }: RegisteredOperation): number {
 
 /** Requests smaller pages if a page exceeds the size limit. */
 async function* walkPages(
-  { ask }: Task,
+  { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
   signal: AbortSignal,
 ): AsyncGenerator<List<unknown>> {
@@ -199,6 +196,13 @@ function largestDivisor(size: number): number {
 
 async function* itemsOf(pages: AsyncIterable<List<unknown>>): AsyncGenerator<unknown> {
   for await (const { data } of pages) yield* data
+}
+
+/** All things of a noun. */
+async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
+  const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
+  const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
+  return together(async () => (await collectPages(pages)).data)
 }
 
 /** All pages as one page. */

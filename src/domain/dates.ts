@@ -102,3 +102,17 @@ function instant(
   if (eastMinutes === undefined || hour > 23 || minute > 59 || second > 59) return undefined
   return date.setUTCHours(hour, minute - eastMinutes, second, ms)
 }
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+}
+
+/** The ms of a duration such as `90s`, `15m`, `72h`, `30d` or `2w`; undefined for other text. */
+export function parseDuration(text: string): number | undefined {
+  const [, digits, unit = ''] = /^([1-9]\d{0,5})([smhdw])$/.exec(text) ?? []
+  return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!
+}

@@ -153,7 +153,10 @@ export interface Operation<
   readonly route?: Route
   /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */
   readonly success?: 200 | 201
-  /** Without a route: the input properties that are positional arguments of the command, in order. */
+  /**
+   * The input properties that are positional arguments of the command, in order. With a route they follow the parameters
+   * of the path, and are flags as well.
+   */
   readonly positionals?: readonly string[]
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true

@@ -41,7 +41,8 @@ export interface RegisteredOperation extends AnyOperation {
   readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
   /**
-   * The input properties that are positional arguments of the command, in order: with a route, the path's parameters.
+   * The input properties that are positional arguments of the command, in order: with a route, the path's parameters,
+   * then others that are flags too.
    */
   readonly positionals: readonly string[]
   /** Absent without a route. */
@@ -111,7 +112,7 @@ function register(definition: AnyOperation): RegisteredOperation {
     body: isInQuery ? {} : others,
     takesBody: !isInQuery && Object.keys(others).length > 0,
   }
-  return { ...registered, positionals: parameters, endpoint }
+  return { ...registered, positionals: [...parameters, ...positionals], endpoint }
 }
 
 function findFaults(definition: AnyOperation, operation: RegisteredOperation): string[] {
@@ -161,7 +162,10 @@ function findRouteFaults(definition: AnyOperation, { method, path, parameters, q
   const faults: string[] = []
   if (audience !== undefined || isInternal) faults.push('an operation with an audience has no route')
   if (permissions === undefined) faults.push('a route needs permissions')
-  if (positionals !== undefined) faults.push('its positionals are the parameters of its path')
+  for (const positional of positionals ?? []) {
+    if (parameters.includes(positional) || !Object.hasOwn(input.properties ?? {}, positional))
+      faults.push(`positional ${positional} is not in its query or body`)
+  }
   if (!METHODS.includes(method)) faults.push(`its method ${method} is unknown`)
   if (!path.startsWith('/') || path.endsWith('/'))
     faults.push('its path must start, and not end, with a slash')

@@ -24,6 +24,10 @@ interface Annotations {
   examples?: readonly unknown[]
   /** The one-letter form of the flag. */
   short?: string
+  /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
+  refersTo?: string
+  /** Of a date: the command also takes a duration such as 72h, from now on or before now. */
+  duration?: 'ahead' | 'ago'
 }
 
 export interface StringSchema extends Annotations {
@@ -138,6 +142,8 @@ const ANNOTATIONS = new Set([
   'short',
   'isPath',
   'textWhere',
+  'refersTo',
+  'duration',
   'needsOneOf',
   'columns',
 ])

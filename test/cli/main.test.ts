@@ -67,7 +67,7 @@ t.test('a validation failure names every property, as it was typed', async (t) =
 t.test('settings that are impossible are refused by the name they came by', async (t) => {
   const home = await createVaultHome(t)
   for (const [env, message] of [
-    [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv.'],
+    [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv, value.'],
     [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
     [{ COFFER_PASSPHRASE_FD: 'x' }, '--passphrase-fd takes the number of an open descriptor.'],
     [{ HOME: '', XDG_CONFIG_HOME: '' }, 'HOME is not set, so there is no place for key files.'],

@@ -132,10 +132,13 @@ t.test('starter applications are made when asked for, one of each type, with key
     } else t.equal(known.permissions.length, type === 'public' ? 2 : 24)
   }
   const other = createHome(t)
-  const asked = await other.run(['init'], { columns: 100, answers: [['a public application?', 'y\r']] })
+  const asked = await other.run(['init', '--starter-apps'], { columns: 100 })
   t.equal(asked.code, 0, asked.stderr)
   t.match(asked.stdout, /key_[1-9A-HJ-NP-Za-km-z]{22}/)
   t.match(asked.stderr, 'The keys of the applications are shown only once.')
+  const bare = await createHome(t).run(['init'], { columns: 100 })
+  t.equal(bare.code, 0, 'nothing is asked')
+  t.match(bare.stderr, 'coffer serve --starter-apps')
 })
 
 t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
@@ -147,7 +150,6 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
     ['? The same again', 'something else\r'],
     ['The two differ. New passphrase', `${PASSPHRASE}\r`],
     ['? The same again', `${PASSPHRASE}\r`],
-    ['a public application?', 'n\r'],
   )
   t.equal(made.code, 0, made.stderr)
   t.notMatch(made.stdout + made.stderr, /correct|horse|something else/)

@@ -110,7 +110,7 @@ t.test('what would be wrong later is refused at load', async (t) => {
     ['a word that is not in the input', { ...owner, positionals: ['ghost'] }, /positional ghost/],
     ['a route for the owner alone', { audience: 'owner' }, /an audience has no route/],
     ['a route without permissions', { permissions: undefined }, /needs permissions/],
-    ['a route and words', { positionals: ['id'] }, /are the parameters of its path/],
+    ['a word that is in the path', { positionals: ['id'] }, /positional id is not in its query or body/],
     ['a second content type on GET', { alsoContentType: 'application/x' }, /needs a body/],
     ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],
   ]

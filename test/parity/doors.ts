@@ -135,7 +135,7 @@ function spell(
   input: Record<string, unknown>,
 ): { words: string[]; stdin: string } {
   const { positionals: parameters } = definition
-  const path = parameters.map((parameter) => String(input[parameter]))
+  const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const words = [
     ...definition.name.split(' '),
     ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word])),

@@ -11,11 +11,16 @@ export async function printHelp(context: CommandContext, words: readonly string[
   await write(stdout, topic === undefined ? context.describeCommand(words) : `${topic}\n`)
 }
 
-function describeTopic(name: string): string | undefined {
-  if (name === 'exit-codes') return describeExitCodes()
-  if (name === 'environment') return describeEnvironment()
-  if (name === 'expressions') return EXPRESSIONS
-  return undefined
+const TOPICS: Readonly<Record<string, () => string>> = {
+  expressions: () => EXPRESSIONS,
+  'exit-codes': describeExitCodes,
+  environment: describeEnvironment,
+}
+
+export const TOPIC_NAMES: readonly string[] = Object.keys(TOPICS)
+
+export function describeTopic(name: string): string | undefined {
+  return Object.hasOwn(TOPICS, name) ? TOPICS[name]!() : undefined
 }
 
 const EXIT_MEANINGS: Record<number, string> = {

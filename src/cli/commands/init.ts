@@ -17,6 +17,7 @@ import {
 } from '../context/credentials.js'
 import type { Options } from '../context/task.js'
 import { printForRun, printNotice } from '../output/output.js'
+import { quoteWord } from '../output/shell.js'
 
 const DEFAULT_TENANT = 'default'
 
@@ -29,7 +30,7 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   const opener = await chooseNewOpener(context, flags.passphrase === true, (path) => {
     keyFile = path
   })
-  const wantsSamples = flags.starterApps === true || (await confirmSamples(context))
+  const wantsSamples = flags.starterApps === true
   let app: App
   try {
     app = await createVault(
@@ -54,30 +55,27 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   }
   await printForRun(context, omitUndefined(result))
   if (wantsSamples) await printNotice(terminal, 'The keys of the applications are shown only once.')
-  await printNotice(terminal, adviseAfterInit(flags, keyFile))
-}
-
-async function confirmSamples({ terminal, config }: CommandContext): Promise<boolean> {
-  if (!terminal.mayPrompt || config.yes) return false
-  const { confirm } = await import('../input/prompt.js')
-  return confirm(terminal, {
-    message: 'Create a management, a private and a public application?',
-    missing: '--starter-apps',
-  })
+  await printNotice(terminal, adviseAfterInit(context, flags, keyFile))
 }
 
 /** Repeats flags that later commands need; variables stay in the environment. */
-function adviseAfterInit(flags: Options, keyFile: string | undefined): string {
-  const vault = typeof flags.vault === 'string' ? ` --vault ${flags.vault}` : ''
-  const key = typeof flags.keyFile === 'string' ? ` --key-file ${flags.keyFile}` : ''
+function adviseAfterInit(
+  { program }: CommandContext,
+  { vault, keyFile: key }: Options,
+  keyFile: string | undefined,
+): string {
+  const repeat = (flag: string, value: unknown) =>
+    typeof value === 'string' ? ` ${flag} ${quoteWord(value)}` : ''
+  const flags = repeat('--vault', vault) + repeat('--key-file', key)
   const loss =
     keyFile === undefined
       ? 'Only the passphrase opens this vault: if it is forgotten, all data is lost.'
       : 'Keep a copy of the key file in a safe place: without it, everything in the vault is lost.'
   return `${loss}
 
-Store a card:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create${vault}${key}
-List tokens:   coffer token list${vault}${key}`
+Store a card:  echo '{"type":"card","data":{"number":"4242424242424242"}}' | ${program} token create${flags}
+List tokens:   ${program} token list${flags}
+Serve it:      ${program} serve --starter-apps${flags}`
 }
 
 /** @throws CofferError `usage` */

@@ -1,5 +1,7 @@
 /** The commands without an operation. The code of each is loaded when it runs. */
+import { VERSION } from '../../version.js'
 import type { TerminalCommand } from '../context/task.js'
+import { write } from '../output/terminal.js'
 
 const BODY_LIMIT = [
   '--body-limit <size>',
@@ -13,7 +15,7 @@ const init: Omit<TerminalCommand, 'name'> = {
     ['--passphrase', 'open it with a passphrase instead of a key file'],
     ['--starter-apps', 'create an application of each type and print their keys, only once'],
   ],
-  examples: ['coffer init', 'coffer init --vault ~/vaults/support --name support'],
+  examples: ['coffer init', 'coffer init --vault support --name support --key-file support.key'],
   run: async (context, _, options) => (await import('./init.js')).initVault(context, options),
 }
 
@@ -39,10 +41,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],
     ],
     examples: [
-      'coffer serve --ephemeral',
-      'coffer serve --port 0 --ephemeral --output json --log none',
-      'coffer serve --starter-apps',
-      'coffer serve --allow-host vault.test',
+      'coffer serve --port 0 & sleep 1; coffer token list; kill $!; wait',
+      'coffer serve --port 0 --ephemeral -o json --log none > server.json & sleep 1; cat server.json; kill $!; wait',
     ],
     run: async (context, _, options) => (await import('./serve/serve.js')).serve(context, options),
   },
@@ -63,7 +63,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'completion',
     summary: 'Print a completion script for your shell',
     arguments: [['<shell>', 'bash, zsh or fish']],
-    examples: ['eval "$(coffer completion bash)"'],
+    details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
+    examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
     run: async (context, [shell]) => (await import('./completion.js')).printCompletion(context, shell!),
   },
   {
@@ -72,6 +73,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [['[words...]', 'a command, or one of: exit-codes, environment, expressions']],
     examples: ['coffer help token create', 'coffer help expressions'],
     run: async (context, words) => (await import('./help.js')).printHelp(context, words as string[]),
+  },
+  {
+    name: 'version',
+    summary: 'Print the version',
+    examples: ['coffer version'],
+    run: async ({ terminal }) => {
+      await write(terminal.stdout, `${VERSION}\n`)
+    },
   },
   {
     name: 'profile set',
@@ -85,7 +94,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     ],
     examples: [
       'coffer profile set support vault ~/vaults/support',
-      'coffer profile set support api-key < key.txt',
+      'coffer app key create "starter private" --fields key -o value | coffer profile set support api-key',
     ],
     run: async (context, [profile, setting, value]) =>
       (await import('./profile.js')).setInProfile(context, profile!, setting!, value),
@@ -100,14 +109,17 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'profile use',
     summary: 'Choose the profile to use from now on, or none.',
     arguments: [['[profile]', 'its name; without it, no profile is used']],
-    examples: ['coffer profile use support', 'coffer profile use'],
+    examples: [
+      'coffer profile set support vault .coffer-demo && coffer profile use support',
+      'coffer profile use',
+    ],
     run: async (context, [name]) => (await import('./profile.js')).useProfile(context, name),
   },
   {
     name: 'profile delete',
     summary: 'Delete a profile.',
     arguments: [['<profile>', 'its name']],
-    examples: ['coffer profile delete support'],
+    examples: ['coffer profile set support vault .coffer-demo && coffer profile delete support'],
     run: async (context, [name]) => (await import('./profile.js')).deleteProfile(context, name!),
   },
 ]

@@ -43,6 +43,8 @@ export interface CommandContext {
   readonly env: Environment
   readonly cwd: string
   readonly pid: number
+  /** How to call this program: `coffer`, or `node` with a path. */
+  readonly program: string
   readonly clock: Clock
   /** One reader for the whole run, because standard input can be read once. */
   readonly input: InputReader

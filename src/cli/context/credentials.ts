@@ -17,6 +17,8 @@ import { printNotice } from '../output/output.js'
 import type { CommandContext } from './context.js'
 
 const VAULT_DIRECTORY = '.coffer'
+/** Of `coffer serve --demo`; used where there is no other vault. */
+export const DEMO_DIRECTORY = '.coffer-demo'
 
 /** The directory of a new vault: from the settings, else `.coffer` in the current directory. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
@@ -29,21 +31,36 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 }
 
 /**
- * The vault of this run: from the settings, else `.coffer` in the current or the nearest parent directory.
+ * The vault of this run: from the settings, which may also name the directory that it is in; else `.coffer` in the
+ * current or the nearest parent directory; else the demo vault in the current directory.
  * @throws CofferError `vault_missing`, `usage` when a server is named instead
  */
 export function findVaultDirectory(context: CommandContext): string {
-  const { vault, url } = context.config
-  if (vault !== undefined || url !== undefined) return newVaultDirectory(context)
-  for (let directory = context.cwd; ; directory = dirname(directory)) {
-    const candidate = join(directory, VAULT_DIRECTORY)
-    if (existsSync(join(candidate, 'vault.json'))) return candidate
-    if (directory === dirname(directory)) break
-  }
+  const found = locateVault(context)
+  if (found !== undefined) return found
   throw new CofferError(
     'vault_missing',
     'There is no vault in this or a parent directory. Create one with: coffer init',
   )
+}
+
+function locateVault(context: CommandContext): string | undefined {
+  const { vault, url } = context.config
+  if (vault !== undefined || url !== undefined) {
+    const given = newVaultDirectory(context)
+    return ['', VAULT_DIRECTORY, 'vault'].map((name) => join(given, name)).find(isVault) ?? given
+  }
+  for (let directory = context.cwd; ; directory = dirname(directory)) {
+    const candidate = join(directory, VAULT_DIRECTORY)
+    if (isVault(candidate)) return candidate
+    if (directory === dirname(directory)) break
+  }
+  const demo = join(context.cwd, DEMO_DIRECTORY, 'vault')
+  return isVault(demo) ? demo : undefined
+}
+
+function isVault(directory: string): boolean {
+  return existsSync(join(directory, 'vault.json'))
 }
 
 /** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
@@ -104,7 +121,9 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   const passphrase = await readGivenPassphrase(context)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
   const usual = keyFilePath(context, id)
-  if (slots.includes('key-file') && existsSync(usual)) return readKeyFile(usual, 'the key file')
+  const beside = join(dirname(locateVault(context) ?? usual), 'vault.key')
+  const found = [usual, beside].find((path) => existsSync(path))
+  if (slots.includes('key-file') && found !== undefined) return readKeyFile(found, 'the key file')
   if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${usual}.`
   throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)

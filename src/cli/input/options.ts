@@ -21,9 +21,10 @@ export interface Flag {
 
 /** One flag for each property that is not a positional argument. */
 export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
+  const isInBody = (property: string) => endpoint !== undefined && !endpoint.parameters.includes(property)
   const { properties = {}, required = [] } = input
   return Object.entries(properties as Record<string, Schema>)
-    .filter(([property]) => !positionals.includes(property))
+    .filter(([property]) => !positionals.includes(property) || isInBody(property))
     .map(([property, schema]) => {
       const word = (schema.flag ?? property).replaceAll('_', '-')
       const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -74,6 +75,7 @@ const PLACEHOLDERS: Record<FlagShape, string> = {
 
 function placeholderOf(schema: Schema): string | undefined {
   if (schema.type === 'integer') return '<number>'
+  if (schema.refersTo !== undefined) return '<name>'
   return schema.type === 'string' && schema.isPath ? '<file>' : undefined
 }
 
@@ -118,6 +120,7 @@ function describeFlag({ schema, shape, isRequired }: Flag): string {
   if (isRequired) notes.push('required')
   if (shape === 'list' || shape === 'map') notes.push('repeatable')
   if (shape === 'boolean') notes.push('also =true or =false')
+  if (schema.duration !== undefined) notes.push(`also a duration: 72h ${schema.duration}`)
   if ('default' in schema) notes.push(`default ${schema.default}`)
   const text = phrase(schema.description ?? '')
   return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
@@ -147,6 +150,7 @@ export function readFlag(
   }
   if (shape === 'map') return readMap(flag, texts, parseJson)
   const [text = ''] = texts
+  if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   const isPlain = schema.type === undefined && !BEGINS_AS_JSON.test(text) && (isText || !isJsonText(text))
   return isPlain ? text : readJson(name, text, parseJson)

@@ -1,5 +1,6 @@
 /** Builds the input of an operation from arguments, flags, `--file`, JSON on standard input and prompts. */
 import { resolve } from 'node:path'
+import { formatDate, parseDuration } from '../../domain/dates.js'
 import { parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
@@ -13,6 +14,7 @@ export interface GatheringContext {
   readonly terminal: Terminal
   readonly input: InputReader
   readonly cwd: string
+  readonly clock: () => number
 }
 
 /**
@@ -24,27 +26,46 @@ export async function gatherInput(
   context: GatheringContext,
   definition: RegisteredOperation,
   words: readonly (string | undefined)[],
-  options: Readonly<Record<string, unknown>>,
+  given: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
   const { input } = context
   const flags = listFlags(definition)
+  const { positionals } = definition
+  const options = { ...given, ...readWords(flags, positionals, words, given) }
   await noteWaiting(context, flags, options)
   await warnOfExposed(context, flags, options)
   const contents = await readContents(input, flags, options)
   const { wholeBody, sentBody } = definition
   const body = await readBody(context, input, definition, contents, options)
-  const given = readValues(flags, contents, body)
-  if (wholeBody !== undefined && given[wholeBody] === undefined) {
+  const values = readValues(flags, contents, body, context.clock)
+  if (wholeBody !== undefined && values[wholeBody] === undefined) {
     const source = typeof options.file === 'string' ? options.file : '-'
-    given[wholeBody] = await readDocument(context, source)
+    values[wholeBody] = await readDocument(context, source)
   }
-  const named = definition.positionals.flatMap((name, at) =>
-    words[at] === undefined ? [] : [[name, words[at]]],
+  const named = positionals.flatMap((name, at) =>
+    words[at] === undefined || flags.some(({ property }) => property === name) ? [] : [[name, words[at]]],
   )
-  const sent = { ...body, ...given }
+  const sent = { ...body, ...values }
   const whole = sentBody === undefined ? {} : { [sentBody]: sent }
   const merged = { ...sent, ...whole, ...Object.fromEntries(named) }
   return completeInput(context, definition, flags, resolvePaths(context, definition, merged))
+}
+
+/** The values of flags that were given as arguments. @throws CofferError `usage` for one given twice */
+function readWords(
+  flags: readonly Flag[],
+  positionals: readonly string[],
+  words: readonly (string | undefined)[],
+  options: Readonly<Record<string, unknown>>,
+): Record<string, string[]> {
+  const given = flags.flatMap(({ property, name, key }): [string, string[]][] => {
+    const word = words[positionals.indexOf(property)]
+    if (word === undefined) return []
+    if (options[key] !== undefined)
+      throw new CofferError('usage', `Give ${property} as an argument or as ${name}, not both.`)
+    return [[key, [word]]]
+  })
+  return Object.fromEntries(given)
 }
 
 /** Makes paths absolute, because a server that performs the operation has another current directory. */
@@ -105,15 +126,23 @@ function readValues(
   flags: readonly Flag[],
   contents: Contents,
   body: Readonly<Record<string, unknown>>,
+  clock: () => number,
 ): Record<string, unknown> {
   const given: Record<string, unknown> = {}
   for (const flag of flags) {
     const texts = contents[flag.property]
     if (texts === undefined) continue
     const isText = isTextOf(flag, { ...body, ...given })
-    given[flag.property] = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
+    const value = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
+    given[flag.property] = readMoment(flag.schema, value, clock)
   }
   return given
+}
+
+/** The date that a duration stands for, where the schema takes one. */
+function readMoment({ duration }: Schema, value: unknown, clock: () => number): unknown {
+  const ms = duration === undefined || typeof value !== 'string' ? undefined : parseDuration(value)
+  return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
 /** Whether the value is text, which may depend on other properties. */

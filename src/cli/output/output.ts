@@ -92,7 +92,9 @@ async function printLines(terminal: Terminal, result: unknown, options: PrintOpt
   const { format, fields } = options
   const show = isTerminal(stdout) ? display : String
   for await (const item of isStream(result) ? result : itemsOf(result)) {
-    const line = format === 'id' ? show(idOf(item)) : toJson(fields ? pickFields(item, fields) : item)
+    const picked = fields ? pickFields(item, fields) : item
+    const line =
+      format === 'ndjson' ? toJson(picked) : show(format === 'id' ? idOf(item) : fieldOf(item, options))
     if (!(await write(stdout, `${line}\n`))) return
   }
 }
@@ -114,6 +116,15 @@ function idOf(item: unknown): string {
   const id = typeof item === 'string' ? item : readField(item, 'id')
   if (typeof id === 'string') return id
   throw new CofferError('usage', 'These results have no id. Choose another --output, such as json.')
+}
+
+/** The value of the only field, text without quotes. @throws CofferError `usage` */
+function fieldOf(item: unknown, { fields = [] }: PrintOptions): string {
+  const [path] = fields
+  if (path === undefined || fields.length > 1)
+    throw new CofferError('usage', '--output value prints one field: add --fields NAME.')
+  const value = readField(item, path)
+  return typeof value === 'string' ? value : toJson(value ?? null)
 }
 
 // ---------------------------------------------------------------- tables

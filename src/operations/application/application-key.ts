@@ -8,7 +8,11 @@ import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, inputSchema } from '../../framework/schema.js'
 import { issueKey, keyOutput, replaceKeys, revokeKeys, viewKey } from './application-record.js'
 
-const application_id = { type: 'string', description: 'The id of the application.' } as const
+const application_id = {
+  type: 'string',
+  refersTo: 'app',
+  description: 'The id of the application, or its name.',
+} as const
 const id = { type: 'string', description: 'The id of the key, not the key itself.' } as const
 const one = inputSchema(['application_id', 'id'], { application_id, id })
 
@@ -21,7 +25,7 @@ export const createKey = operation({
   success: 201,
   input: inputSchema(['application_id'], { application_id }),
   output: keyOutput,
-  examples: ['coffer app key create 9a1f…'],
+  examples: ['coffer app key create "starter private"'],
   log: { operation: 'update', message: 'Application key created' },
   async run(context, input) {
     const application = await requireRecord(context, 'application', input.application_id)
@@ -41,7 +45,7 @@ export const listKeys = operation({
   route: 'GET /applications/{application_id}/keys',
   input: inputSchema(['application_id'], { application_id, id: filterBy('Only the key with this id.') }),
   output: arrayOf(keyOutput),
-  examples: ['coffer app key list 9a1f…'],
+  examples: ['coffer app key list "starter private"'],
   async run(context, { application_id, id: ids }) {
     const keys = keysOf(await requireRecord(context, 'application', application_id))
     return keys.filter((each) => ids === undefined || ids.includes(each.id)).map((each) => viewKey(each))
@@ -55,7 +59,7 @@ export const getKey = operation({
   route: 'GET /applications/{application_id}/keys/{id}',
   input: one,
   output: keyOutput,
-  examples: ['coffer app key get 9a1f… 7c3e…'],
+  examples: [`coffer app key get 'starter private' "$(coffer app key list 'starter private' -o id)"`],
   log: { operation: 'read', message: 'Application key retrieved' },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
@@ -70,7 +74,9 @@ export const deleteKey = operation({
   permissions: ['application:delete'],
   route: 'DELETE /applications/{application_id}/keys/{id}',
   input: one,
-  examples: ['coffer app key delete 9a1f… 7c3e… --yes'],
+  examples: [
+    `coffer app key delete 'starter private' "$(coffer app key list 'starter private' -o id)" --yes`,
+  ],
   destroys: 'This revokes a key of an application:',
   log: { operation: 'update', message: 'Application key deleted' },
   async run(context, input) {

@@ -20,7 +20,11 @@ import {
   viewApplication,
 } from './application-record.js'
 
-const id = { type: 'string', description: 'The id of the application.' } as const
+const id = {
+  type: 'string',
+  refersTo: 'app',
+  description: 'The id of the application, or its name.',
+} as const
 const one = inputSchema(['id'], { id })
 
 const permissionOutput = component('Permission', ['type', 'description', 'application_types'], {
@@ -55,7 +59,7 @@ const body = {
       additionalProperties: false,
     },
   },
-  expires_at: { type: 'string', description: 'When its keys expire.' },
+  expires_at: { type: 'string', duration: 'ahead', description: 'When its keys expire.' },
 } as const
 
 export const createApplication = operation({
@@ -108,7 +112,7 @@ export const listApplications = operation({
   permissions: ['application:read'],
   route: 'GET /applications',
   input: inputSchema([], {
-    id: filterBy('Only the application with this id.'),
+    id: { ...filterBy('Only the application with this id.'), refersTo: 'app' },
     type: filterBy('Only applications of this type.'),
     ...pageInput(100),
   }),
@@ -135,7 +139,9 @@ export const whoami = operation({
   route: 'GET /applications/key',
   input: inputSchema([], {}),
   output: applicationOutput,
-  examples: ['coffer app whoami --api-key-stdin < key.txt'],
+  examples: [
+    'coffer app key create "starter private" --fields key -o value | coffer app whoami --api-key-stdin',
+  ],
   async run(context) {
     const { actor } = context.caller
     if (actor.type !== 'application')
@@ -151,7 +157,7 @@ export const getApplication = operation({
   route: 'GET /applications/{id}',
   input: one,
   output: applicationOutput,
-  examples: ['coffer app get 9a1f…'],
+  examples: ['coffer app get "starter private"'],
   log: { operation: 'read', message: 'Application retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'application', input.id)
@@ -167,7 +173,7 @@ export const updateApplication = operation({
   route: 'PUT /applications/{id}',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
   output: applicationOutput,
-  examples: ['coffer app update 9a1f… --name backend --permission token:read'],
+  examples: ['coffer app update "starter private" --name backend --permission token:read'],
   log: { operation: 'update', message: 'Application updated' },
   check: (input, tools) => checkApplication(undefined, input, tools),
   async run(context, input, expires) {
@@ -192,7 +198,7 @@ export const deleteApplication = operation({
   permissions: ['application:delete'],
   route: 'DELETE /applications/{id}',
   input: one,
-  examples: ['coffer app delete 9a1f… --yes'],
+  examples: ['coffer app delete "starter public" --yes'],
   destroys: 'This deletes the application and its keys,',
   log: { operation: 'delete', message: 'Application deleted' },
   async run(context, input) {
@@ -211,7 +217,7 @@ export const regenerateKey = operation({
   route: 'POST /applications/{id}/regenerate',
   input: one,
   output: applicationOutput,
-  examples: ['coffer app regenerate 9a1f… --yes'],
+  examples: ['coffer app regenerate "starter private" --yes'],
   destroys: 'This revokes all keys of application',
   log: { operation: 'update', message: 'Application key regenerated' },
   async run(context, input) {

@@ -67,7 +67,7 @@ export const setSetting = operation({
   columns,
   examples: [
     'coffer config set public_url https://vault.example.com',
-    'coffer config set mail.url < url.txt',
+    'echo smtps://user:password@mail.example.com | coffer config set mail.url',
   ],
   log: { operation: 'update', message: 'Vault setting changed' },
   check: ({ name: given, value: text }) => {

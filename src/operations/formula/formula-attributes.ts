@@ -13,7 +13,11 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 
-export const formulaId = { type: 'string', description: 'The id of the formula.' } as const
+export const formulaId = {
+  type: 'string',
+  refersTo: 'formula',
+  description: 'The id of the formula, or its name.',
+} as const
 
 /** The name filter of lists of formulas and reactors. */
 export const nameFilter = {

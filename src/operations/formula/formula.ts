@@ -65,7 +65,7 @@ export const listFormulas = operation({
     ...pageInput(100),
   }),
   output: listOutput(formulaOutput),
-  examples: ['coffer formula list', `coffer formula list --name 'card*'`],
+  examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
   runDetached(session, { name, ...asked }) {
     const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
     const scan = { kind: 'formula' as const, tenants: [VAULT_TENANT, session.caller.tenant], matches }
@@ -80,7 +80,7 @@ export const getFormula = operation({
   route: 'GET /reactor-formulas/{id}',
   input: inputSchema(['id'], { id: formulaId }),
   output: formulaOutput,
-  examples: ['coffer formula get 9a1f…', 'coffer formula get 9a1f… --output json --fields code'],
+  examples: ['coffer formula get greet', 'coffer formula get greet --fields code -o value > greet.js'],
   log: { operation: 'read', message: 'Reactor formula retrieved' },
   async run(context, input) {
     const record = await requireFormula(context, input.id)
@@ -98,7 +98,9 @@ export const updateFormula = operation({
   route: 'PUT /reactor-formulas/{id}',
   input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
   output: formulaOutput,
-  examples: ['coffer formula update 9a1f… --name greet --type private --code @greet.js'],
+  examples: [
+    'coffer formula get greet --fields code -o value | coffer formula update greet --name greeting --type private --code -',
+  ],
   log: { operation: 'update', message: 'Reactor formula updated' },
   check: checkFormula,
   async run(context, input) {
@@ -127,7 +129,7 @@ export const deleteFormula = operation({
   permissions: ['reactor:delete'],
   route: 'DELETE /reactor-formulas/{id}',
   input: inputSchema(['id'], { id: formulaId }),
-  examples: ['coffer formula delete 9a1f… --yes'],
+  examples: ['coffer reactor delete greet --yes && coffer formula delete greet --yes'],
   destroys: 'This deletes the code and parameters of formula',
   log: { operation: 'delete', message: 'Reactor formula deleted' },
   async run(context, input) {

@@ -38,7 +38,10 @@ export const checkFormulaCode = operation({
     reads: object({ args: texts, configuration: texts, unknown: texts }),
     'lacks?': object({ request_parameters: texts, configuration: texts }),
   }),
-  examples: ['coffer formula check formula.js', 'coffer formula check formula.js --contract formula.json'],
+  examples: [
+    'coffer formula get greet --fields code -o value > greet.js && coffer formula check greet.js',
+    'coffer formula get greet > greet.json && coffer formula check greet.json',
+  ],
   runOffline: async ({ reactors }, { code, contract }) => {
     const { fault, ...reads } = await (await reactors()).check(code)
     if (fault !== undefined) throw fault

@@ -67,7 +67,9 @@ export const acceptInvitationLink = operation({
   }),
   positionals: ['link'],
   output: memberOutput,
-  examples: ['coffer invite accept http://localhost:4010/invitations/accept?token=…'],
+  examples: [
+    'coffer invite outbox grace@example.com --fields link -o value | coffer invite accept - --first-name Grace',
+  ],
   check: ({ first_name = '', last_name = '' }) => checkNames({ first_name, last_name }),
   runDetached: async ({ inUnit, traceId }, { link }, names) => {
     const secret = readLink(link)

@@ -30,7 +30,11 @@ const invitationOutput = component(
   },
 )
 
-const id = { type: 'string', description: 'The id of the invitation.' } as const
+const id = {
+  type: 'string',
+  refersTo: 'invite',
+  description: 'The id of the invitation, or its e-mail address.',
+} as const
 const one = inputSchema(['id'], { id })
 
 export const createInvitation = operation({
@@ -51,7 +55,7 @@ export const createInvitation = operation({
     },
   }),
   output: invitationOutput,
-  examples: ['coffer invite create --email ada@example.com'],
+  examples: ['coffer invite create --email alan@example.com --role READ_ONLY'],
   log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
@@ -106,7 +110,7 @@ export const getInvitation = operation({
   route: 'GET /tenants/self/invitations/{id}',
   input: one,
   output: invitationOutput,
-  examples: ['coffer invite get 9a1f…'],
+  examples: ['coffer invite get grace@example.com'],
   log: { operation: 'read', message: 'Invitation retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'invitation', input.id)
@@ -124,7 +128,7 @@ export const resendInvitation = operation({
   route: 'POST /tenants/self/invitations/{id}/resend',
   input: one,
   output: invitationOutput,
-  examples: ['coffer invite resend 9a1f…'],
+  examples: ['coffer invite resend grace@example.com'],
   log: { operation: 'update', message: 'Invitation resent' },
   async runDetached(session, input) {
     const view = await session.inUnit(async (context) => {
@@ -153,7 +157,7 @@ export const deleteInvitation = operation({
   permissions: ['tenant:invitation:delete'],
   route: 'DELETE /tenants/self/invitations/{id}',
   input: one,
-  examples: ['coffer invite delete 9a1f… --yes'],
+  examples: ['coffer invite delete grace@example.com --yes'],
   destroys: 'This withdraws the invitation',
   log: { operation: 'delete', message: 'Invitation deleted' },
   async run(context, input) {

@@ -37,14 +37,14 @@ export const readOutbox = operation({
   details:
     'Without a mail server, mail stays here. When a mail is sent or its link ends, the link is removed from the vault.',
   input: closedInput([], {
-    id: { type: 'string', description: 'The id of the mail, or of its invitation.' },
+    id: { type: 'string', refersTo: 'invite', description: 'The id of the mail, or of its invitation.' },
     wait: { type: 'boolean', description: 'Wait until pending mail was attempted.' },
     ...pageInput(LARGEST_PAGE),
   }),
   positionals: ['id'],
   output: anyJson('A page of mails, or one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
-  examples: ['coffer invite outbox', 'coffer invite outbox 9a1f…'],
+  examples: ['coffer invite outbox', 'coffer invite outbox grace@example.com'],
   runDetached: async ({ inUnit, post, caller }, { id, wait, page = 1, size = 20 }) => {
     if (wait === true) await post.settle()
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {

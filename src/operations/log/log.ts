@@ -54,8 +54,8 @@ const filters = {
     maxLength: 400,
     description: 'Only the entity with this id.',
   },
-  start_date: { type: 'string', maxLength: 100, description: 'From this ISO 8601 date on.' },
-  end_date: { type: 'string', maxLength: 100, description: 'Before this ISO 8601 date.' },
+  start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
+  end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },
 } as const
 
 type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
@@ -67,7 +67,7 @@ export const listLogs = operation({
   route: 'GET /logs',
   input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
   output: listOutput(logOutput),
-  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 2030-01-01'],
+  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 24h'],
   check: dateConditions,
   runDetached(session, input, dates) {
     const { page = 1, size = 20 } = input
@@ -107,7 +107,7 @@ export const tailLog = operation({
     },
   }),
   output: listOutput(logOutput),
-  examples: ['coffer log tail -n 50', 'coffer log tail -f'],
+  examples: ['coffer log tail -n 50', 'coffer log tail -f & sleep 1; kill $!; wait'],
   runDetached: async ({ caller, perform }, { number = 20 }) => {
     const list = await perform(caller, listLogs, { size: Math.max(1, number) })
     const { pagination, data } = list as List<ReturnType<typeof viewLog>>

@@ -32,7 +32,11 @@ export const memberOutput = component(
 
 export type MemberView = Infer<typeof memberOutput>
 
-const id = { type: 'string', description: 'The id of the membership, not of the user.' } as const
+const id = {
+  type: 'string',
+  refersTo: 'member',
+  description: 'The id of the membership, not of the user; or the e-mail address.',
+} as const
 
 export const listMembers = operation({
   name: 'member list',
@@ -71,7 +75,7 @@ export const updateMember = operation({
     role: { type: 'string', enum: GIVEN_ROLES, description: `One of ${GIVEN_ROLES.join(', ')}.` },
   }),
   output: memberOutput,
-  examples: ['coffer member update 9a1f… --role READ_ONLY'],
+  examples: ['coffer member update ada@example.com --role READ_ONLY'],
   log: { operation: 'update', message: 'Member updated' },
   async run(context, input) {
     const before = await requireRecord(context, 'member', input.id)
@@ -103,7 +107,7 @@ export const deleteMember = operation({
   permissions: ['tenant:member:delete'],
   route: 'DELETE /tenants/self/members/{id}',
   input: inputSchema(['id'], { id }),
-  examples: ['coffer member delete 9a1f… --yes'],
+  examples: ['coffer member delete ada@example.com --yes'],
   destroys: 'This removes all access of member',
   log: { operation: 'delete', message: 'Member deleted' },
   async run(context, input) {

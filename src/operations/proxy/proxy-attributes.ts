@@ -41,12 +41,19 @@ export const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 
   ...audit,
 })
 
-export const proxyId = { type: 'string', description: 'The id of the proxy.' } as const
+export const proxyId = {
+  type: 'string',
+  refersTo: 'proxy',
+  description: 'The id of the proxy, or its name.',
+} as const
 
 export const proxyBody = {
   name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
   destination_url: { type: 'string', description: 'Where calls go: https://api.example.com/v1.' },
-  application: reference('The application that the client of its code acts as, as JSON: {"id":"…"}.'),
+  application: reference(
+    'app',
+    'The application that the client of its code acts as: its id or name, or {"id":"…"}.',
+  ),
   configuration: {
     type: 'object',
     additionalProperties: {},

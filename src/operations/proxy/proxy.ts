@@ -37,7 +37,7 @@ export const createProxy = operation({
   success: 201,
   input: inputSchema(['name', 'destination_url'], proxyBody),
   output: proxyOutput,
-  examples: ['coffer proxy create --name payments --destination-url https://api.example.com/v1'],
+  examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   log: { operation: 'create', message: 'Proxy created' },
   check: checkProxy,
   async run(context, input) {
@@ -86,7 +86,7 @@ export const getProxy = operation({
   route: 'GET /proxies/{id}',
   input: one,
   output: proxyOutput,
-  examples: ['coffer proxy get 9a1f…'],
+  examples: ['coffer proxy get payments'],
   log: { operation: 'read', message: 'Proxy retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'proxy', input.id)
@@ -102,7 +102,7 @@ export const updateProxy = operation({
   route: 'PUT /proxies/{id}',
   input: inputSchema(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   output: proxyOutput,
-  examples: ['coffer proxy update 9a1f… --name payments --destination-url https://api.example.com/v2'],
+  examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
   log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   run: async (context, input) =>
@@ -119,7 +119,7 @@ export const patchProxy = operation({
   route: 'PATCH /proxies/{id}',
   contentType: 'application/merge-patch+json',
   input: inputSchema(['id'], { id: proxyId, ...proxyPatch }),
-  examples: ['coffer proxy patch 9a1f… --configuration KEY=@key.txt'],
+  examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
   log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   async run(context, input) {
@@ -144,7 +144,7 @@ export const deleteProxy = operation({
   permissions: ['proxy:delete'],
   route: 'DELETE /proxies/{id}',
   input: one,
-  examples: ['coffer proxy delete 9a1f… --yes'],
+  examples: ['coffer proxy delete payments --yes'],
   destroys: 'This deletes the configuration and the key of proxy',
   log: { operation: 'delete', message: 'Proxy deleted' },
   async run(context, input) {

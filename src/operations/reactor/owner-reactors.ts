@@ -12,7 +12,7 @@ export const listReactorRuns = operation({
   details:
     'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
   input: closedInput(['id'], {
-    id: { type: 'string', description: 'The reactor.' },
+    id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
     number: {
       type: 'integer',
       minimum: 0,
@@ -40,7 +40,7 @@ export const listReactorRuns = operation({
     }),
   ),
   columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'],
-  examples: ['coffer reactor logs 9a1f…', 'coffer reactor logs 9a1f… -f'],
+  examples: ['coffer reactor logs greet', 'coffer reactor logs greet -n 1 -o ndjson'],
   run: async (context, { id, number: most = 20 }) => {
     await requireRecord(context, 'reactor', id)
     return (await listRuns(context.store, context.caller.tenant, id)).slice(0, most).toReversed()
@@ -58,7 +58,9 @@ export const developReactor = operation({
     'client. Console output goes to standard error, the result to standard output.',
   input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
   output: anyJson('The result of the code: `raw` and `tokenize`.'),
-  examples: [`coffer reactor dev formula.js --args '{"name":"Ada"}' --watch`],
+  examples: [
+    `echo 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })' > greet.js && coffer reactor dev greet.js --args name=Ada`,
+  ],
   runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
     const runtime = await reactors()
     const run = await runtime.run({

@@ -45,7 +45,7 @@ export const react = operation({
   needsOnePermission: true,
   route: 'POST /reactors/{id}/react',
   input: inputSchema(['id'], {
-    id: { type: 'string', description: 'The id of the reactor.' },
+    id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
     args: {
       type: 'object',
       additionalProperties: true,
@@ -54,7 +54,10 @@ export const react = operation({
     },
   }),
   output: responseOutput,
-  examples: [`echo '{"args":{"name":"{{ my-token }}"}}' | coffer reactor react 9a1f…`],
+  examples: [
+    `coffer reactor react greet --args name=Ada`,
+    `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
+  ],
   log: { operation: 'react', message: 'Reactor invoked' },
   sentBody: SENT_BODY,
   mayAnswerHttp: true,

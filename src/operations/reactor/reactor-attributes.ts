@@ -47,11 +47,16 @@ export const reactorOutput = component(
   },
 )
 
-export const reactorId = { type: 'string', description: 'The id of the reactor.' } as const
+export const reactorId = {
+  type: 'string',
+  refersTo: 'reactor',
+  description: 'The id of the reactor, or its name.',
+} as const
 
-export function reference(description: string) {
+export function reference(refersTo: string, description: string) {
   return {
     type: 'object',
+    refersTo,
     properties: { id: { type: 'string' } },
     required: ['id'],
     additionalProperties: true,
@@ -93,7 +98,7 @@ export const reactorBody = {
     sensitive: true,
     description: 'A configuration parameter: KEY=value.',
   },
-  application: reference('The application that its client acts as, as JSON: {"id":"…"}.'),
+  application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
   runtime: {
     type: 'object',
     properties: runtimeProperties,

@@ -30,14 +30,15 @@ export const createReactor = operation({
   input: {
     ...inputSchema(['name'], {
       ...reactorBody,
-      formula: reference('The formula that it runs, as JSON: {"id":"…"}.'),
+      formula: reference('formula', 'The formula that it runs: its id or name, or {"id":"…"}.'),
     }),
     needsOneOf: ['code', 'formula'],
   },
   output: reactorOutput,
   examples: [
-    `coffer reactor create --name greet --code 'module.exports = async ({ req }) => ({ raw: { hello: req.args.name } })'`,
-    `coffer reactor create --name greeter --formula '{"id":"9a1f…"}' --configuration KEY=@key.txt`,
+    `coffer reactor create --name hello --code 'module.exports = async ({ req }) => ({ raw: { hello: req.args.name } })'`,
+    `coffer reactor create --name greeter --formula greet`,
+    `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
   log: { operation: 'create', message: 'Reactor created' },
   check: checkNew,
@@ -61,12 +62,12 @@ export const listReactors = operation({
   permissions: ['reactor:read'],
   route: 'GET /reactors',
   input: inputSchema([], {
-    id: filterBy('Only the reactor with this id.'),
+    id: { ...filterBy('Only the reactor with this id.'), refersTo: 'reactor' },
     name: nameFilter,
     ...pageInput(100),
   }),
   output: listOutput(reactorOutput),
-  examples: ['coffer reactor list', `coffer reactor list --name 'pay*'`],
+  examples: ['coffer reactor list', `coffer reactor list --name 'gre*'`],
   runDetached(session, { id: ids, name, ...asked }) {
     const matches = (record: ReactorRecord) =>
       (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
@@ -82,7 +83,7 @@ export const getReactor = operation({
   route: 'GET /reactors/{id}',
   input: inputSchema(['id'], { id: reactorId }),
   output: reactorOutput,
-  examples: ['coffer reactor get 9a1f…'],
+  examples: ['coffer reactor get greet'],
   log: { operation: 'read', message: 'Reactor retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'reactor', input.id)
@@ -98,7 +99,7 @@ export const updateReactor = operation({
   route: 'PUT /reactors/{id}',
   input: inputSchema(['id', 'name'], { id: reactorId, ...reactorBody }),
   output: reactorOutput,
-  examples: ['coffer reactor update 9a1f… --name greeter --configuration KEY=@key.txt'],
+  examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
   run: async (context, input) =>
@@ -116,8 +117,8 @@ export const patchReactor = operation({
   contentType: 'application/merge-patch+json',
   input: inputSchema(['id'], { id: reactorId, ...reactorPatch }),
   examples: [
-    'coffer reactor patch 9a1f… --configuration KEY=@key.txt',
-    `echo '{"runtime":{"timeout":5},"application":null}' | coffer reactor patch 9a1f…`,
+    `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
+    `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
   ],
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
@@ -157,7 +158,7 @@ export const deleteReactor = operation({
   permissions: ['reactor:delete'],
   route: 'DELETE /reactors/{id}',
   input: inputSchema(['id'], { id: reactorId }),
-  examples: ['coffer reactor delete 9a1f… --yes'],
+  examples: ['coffer reactor delete greet --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
   log: { operation: 'delete', message: 'Reactor deleted' },
   async run(context, input) {

@@ -41,7 +41,9 @@ export const createSession = operation({
     nonce: { ...text, description: 'Authorizes the session, once.' },
     expires_at: date,
   }),
-  examples: ['coffer session create --api-key-stdin < public-key.txt'],
+  examples: [
+    'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin',
+  ],
   async run(context) {
     const { caller, random, now } = context
     await requireRoom(context, 'application')
@@ -123,8 +125,8 @@ export const authorizeSession = operation({
   success: 200,
   input: authorizeInput,
   examples: [
-    'coffer session authorize --nonce @nonce.txt --permission token:create --api-key-stdin < private-key.txt',
-    `coffer session authorize --nonce @nonce.txt --rule '{"priority":1,"conditions":[{"attribute":"id","operator":"equals","value":"card-1"}],"transform":"mask","permissions":["token:update"]}' --api-key-stdin < private-key.txt`,
+    'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin --fields nonce -o value > nonce.txt && coffer app key create "starter private" --fields key -o value | coffer session authorize --nonce @nonce.txt --permission token:create --api-key-stdin',
+    `coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin --fields nonce -o value > nonce.txt && coffer app key create "starter private" --fields key -o value | coffer session authorize --nonce @nonce.txt --rule '{"priority":1,"conditions":[{"attribute":"id","operator":"equals","value":"card-1"}],"transform":"mask","permissions":["token:update"]}' --api-key-stdin`,
   ],
   check: checkAuthorization,
   async run(context, { nonce, permissions = [], rules = [] }, expires) {

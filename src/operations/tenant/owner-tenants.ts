@@ -47,7 +47,7 @@ export const useTenant = operation({
   positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),
   columns: ['name', 'id', 'is_used'],
-  examples: ['coffer tenant use default'],
+  examples: ['coffer tenant use demo'],
   run: async ({ store }, { name: nameOrId }) => {
     const { id, name } = await findTenant(store, nameOrId)
     return { id, name, is_used: true }

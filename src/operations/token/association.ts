@@ -23,7 +23,7 @@ export const linkTokens = operation({
   route: 'POST /tokens/{parent_id}/children/{child_id}',
   input: both,
   isExplainable: true,
-  examples: ['coffer token link customer-42 card-1'],
+  examples: ['coffer token link customer-42 ada'],
   log: { operation: 'update', message: 'Token association created' },
   check: refuseItself,
   async run(context, input) {
@@ -106,7 +106,7 @@ export const listChildren = operation({
       const parent = await requireRecord(context, 'token', parent_id)
       requireTransform(context, 'token:read', parent)
       const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
-      return [{ ids: links.map(({ child_id }) => child_id) }, ...filterConditions(filters)]
+      return [{ ids: links.map(({ child_id }) => child_id) }, ...(await filterConditions(context, filters))]
     }),
 })
 

@@ -65,7 +65,7 @@ export const detokenizeTokens = operation({
   isExplainable: true,
   isRevealable: true,
   examples: [
-    `echo '{"name":"{{ my-token }}","text":"Hello {{ my-token | upcase }}!"}' | coffer token detokenize --reveal`,
+    `echo '{"card":"{{ card-1 }}","text":"Dear {{ ada | json: \\"$.name\\" }}"}' | coffer token detokenize --reveal`,
   ],
   log: READ.log,
   check: ({ payload }, tools) => findExpressions(payload, tools, READ.whole),

@@ -17,7 +17,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
-import { eachContainerSet, listTokensWhere } from './token-access.js'
+import { eachContainerSet, inContainer, listTokensWhere } from './token-access.js'
 import { tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -43,12 +43,14 @@ export const searchTokens = operation({
     },
     ...pageInput(100),
   }),
+  positionals: ['query'],
   output: listOutput(tokenOutput),
   isExplainable: true,
   isRevealable: true,
   examples: [
-    `coffer token search --query 'data:6789 AND NOT type:card'`,
-    `coffer token search --query 'container:/pii/* AND created_at:[2030-01-01 TO *]'`,
+    `coffer token search 'type:card'`,
+    `coffer token search 'data:6789 AND NOT type:card'`,
+    `coffer token search --query 'container:/pii/* AND created_at:[2026-01-01 TO *]'`,
   ],
   log: { operation: 'read', message: 'Token retrieved' },
   check: ({ query = '' }) => checkQuery(query),
@@ -88,8 +90,7 @@ async function toLookup(context: Context, { field, value }: EqualsTerm): Promise
   if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
   if (field.startsWith(METADATA)) return metadataField(field.slice(METADATA.length), value)
-  if (field !== 'container') return { field, value }
-  return value.endsWith('*') ? startingWith(context, value.slice(0, -1)) : { field, value }
+  return field === 'container' ? inContainer(context, value) : { field, value }
 }
 
 /**
@@ -109,16 +110,6 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
     if (transform('token:read', { containers }) === 'reveal')
       revealed.push({ field: 'containers', value: id })
   return { and: [condition, { or: revealed }] }
-}
-
-/** A container and those below it are indexed; any other prefix is compared with the container sets in use. */
-async function startingWith(context: Context, prefix: string): Promise<Condition> {
-  if (prefix.endsWith('/')) return { field: 'ancestor', value: prefix }
-  const found: Condition[] = []
-  for await (const { id, containers } of eachContainerSet(context))
-    if (containers.some((container) => container.startsWith(prefix)))
-      found.push({ field: 'containers', value: id })
-  return { or: found }
 }
 
 function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition {

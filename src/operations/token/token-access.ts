@@ -80,13 +80,15 @@ function viewMasked(record: TokenRecord, transform: Transform): TokenView {
   return viewToken(record, stricterTransform('mask', transform))
 }
 
-export function filterConditions(filters: TokenFilters): Condition[] {
-  const { id, metadata = {} } = filters
+export async function filterConditions(context: Context, filters: TokenFilters): Promise<Condition[]> {
+  const { id, metadata = {}, container = [] } = filters
   const types = wantedTypes(filters)
   const ids = id === undefined ? [] : [{ ids: id }]
   const anyType = types === undefined ? [] : [{ or: types.map((value) => ({ field: 'type', value })) }]
   const notes = Object.entries(metadata).map(([key, value]) => metadataField(key, value))
-  return [...ids, ...anyType, ...notes]
+  const places: Condition[] = []
+  for (const pattern of container) places.push(await inContainer(context, pattern))
+  return [...ids, ...anyType, ...notes, ...(places.length === 0 ? [] : [{ or: places }])]
 }
 
 /**
@@ -141,6 +143,21 @@ async function grantedCondition(context: Context, permissions: readonly Permissi
     if (isGranted) granted.push({ field: 'containers', value: id })
   }
   return [{ or: granted }]
+}
+
+/**
+ * Tokens in a container; a trailing * matches what follows. A container and those below it are indexed; any other
+ * prefix is compared with the container sets in use.
+ */
+export async function inContainer(context: Context, pattern: string): Promise<Condition> {
+  if (!pattern.endsWith('*')) return { field: 'container', value: pattern }
+  const prefix = pattern.slice(0, -1)
+  if (prefix.endsWith('/')) return { field: 'ancestor', value: prefix }
+  const found: Condition[] = []
+  for await (const { id, containers } of eachContainerSet(context))
+    if (containers.some((container) => container.startsWith(prefix)))
+      found.push({ field: 'containers', value: id })
+  return { or: found }
 }
 
 /** Every distinct set of containers that a token of the tenant has or had. */

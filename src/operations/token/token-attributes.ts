@@ -67,6 +67,7 @@ const metadata = {
 
 const expires_at = {
   type: 'string',
+  duration: 'ahead',
   description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
@@ -229,6 +230,7 @@ export const tokenFilters = {
   id: filterBy('Only the token with this id.'),
   type: filterBy('Only tokens of this type.'),
   types: filterBy('Only tokens of these types, separated by commas.'),
+  container: filterBy('Only tokens in this container; a trailing * matches what follows: /pci/*.'),
   metadata: {
     ...metadata,
     minProperties: 1,

@@ -38,7 +38,7 @@ export const createToken = operation({
   isRevealable: true,
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create`,
-    `coffer token create --type social_security_number --data @ssn.json --metadata customer=42`,
+    `echo 000707279 > ssn.txt && coffer token create --type social_security_number --data @ssn.txt --metadata customer=42 --expires-at 72h`,
     `coffer token create --type token --data '{"name":"Ada"}' --mask '{"name":"{{ data.name | slice: 0 }}…"}'`,
   ],
   log: { operation: 'create', message: 'Token created' },
@@ -55,10 +55,15 @@ export const listTokens = operation({
   output: listOutput(tokenOutput),
   isExplainable: true,
   isRevealable: true,
-  examples: ['coffer token list', 'coffer token list --type card --metadata customer=42 --size 50'],
+  examples: [
+    'coffer token list',
+    'coffer token list --type card --metadata customer=42 --size 50',
+    `coffer token list --container '/pci/*'`,
+  ],
   log: { operation: 'read', message: 'Token retrieved' },
   check: checkFilters,
-  runDetached: (session, input) => listTokensWhere(session, input, async () => filterConditions(input)),
+  runDetached: (session, input) =>
+    listTokensWhere(session, input, (context) => filterConditions(context, input)),
 })
 
 export const getToken = operation({
@@ -70,7 +75,11 @@ export const getToken = operation({
   output: tokenOutput,
   isExplainable: true,
   isRevealable: true,
-  examples: ['coffer token get my-token', 'coffer token get my-token --reveal --fields data'],
+  examples: [
+    'coffer token get card-1',
+    'coffer token get card-1 --reveal --fields data',
+    'coffer token get card-1 --reveal --fields data.number -o value',
+  ],
   log: { operation: 'read', message: 'Token retrieved' },
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
@@ -94,8 +103,8 @@ export const updateToken = operation({
   isExplainable: true,
   isRevealable: true,
   examples: [
-    `coffer token update my-token --metadata customer=43`,
-    `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update my-token`,
+    `coffer token update card-1 --metadata customer=43`,
+    `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update card-1`,
   ],
   log: { operation: 'update', message: 'Token updated' },
   check: checkTokenPatch,
@@ -109,7 +118,7 @@ export const deleteToken = operation({
   route: 'DELETE /tokens/{id}',
   input: inputSchema(['id'], { id: tokenId }),
   isExplainable: true,
-  examples: ['coffer token delete my-token --yes'],
+  examples: ['coffer token delete card-1 --yes'],
   destroys: 'This deletes the data of token',
   log: { operation: 'delete', message: 'Token deleted' },
   async run(context, input) {

@@ -36,8 +36,8 @@ export const restoreVault = operation({
     'settings_lost?': boolean,
   }),
   examples: [
-    'coffer vault restore /safe/place/vault.backup --vault restored',
-    'coffer vault restore --salvage .coffer --vault salvaged',
+    'coffer vault backup vault.backup && coffer vault restore vault.backup --vault restored --key-file .coffer-demo/vault.key',
+    'coffer vault restore --salvage .coffer-demo/vault --vault salvaged --key-file .coffer-demo/vault.key',
   ],
   runOffline: async ({ vault }, { file, salvage }) =>
     salvage === true ? vault.salvage(file) : vault.restore(file),
@@ -52,7 +52,7 @@ export const changeKeys = operation({
     'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.',
   input: closedInput([], {}),
   output: object({ directory: text, resealed: count, dropped_slots: texts }),
-  examples: ['coffer vault rekey'],
+  examples: ['coffer vault rekey --yes'],
   destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
@@ -90,7 +90,9 @@ export const changePassphrase = operation({
   input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
   columns: ['id', 'kind', 'created'],
-  examples: ['coffer vault passwd'],
+  examples: [
+    '(umask 77; echo a long passphrase > new.txt) && coffer vault passwd --new-passphrase-file new.txt',
+  ],
   runOffline: ({ vault }, { new_passphrase_file: file }) =>
     vault.changeSlots({ kind: 'passphrase', file }, (slots, openedBy) => {
       const passphrases = slots.filter(({ kind }) => kind === 'passphrase')
@@ -129,7 +131,7 @@ export const manageKeys = operation({
   examples: [
     'coffer vault keys list',
     'coffer vault keys add --new-key-file second.key',
-    'coffer vault keys remove 9a1f2b3c4d',
+    'coffer vault keys add --new-key-file second.key && coffer vault keys remove "$(coffer vault keys list -o id | tail -n 1)"',
   ],
   runOffline: async ({ vault, notice }, input) => {
     const { action, slot, new_key_file: keyFile, passphrase, new_passphrase_file: passphraseFile } = input

@@ -110,7 +110,7 @@ export const backUpVault = operation({
   }),
   positionals: ['file'],
   output: object({ file: text, bytes: count }),
-  examples: ['coffer vault backup /safe/place/vault.backup'],
+  examples: ['coffer vault backup vault.backup'],
   runDetached: async (session, { file }) => ({
     file,
     bytes: await session.vault().maintenance().backup(file),

@@ -7,6 +7,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { isApiKey } from '../../../domain/application.js'
 import { CofferError } from '../../../errors.js'
+import type { List } from '../../../framework/page.js'
+import { createFormula } from '../../../operations/formula/formula.js'
+import { acceptInvitationLink } from '../../../operations/invite/accept-invitation.js'
+import { createInvitation } from '../../../operations/invite/invite.js'
+import { type OutboxMail, readOutbox } from '../../../operations/invite/outbox.js'
+import { createProxy } from '../../../operations/proxy/proxy.js'
+import { createReactor } from '../../../operations/reactor/reactor.js'
+import { linkTokens } from '../../../operations/token/association.js'
 import { createToken } from '../../../operations/token/token.js'
 import type { App } from '../../../vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../../vault/open.js'
@@ -17,9 +25,8 @@ import {
   type SampleApplications,
 } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context/context.js'
+import { DEMO_DIRECTORY } from '../../context/credentials.js'
 import { findFixture } from '../../context/fixtures.js'
-
-const DIRECTORY = '.coffer-demo'
 
 export interface DemoVault {
   app: App
@@ -33,7 +40,7 @@ export async function openDemoVault(
   { cwd, pid, clock }: CommandContext,
   notice: (text: string) => void,
 ): Promise<DemoVault> {
-  const directory = resolve(cwd, DIRECTORY)
+  const directory = resolve(cwd, DEMO_DIRECTORY)
   const keyFile = join(directory, 'vault.key')
   const samplesFile = join(directory, 'applications.json')
   const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
@@ -82,4 +89,27 @@ async function fill(app: App): Promise<void> {
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).split('\n')
   for (const line of lines.filter((each) => each.trim() !== ''))
     await performAsOwner(app, createToken, JSON.parse(line) as Record<string, unknown>)
+  for (const token of TOKENS) await performAsOwner(app, createToken, token)
+  await performAsOwner(app, linkTokens, { parent_id: 'customer-42', child_id: 'card-1' })
+  const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
+  const formula = await performAsOwner(app, createFormula, { name: 'greet', type: 'private', code })
+  await performAsOwner(app, createReactor, { name: 'greet', formula })
+  await performAsOwner(app, createProxy, { name: 'payments', destination_url: 'https://api.example.com/v1' })
+  for (const email of ['ada@example.com', 'grace@example.com'])
+    await performAsOwner(app, createInvitation, { email })
+  const { data } = (await performAsOwner(app, readOutbox, {})) as List<OutboxMail>
+  const link = data.find(({ to }) => to === 'ada@example.com')?.link
+  await performAsOwner(app, acceptInvitationLink, { link, first_name: 'Ada', last_name: 'Lovelace' })
 }
+
+/** The tokens that examples name. */
+const TOKENS = [
+  {
+    id: 'card-1',
+    type: 'card',
+    data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 },
+    metadata: { customer: '42' },
+  },
+  { id: 'ada', type: 'token', data: { name: 'Ada Lovelace' }, mask: { name: '{{ data.name }}' } },
+  { id: 'customer-42', type: 'token', data: 'Customer 42' },
+]

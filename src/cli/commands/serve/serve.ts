@@ -19,8 +19,10 @@ import {
 import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
+import { findVaultDirectory } from '../../context/credentials.js'
 import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
+import { quoteWord } from '../../output/shell.js'
 import { type InputStream, write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { prepareMail } from './serve-mail.js'
@@ -46,7 +48,9 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
       const samples = options.wantsSamples
         ? await ensureSampleApplications(app)
         : await findSampleApplications(app)
-      await serveVault(context, options, app, { samples, place: app.header?.vault ?? '' })
+      const key = context.config.keyFile === undefined ? [] : ['--key-file', context.config.keyFile]
+      const flags = ['--vault', findVaultDirectory(context), ...key]
+      await serveVault(context, options, app, { samples, place: app.header?.vault ?? '', flags })
     }
     return context.withVault(work, 'server')
   }
@@ -73,6 +77,8 @@ function withParent(context: CommandContext): CommandContext {
 interface Opened {
   samples: SampleApplications
   place: string
+  /** With these flags a command reaches the vault. */
+  flags?: readonly string[]
 }
 
 async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
@@ -87,7 +93,8 @@ async function openDemo(context: CommandContext): Promise<Opened & { app: App }>
   const { app, directory, samples } = await openDemoVault(context, (text) => notices.push(text))
   for (const text of notices) await printNotice(context.terminal, text)
   await beginBeyondAuthorizer(app)
-  return { app, samples, place: `${directory}, with sample tokens; remove it to start over` }
+  const place = `${directory}, with sample tokens; remove it to start over`
+  return { app, samples, place, flags: ['--vault', directory] }
 }
 
 async function serveVault(
@@ -172,10 +179,10 @@ async function readPem(
 }
 
 async function announce(
-  { terminal, config }: CommandContext,
+  { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
-  { url, outboxUrl, samples, place }: Opened & { url: string; outboxUrl?: string },
+  { url, outboxUrl, samples, place, flags }: Opened & { url: string; outboxUrl?: string },
 ): Promise<void> {
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
@@ -197,7 +204,10 @@ async function announce(
       ...(tls === undefined ? [] : [['ca', tls.cert]]),
     ]
     const profile = [['url', url], ...others].map((words) => `coffer profile set local ${words.join(' ')}`)
-    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox, profile }))
+    const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
+    const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
+    const pasted = { profile, command }
+    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox, ...pasted }))
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -214,9 +224,20 @@ interface Introduction extends Opened {
   sandbox: Sandbox
   /** Command lines that make a profile of this server. */
   profile: readonly string[]
+  /** A line that a person pastes; empty for a vault that other processes cannot reach. */
+  command: string
 }
 
-function introduce({ url, outboxUrl, header, place, samples, sandbox, profile }: Introduction): string {
+function introduce({
+  url,
+  outboxUrl,
+  header,
+  place,
+  samples,
+  sandbox,
+  profile,
+  command,
+}: Introduction): string {
   const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
@@ -229,7 +250,7 @@ Vault: ${place}
 ${describeConfinement(sandbox)}
 ${outbox}${list}${advice}
 Try:
-  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
+${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
     -d '{"type":"card_number","data":"4242424242424242"}'
   curl ${url}/tokens -H '${header}: ${key}'
 Or with the same commands, once a profile has the address and a key:

@@ -1,0 +1,37 @@
+/** Finds the command that a misspelled line probably means. Pure. */
+import type { Registry } from '../framework/registry.js'
+import { listFlags } from './input/options.js'
+
+/** The verbs that other programs have for ours. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  add: 'create',
+  edit: 'update',
+  find: 'search',
+  ls: 'list',
+  new: 'create',
+  remove: 'delete',
+  rm: 'delete',
+  set: 'update',
+  show: 'get',
+  view: 'get',
+}
+
+/** Advice on an unknown command or option; `message` is commander's. */
+export function adviseOnLine(message: string, argv: readonly string[], registry: Registry): string {
+  const words = argv.filter((word) => !word.startsWith('-'))
+  if (!message.startsWith('Unknown command')) {
+    const name = [3, 2].map((count) => words.slice(0, count).join(' ')).find((each) => registry.find(each))
+    const flags = name === undefined ? [] : listFlags(registry.find(name)!).map((flag) => flag.name)
+    return name === undefined || flags.length === 0
+      ? 'See: coffer --help'
+      : `coffer ${name} takes ${flags.join(', ')}. See: coffer ${name} --help`
+  }
+  const [first = '', second = ''] = words.map((word) => SYNONYMS[word] ?? word)
+  const singular = second.replace(/s$/, '')
+  const swapped = [`${first} ${second}`, `${singular} ${first}`].find((each) => registry.find(each))
+  if (swapped !== undefined) return `Did you mean coffer ${swapped}?`
+  const nouns = registry.nouns.filter(({ name }) => registry.find(`${name} ${first}`)).map(({ name }) => name)
+  if (nouns.length > 0) return `The noun comes first: coffer ${nouns.join(` ${first}, coffer `)} ${first}.`
+  const noun = registry.nouns.find(({ name }) => name === first)
+  return noun === undefined ? 'See: coffer --help' : `See: coffer ${first} --help`
+}

@@ -1,0 +1,67 @@
+/** Runs every example of every help page, each in a folder of its own with the demo vault that `npm start` makes. */
+import { spawn } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { describeTopic, TOPIC_NAMES } from '../../src/cli/commands/help.js'
+import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
+import { registry } from '../../src/operations/all.js'
+import { PROGRAM, waitFor } from './binary.js'
+
+t.setTimeout(120_000)
+
+const AT_ONCE = 4
+const MOST_MS = 20_000
+
+const place = mkdtempSync(join(tmpdir(), 'coffer-examples-'))
+t.teardown(() => rmSync(place, { recursive: true, force: true }))
+mkdirSync(join(place, 'bin'))
+symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
+const PATH = [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':')
+
+/** Runs one line as a person pastes it into a new folder with the demo vault. */
+async function run(line: string, folder: string) {
+  const child = spawn('sh', ['-c', line], {
+    cwd: folder,
+    env: { PATH, HOME: folder, TMPDIR: folder },
+    timeout: MOST_MS,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  return waitFor(child)
+}
+
+t.test('every example of every help page runs', async (t) => {
+  const demo = join(place, 'demo')
+  mkdirSync(demo)
+  const server = spawn(process.execPath, [PROGRAM, 'serve', '--demo', '--port', '0', '--output', 'json'], {
+    cwd: demo,
+    env: { PATH, HOME: demo },
+  })
+  const ended = waitFor(server)
+  server.stdout.once('data', () => server.kill('SIGTERM'))
+  t.equal((await ended).code, 0)
+
+  const listed = [
+    ...registry.operations.filter(({ isInternal }) => isInternal !== true),
+    ...TERMINAL_COMMANDS,
+  ]
+  const topics = TOPIC_NAMES.flatMap((name) =>
+    [...describeTopic(name)!.matchAll(/^ {2}\$ (.*)$/gm)].map(([, line]) => line!),
+  )
+  const lines = [...new Set([...listed.flatMap(({ examples }) => examples), ...topics])]
+  t.ok(lines.length > 110, `${lines.length} examples`)
+  const left = [...lines.entries()]
+  const work = async () => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const [at, line] = next
+      const folder = join(place, String(at))
+      cpSync(demo, folder, { recursive: true })
+      const { code, stdout, stderr } = await run(line, folder)
+      t.equal(code, 0, `${line}\n${stdout.slice(0, 300)}${stderr}`)
+      t.notMatch(line, /\n/, 'an example is one line')
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+})

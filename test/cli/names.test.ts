@@ -1,0 +1,201 @@
+/** Names and beginnings of ids where ids are asked for, and durations where dates are. */
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { resolveName } from '../../src/cli/input/names.js'
+import { formatDate, parseDuration } from '../../src/domain/dates.js'
+import { createVaultHome } from './home.js'
+
+const A = '11111111-1111-4111-8111-111111111111'
+const B = '11112222-1111-4111-8111-111111111111'
+const C = 'deadbeef-1111-4111-8111-111111111111'
+
+t.test('a name is the id of the one thing that has it', async (t) => {
+  const things = [
+    { id: A, name: 'greet' },
+    { id: B, name: 'Greet' },
+    { id: C, email: 'ada@example.com' },
+    { id: 'deadbef0-1111-4111-8111-111111111111', user: { email: 'grace@example.com' }, name: 'same' },
+    { id: 'aaaaaaaa-1111-4111-8111-111111111111', name: 'same' },
+    { id: 'bbbbbbbb-1111-4111-8111-111111111111', name: 'dead\u001b[31m' },
+  ]
+  const find = (given: unknown) => resolveName('app', given, async () => things)
+  for (const [given, expected] of [
+    ['greet', A],
+    ['Greet', B],
+    ['ADA@example.com', C],
+    ['grace@example.com', things[3]!.id],
+    ['1111', undefined],
+    ['11111', A],
+    ['DEADBEEF', C],
+    ['dea', 'dea'],
+    ['same', undefined],
+    ['GREET', undefined],
+    ['nobody', 'nobody'],
+    ['', ''],
+    [C.replace('d', 'e'), C.replace('d', 'e')],
+    [undefined, undefined],
+    [7, 7],
+  ]) {
+    if (expected !== undefined || given === undefined) t.equal(await find(given), expected, String(given))
+    else await t.rejects(find(given), { code: 'usage', message: /stands for 2 of: coffer app list/ })
+  }
+  await t.rejects(
+    find('11112222-1')
+      .then((id) => t.equal(id, B))
+      .then(() => find('same')),
+    {
+      message: /^"same" stands for 2 .*\n {2}deadbef0.*same.*\n {2}aaaaaaaa/,
+    },
+  )
+  const refusing = async (): Promise<never> => {
+    throw Object.assign(new Error('no'), {})
+  }
+  await t.rejects(resolveName('app', 'greet', refusing), { message: 'no' })
+})
+
+t.test('commands take names of applications, formulas, reactors, members and invitations', async (t) => {
+  const home = await createVaultHome(t)
+  const made = await home.json([
+    'app',
+    'create',
+    '--name',
+    'support',
+    '--type',
+    'private',
+    '--permission',
+    'token:read',
+  ])
+  t.equal((await home.json(['app', 'get', 'support'])).id, made.id)
+  t.equal((await home.json(['app', 'get', made.id.slice(0, 8)])).id, made.id)
+  t.same((await home.json(['app', 'list', '--id', 'support'])).data.length, 1)
+  t.equal((await home.json(['app', 'key', 'list', 'support'])).length, 1)
+  t.match(await home.json(['token', 'list', '--explain-as', 'support']), { caller: { id: made.id } })
+  const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
+  const create = ['formula', 'create', '--name', 'greet', '--type', 'private', '--code', code]
+  const formula = await home.json(create)
+  await home.json(['reactor', 'create', '--name', 'greet', '--formula', 'greet', '--application', 'support'])
+  t.match(await home.json(['reactor', 'get', 'greet']), {
+    formula: { id: formula.id },
+    application: { id: made.id },
+  })
+  await home.json(create)
+  const twice = await home.run(['reactor', 'create', '--name', 'other', '--formula', 'greet'])
+  t.equal(twice.code, 2)
+  t.match(twice.stderr, 'stands for 2 of: coffer formula list')
+  t.match(twice.stderr, formula.id)
+  await home.json(['invite', 'create', '--email', 'ada@example.com'])
+  t.match(await home.json(['invite', 'get', 'ada@example.com']), { email: 'ada@example.com' })
+  const { link } = await home.json(['invite', 'outbox', 'ada@example.com'])
+  await home.json(['invite', 'accept', link])
+  t.match(await home.json(['member', 'update', 'ada@example.com', '--role', 'READ_ONLY']), {
+    role: 'READ_ONLY',
+  })
+  // A caller that may not list gives ids.
+  const refused = await home.run(['app', 'get', 'support'], { env: { COFFER_API_KEY: made.key } })
+  t.equal(refused.code, 4, refused.stderr)
+})
+
+t.test('a duration is a date from now on, or before now', async (t) => {
+  for (const [text, ms] of [
+    ['90s', 90_000],
+    ['15m', 900_000],
+    ['72h', 259_200_000],
+    ['30d', 2_592_000_000],
+    ['2w', 1_209_600_000],
+    ['0h', undefined],
+    ['-1h', undefined],
+    ['1y', undefined],
+    ['1h30m', undefined],
+    ['72', undefined],
+  ] as const)
+    t.equal(parseDuration(text), ms, text)
+  const home = await createVaultHome(t)
+  const now = Date.now()
+  const create = ['token', 'create', '--type', 'token', '--data', 'x', '--quiet']
+  const { expires_at } = await home.json([...create, '--expires-at', '72h'], { clock: () => now })
+  t.equal(expires_at, formatDate(now + 72 * 3_600_000))
+  t.equal((await home.json(['log', 'list', '--start-date', '1h'])).pagination.total_items, 2)
+  const later = { clock: () => now + 7_200_000 }
+  t.equal((await home.json(['log', 'list', '--start-date', '1h'], later)).pagination.total_items, 0)
+})
+
+t.test('tokens are listed by container, and searched for with an argument', async (t) => {
+  const home = await createVaultHome(t)
+  const create = async (id: string, container: string) =>
+    home.json([
+      'token',
+      'create',
+      '--quiet',
+      '--type',
+      'token',
+      '--id',
+      id,
+      '--data',
+      'x',
+      '--container',
+      container,
+    ])
+  await create('one', '/pci/high/')
+  await create('two', '/pci/')
+  await create('three', '/pcx/')
+  const ids = async (...words: string[]) =>
+    (await home.json(words)).data.map(({ id }: { id: string }) => id).toSorted()
+  t.same(await ids('token', 'list', '--container', '/pci/*'), ['one', 'two'])
+  t.same(await ids('token', 'list', '--container', '/pci/'), ['two'])
+  t.same(await ids('token', 'list', '--container', '/pc*'), ['one', 'three', 'two'])
+  t.same(await ids('token', 'list', '--container', '/pci/', '--container', '/pcx/'), ['three', 'two'])
+  t.same(await ids('token', 'search', 'container:/pci/*'), ['one', 'two'])
+  t.same(await ids('token', 'search', '--query', 'id:two'), ['two'])
+  t.same(await ids('token', 'search'), ['one', 'three', 'two'])
+})
+
+t.test('--vault names a vault or the directory that it is in; a key file beside it is found', async (t) => {
+  const home = await createVaultHome(t)
+  const { vault, key_file } = await home.json(['init', '--vault', 'other'])
+  for (const directory of ['.', '.coffer', 'other'])
+    t.equal((await home.run(['token', 'list', '--vault', directory])).code, 0, directory)
+  t.equal((await home.json(['vault', 'status', '--vault', 'other'])).vault, vault)
+  cpSync(join(home.place, 'other'), join(home.place, 'demo/.coffer-demo/vault'), { recursive: true })
+  cpSync(key_file, join(home.place, 'demo/.coffer-demo/vault.key'))
+  const elsewhere = { env: { XDG_CONFIG_HOME: join(home.place, 'nothing') }, cwd: join(home.place, 'demo') }
+  const status = await home.json(['vault', 'status', '--vault', '.coffer-demo'], elsewhere)
+  t.match(status, { vault, directory: join(home.place, 'demo/.coffer-demo/vault') })
+  rmSync(join(home.place, '.coffer'), { recursive: true })
+  t.equal(
+    (await home.json(['vault', 'status'], elsewhere)).vault,
+    vault,
+    'without another, the demo vault is used',
+  )
+})
+
+t.test('short flags and words that people try', async (t) => {
+  const home = await createVaultHome(t)
+  const help = (await home.run(['token', 'get', '--help'])).stdout
+  for (const words of ['token get -h', 'token help get', 'help token get'])
+    t.equal((await home.run(words.split(' '))).stdout, help, words)
+  t.equal((await home.run(['token', 'help'])).stdout, (await home.run(['token', '-h'])).stdout)
+  t.match((await home.run(['profile', 'help', 'set'])).stdout, 'Usage: coffer profile set')
+  const version = (await home.run(['--version'])).stdout
+  for (const word of ['-V', 'version']) t.equal((await home.run([word])).stdout, version)
+  t.match(await home.json(['token', 'list', '-o', 'json']), { data: [] })
+  const made = await home.json([
+    'token',
+    'create',
+    '--quiet',
+    '--type',
+    'token',
+    '--data',
+    '{"a":[1]}',
+    '--mask',
+    '{{ data }}',
+  ])
+  const value = async (field: string) =>
+    (await home.run(['token', 'get', made.id, '--fields', field, '-o', 'value'])).stdout
+  t.same(
+    [await value('id'), await value('data.a'), await value('expires_at')],
+    [`${made.id}\n`, '[1]\n', 'null\n'],
+  )
+  const two = await home.run(['token', 'list', '--fields', 'id,type', '-o', 'value'])
+  t.same([two.code, two.stderr], [2, 'error: --output value prints one field: add --fields NAME.\n'])
+})
