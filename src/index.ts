@@ -17,3 +17,4 @@ export type {
 export { type ClientOptions, createClient } from './library/client.js'
 export { createHandler, openTestVault, openVault, startServer } from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'
+export type { Seed } from './operations/seed/seed-schema.js'

@@ -166,7 +166,7 @@ async function checkInput(
   return checked
 }
 
-interface ReachedEntity {
+export interface ReachedEntity {
   type: EntityType
   id: string
   as?: LogEntry
@@ -196,7 +196,8 @@ function createContext(host: Host, store: StoreWriter, caller: Caller, reached: 
   }
 }
 
-async function writeLog(
+/** Contract: once for what one operation reached, in its unit. */
+export async function writeLog(
   { store, caller, date }: Context,
   definition: AnyOperation,
   reached: readonly ReachedEntity[],

@@ -62,6 +62,11 @@ export interface OpenVault {
   /** @throws CofferError `unprocessable` for a vault in memory */
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
+  /**
+   * Declares that an API key is about to exist that somebody chose, and others may know.
+   * @throws CofferError `unprocessable` for a vault on disk, or one that other machines can reach
+   */
+  admitChosenKeys(): void
   /** The confinement of reactor code on this machine. */
   sandbox(): Promise<Sandbox>
   /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */

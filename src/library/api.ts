@@ -3,6 +3,7 @@ import type { Client } from '../client/typed-client.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { Rate } from '../http/rate-limit.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
+import type { Seed } from '../operations/seed/seed-schema.js'
 
 /** How a vault answers requests. */
 export interface HandlerOptions {
@@ -62,6 +63,8 @@ export interface ReactorAccess {
 }
 
 export interface TestVaultOptions extends HandlerOptions, ReactorAccess {
+  /** What the vault contains; see `coffer seed apply --help`. */
+  seed?: Seed
   /** ms since the epoch; default: the system's clock. */
   clock?(): number
 }

@@ -60,6 +60,10 @@ export class OpenCoffer implements Coffer {
     return serviceOf(this.#app, { ...this.#options, ...options })
   }
 
+  admitOthers(): void {
+    this.#app.admitOthers()
+  }
+
   stop(): Promise<void> {
     return this.#app.close()
   }

@@ -1,10 +1,10 @@
 /** Opens vaults in the caller's process, and serves them. */
 import { readFile } from 'node:fs/promises'
 import type { RunningServer } from '../http/server.js'
-import { serveHttp } from '../http/start.js'
+import { LOOPBACK, serveHttp } from '../http/start.js'
 import type { App } from '../vault/app.js'
 import { openVault as openApp, openEphemeral } from '../vault/open.js'
-import { ensureSampleApplications } from '../vault/sample-applications.js'
+import { seedVault } from '../vault/seeding.js'
 import type {
   Coffer,
   CofferServer,
@@ -16,12 +16,18 @@ import type {
 } from './api.js'
 import { OpenCoffer, type Opened } from './coffer.js'
 
-/** A vault in memory, with an application of each type, whose keys are in `keys`. */
+/**
+ * A vault in memory with the contents of `seed`. Without applications in it, there is one of each type, named by it.
+ * @throws CofferError `validation` with the place of every error in the seed
+ */
 export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
-  const { clock, ...others } = options
+  const { clock, seed, ...others } = options
   const app = await openEphemeral({ tenantName: 'test', ...(clock === undefined ? {} : { clock }) })
-  const samples = await ensureSampleApplications(app)
-  const keys = Object.entries(samples).map(([type, { key }]) => [type, key!])
+  const applications = await seedVault(app, seed).catch(async (error: unknown) => {
+    await app.close()
+    throw error
+  })
+  const keys = Object.entries(applications).map(([name, { key }]) => [name, key])
   return new OpenCoffer(await complete(app, Object.fromEntries(keys), others))
 }
 
@@ -59,10 +65,13 @@ export function createHandler(
  * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
  */
 export async function startServer(options: ServerOptions = {}): Promise<CofferServer> {
-  const { vault: given, clock, port = 0, addresses, allowHosts, tls, ...handling } = options
-  const vault = requireOpen(given ?? (await openTestVault({ ...handling, ...(clock && { clock }) })))
+  const { vault: given, clock, seed, port = 0, addresses, allowHosts, tls, ...handling } = options
+  const vault = requireOpen(
+    given ?? (await openTestVault({ ...handling, ...(clock && { clock }), ...(seed && { seed }) })),
+  )
   const sockets = { ...(addresses && { addresses }), ...(allowHosts && { allowHosts }), ...(tls && { tls }) }
   try {
+    if (addresses?.some((address) => !LOOPBACK.includes(address))) vault.admitOthers()
     const service = vault.serviceOf(handling)
     const server = await serveHttp(service, { port, ...sockets })
     const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`

@@ -10,12 +10,13 @@ import { noun as log } from './nouns/log.js'
 import { noun as member } from './nouns/member.js'
 import { noun as proxy } from './nouns/proxy.js'
 import { noun as reactor } from './nouns/reactor.js'
+import { noun as seed } from './nouns/seed.js'
 import { noun as session } from './nouns/session.js'
 import { noun as tenant } from './nouns/tenant.js'
 import { noun as token } from './nouns/token.js'
 import { noun as vault } from './nouns/vault.js'
 
-const nouns = [token, app, session, formula, reactor, proxy, log, tenant, member, invite, vault, config]
+const nouns = [token, app, session, formula, reactor, proxy, log, tenant, member, invite, seed, vault, config]
 
 export const registry = createRegistry(nouns)
 

@@ -51,6 +51,8 @@ export interface App extends Host, Vault {
   tenant(nameOrId?: string): Promise<TenantRecord>
   /** Sets options for the reactor runtime; effective until its first use, merged with earlier options. */
   configureReactors(options: ReactorOptions): void
+  /** Declares that other machines are about to reach the vault. @throws CofferError `usage` if a key was chosen */
+  admitOthers(): void
 }
 
 export function createApp(parts: {
@@ -73,6 +75,8 @@ export function createApp(parts: {
   let reactorOptions: ReactorOptions = {}
   let reactors: Promise<Reactors> | undefined
   let closing: Promise<void> | undefined
+  let hasChosenKeys = false
+  let isExposed = false
   const loadReactors = () => {
     reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions))
     return reactors
@@ -118,6 +122,19 @@ export function createApp(parts: {
     generateTenantKeys: () => {
       const { data, index, fingerprint } = keyring.generateTenant()
       return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+    },
+    admitChosenKeys: () => {
+      if (header !== undefined || isExposed)
+        throw new CofferError(
+          'unprocessable',
+          'API keys can be chosen only in a vault in memory that other machines cannot reach.',
+        )
+      hasChosenKeys = true
+    },
+    admitOthers: () => {
+      if (hasChosenKeys)
+        throw new CofferError('usage', 'A vault with chosen API keys is served on loopback addresses only.')
+      isExposed = true
     },
     close: () => {
       closing ??= Promise.resolve(reactors?.then((running) => running.close()))

@@ -17,6 +17,35 @@ function workplaceFor(t: Test): Workplace {
   return place
 }
 
+t.test('a seed gives an ephemeral server its contents, and its errors name their places', async (t) => {
+  const place = workplaceFor(t)
+  const key = 'key_1111111111111111111111'
+  const application = { name: 'backend', type: 'private', permissions: ['token:read'], key }
+  const seed = { applications: [application], tokens: [{ id: 'abc', type: 'token', data: 1, mask: 2 }] }
+  writeFileSync(join(place.directory, 'seed.json'), JSON.stringify(seed))
+  const { child, announcement, ended } = await startProcess(place, ['--ephemeral', '--seed', 'seed.json'])
+  t.match(announcement.applications, { backend: { key } })
+  t.match((await request(announcement, key, 'GET /tokens/abc')).json, { data: 2 })
+  child.kill('SIGTERM')
+  await ended
+  const refused = async (words: string[]) => {
+    const { code, stderr } = await runCommand(place, [
+      'serve',
+      '--port',
+      '0',
+      '--seed',
+      'seed.json',
+      ...words,
+    ])
+    return { code, stderr }
+  }
+  t.match(await refused([]), { code: 2, stderr: /--seed is for --ephemeral/ })
+  const remote = ['--ephemeral', '--host', '0.0.0.0', '--allow-remote']
+  t.match(await refused(remote), { code: 2, stderr: /loopback addresses only/ })
+  writeFileSync(join(place.directory, 'seed.json'), '{"tokens":[{"type":"card","data":{"number":"1"}}]}')
+  t.match(await refused(['--ephemeral']), { code: 2, stderr: /seed\.tokens\[0\]\.data\.number/ })
+})
+
 t.test(
   'an ephemeral server is ready when it says so, with three applications, and writes nothing',
   async (t) => {

@@ -78,6 +78,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     load: async () => (await import('./config.js')).set,
   },
+  'seed apply': {
+    arguments: [['<file>', 'the seed as JSON; - reads standard input']],
+    load: async () => (await import('./seed.js')).apply,
+  },
   'vault status': { load: async () => (await import('./vault.js')).status },
   'vault verify': { load: async () => (await import('./vault.js')).verify },
   'vault restore': { load: async () => (await import('./vault.js')).restore },

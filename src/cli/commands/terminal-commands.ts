@@ -30,6 +30,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
       ['--allow-remote', 'accept other machines; required for any address but loopback'],
       ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
+      ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
       ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
       ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
       BODY_LIMIT,

@@ -110,15 +110,17 @@ export function readGrants(
   }
 }
 
-/** Creates a key of the application, with the record by which authentication finds it. */
+/** Creates a key of the application, `chosen` or random, with the record by which authentication finds it. */
 export async function issueKey(
   context: Context,
   application_id: string,
+  chosen?: string,
 ): Promise<{ key: string; entry: ApplicationKey }> {
-  const key = formatApiKey(context.random.bytes(API_KEY_BYTES))
+  const key = chosen ?? formatApiKey(context.random.bytes(API_KEY_BYTES))
   const hash = await context.hashSecret(key)
   const { tenant, actor } = context.caller
-  await context.store.insert('api_key', 0, { id: hash, tenant, application_id }, { fresh: true })
+  const fresh = chosen === undefined
+  await context.store.insert('api_key', 0, { id: hash, tenant, application_id }, { fresh })
   const entry = { id: context.createUuid(), hash, created_by: actor.id, created_at: context.date }
   return { key, entry }
 }

@@ -4,12 +4,13 @@ import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { operation } from '../../framework/operation.js'
+import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
-import { filterBy, inputSchema } from '../../framework/schema.js'
+import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import {
+  type ApplicationView,
   applicationOutput,
   checkApplication,
   issueKey,
@@ -62,24 +63,26 @@ const body = {
   expires_at: { type: 'string', duration: 'ahead', description: 'When its keys expire.' },
 } as const
 
+const applicationInput = {
+  ...inputSchema(['name', 'type'], {
+    ...body,
+    type: {
+      type: 'string',
+      enum: APPLICATION_TYPES,
+      description: `One of ${APPLICATION_TYPES.join(', ')}.`,
+    },
+    create_key: { type: 'boolean', default: true, description: 'Create its first key.' },
+  }),
+  needsOneOf: ['permissions', 'rules'],
+} as const
+
 export const createApplication = operation({
   name: 'app create',
   summary: 'Create an application and print its key, which is shown only once.',
   permissions: ['application:create'],
   route: 'POST /applications',
   success: 201,
-  input: {
-    ...inputSchema(['name', 'type'], {
-      ...body,
-      type: {
-        type: 'string',
-        enum: APPLICATION_TYPES,
-        description: `One of ${APPLICATION_TYPES.join(', ')}.`,
-      },
-      create_key: { type: 'boolean', default: true, description: 'Create its first key.' },
-    }),
-    needsOneOf: ['permissions', 'rules'],
-  },
+  input: applicationInput,
   output: applicationOutput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
@@ -87,24 +90,32 @@ export const createApplication = operation({
   ],
   log: { operation: 'create', message: 'Application created' },
   check: (input, tools) => checkApplication(input.type, input, tools),
-  async run(context, input, expires) {
-    const tenant = await context.tenant()
-    const applicationId = context.createUuid()
-    const issued = input.create_key === false ? undefined : await issueKey(context, applicationId)
-    const record: ApplicationRecord = {
-      id: applicationId,
-      tenant_id: tenant.id,
-      type: input.type,
-      ...readGrants(input, expires),
-      keys: issued === undefined ? [] : [issued.entry],
-      created_by: context.caller.actor.id,
-      created_at: context.date,
-    }
-    await context.store.insert('application', context.caller.tenant, record, { fresh: true })
-    context.reached('application', record.id)
-    return viewApplication(record, issued?.key)
-  },
+  run: (context, input, expires) => addApplication(context, input, expires),
 })
+
+/** Creates an application, with the key `chosen` if given. `expires` is the result of {@link checkApplication}. */
+export async function addApplication(
+  context: Context,
+  input: Infer<typeof applicationInput>,
+  expires: number | undefined,
+  chosen?: string,
+): Promise<ApplicationView> {
+  const tenant = await context.tenant()
+  const applicationId = context.createUuid()
+  const issued = input.create_key === false ? undefined : await issueKey(context, applicationId, chosen)
+  const record: ApplicationRecord = {
+    id: applicationId,
+    tenant_id: tenant.id,
+    type: input.type,
+    ...readGrants(input, expires),
+    keys: issued === undefined ? [] : [issued.entry],
+    created_by: context.caller.actor.id,
+    created_at: context.date,
+  }
+  await context.store.insert('application', context.caller.tenant, record, { fresh: true })
+  context.reached('application', record.id)
+  return viewApplication(record, issued?.key)
+}
 
 export const listApplications = operation({
   name: 'app list',

@@ -11,7 +11,7 @@ import { component, date, enumOf, optionalAudit, text, uuid } from '../../framew
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { readScanned } from '../../framework/scan.js'
-import { inputSchema } from '../../framework/schema.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
@@ -37,6 +37,16 @@ const id = {
 } as const
 const one = inputSchema(['id'], { id })
 
+const invitationInput = inputSchema(['email'], {
+  email: { type: 'string', description: 'Their e-mail address.' },
+  role: {
+    type: 'string',
+    enum: GIVEN_ROLES,
+    default: DEFAULT_ROLE,
+    description: `Their role as a member: one of ${GIVEN_ROLES.join(', ')}.`,
+  },
+})
+
 export const createInvitation = operation({
   name: 'invite create',
   summary: 'Invite a person to your tenant by e-mail.',
@@ -45,42 +55,40 @@ export const createInvitation = operation({
   permissions: ['tenant:invitation:create'],
   route: 'POST /tenants/self/invitations',
   success: 201,
-  input: inputSchema(['email'], {
-    email: { type: 'string', description: 'Their e-mail address.' },
-    role: {
-      type: 'string',
-      enum: GIVEN_ROLES,
-      default: DEFAULT_ROLE,
-      description: `Their role as a member: one of ${GIVEN_ROLES.join(', ')}.`,
-    },
-  }),
+  input: invitationInput,
   output: invitationOutput,
   examples: ['coffer invite create --email alan@example.com --role READ_ONLY'],
   log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },
-  async runDetached(session, { email, role = DEFAULT_ROLE }) {
-    const view = await session.inUnit(async (context) => {
-      await refuseMember(context, email)
-      const tenant = await context.tenant()
-      const record = await linkInvitation(context, tenant, {
-        id: context.createUuid(),
-        tenant_id: tenant.id,
-        email,
-        role,
-        expires_at: formatDate(firstExpiry(context.now)),
-        created_by: context.caller.actor.id,
-        created_at: context.date,
-      })
-      await context.store.insert('invitation', context.caller.tenant, record, { fresh: true })
-      context.reached('invitation', record.id)
-      return viewInvitation(record, context.now)
-    })
+  async runDetached(session, input) {
+    const view = await session.inUnit((context) => addInvitation(context, input))
     session.post.collect(session.caller.tenant)
     return view
   },
 })
+
+/** Creates an invitation and its mail, which the caller has collected when the unit is committed. */
+export async function addInvitation(
+  context: Context,
+  { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,
+): Promise<Infer<typeof invitationOutput>> {
+  await refuseMember(context, email)
+  const tenant = await context.tenant()
+  const record = await linkInvitation(context, tenant, {
+    id: context.createUuid(),
+    tenant_id: tenant.id,
+    email,
+    role,
+    expires_at: formatDate(firstExpiry(context.now)),
+    created_by: context.caller.actor.id,
+    created_at: context.date,
+  })
+  await context.store.insert('invitation', context.caller.tenant, record, { fresh: true })
+  context.reached('invitation', record.id)
+  return viewInvitation(record, context.now)
+}
 
 export const listInvitations = operation({
   name: 'invite list',

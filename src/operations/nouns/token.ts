@@ -1,6 +1,7 @@
 /** The noun `token` and its operations, in the order of the help. */
 import * as association from '../token/association.js'
 import { detokenizeTokens } from '../token/detokenize.js'
+import { generateTokens } from '../token/generate.js'
 import { searchTokens } from '../token/search.js'
 import * as token from '../token/token.js'
 import { tokenize } from '../token/tokenize.js'
@@ -21,5 +22,6 @@ export const noun = {
     association.unlinkTokens,
     association.createChild,
     association.listChildren,
+    generateTokens,
   ],
 }

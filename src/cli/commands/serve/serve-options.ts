@@ -21,6 +21,8 @@ export interface ServeOptions {
   wantsSamples: boolean
   cors: boolean
   exitsWithParent: boolean
+  /** The path of a seed for the vault in memory. */
+  seed?: string
   rate?: Rate
   log?: LogFormat
   /** Paths of PEM files. */
@@ -45,6 +47,7 @@ export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
+    ...omitUndefined({ seed: readSeed(textOf(flags.seed), ephemeral === true) }),
     ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
   }
 }
@@ -99,6 +102,11 @@ function readLogFormat(text: string | undefined): LogFormat | undefined {
   const format = LOG_FORMATS.find((known) => known === text)
   if (format === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   return format
+}
+
+function readSeed(path: string | undefined, isEphemeral: boolean): string | undefined {
+  if (path === undefined || isEphemeral) return path
+  throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
 }
 
 function readTls(cert: string | undefined, key: string | undefined) {

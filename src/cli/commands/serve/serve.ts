@@ -2,6 +2,7 @@
 
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { parseJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
 import { authenticate } from '../../../framework/authenticate.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
@@ -14,8 +15,9 @@ import {
   beginBeyondAuthorizer,
   ensureSampleApplications,
   findSampleApplications,
-  type SampleApplications,
+  type SampleApplication,
 } from '../../../vault/sample-applications.js'
+import { seedVault } from '../../../vault/seeding.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
@@ -54,7 +56,7 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
     }
     return context.withVault(work, 'server')
   }
-  const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context)
+  const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
     await serveVault(context, options, opened.app, opened)
   } finally {
@@ -75,16 +77,22 @@ function withParent(context: CommandContext): CommandContext {
 }
 
 interface Opened {
-  samples: SampleApplications
+  /** By type, or by name. */
+  samples: Record<string, SampleApplication>
   place: string
   /** With these flags a command reaches the vault. */
   flags?: readonly string[]
 }
 
-async function openInMemory({ clock }: CommandContext): Promise<Opened & { app: App }> {
+async function openInMemory(
+  context: CommandContext,
+  { seed: path }: ServeOptions,
+): Promise<Opened & { app: App }> {
+  const { clock, input } = context
+  const seed =
+    path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })
   const app = await openEphemeral({ tenantName: 'ephemeral', clock, role: 'server' })
-  await beginBeyondAuthorizer(app)
-  return { app, samples: await ensureSampleApplications(app), place: 'in memory, lost when the server stops' }
+  return { app, samples: await seedVault(app, seed), place: 'in memory, lost when the server stops' }
 }
 
 async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
@@ -115,6 +123,7 @@ async function serveVault(
   app.configureReactors({ prefix: options.prefix, spares: 1 })
   const service = { ...createService(context, options, app), pages: mail.pages }
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
+  if (options.isRemote) app.admitOthers()
   const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
   context.stopsItself()
   const sweeping = sweepRegularly(app, signal, (error) =>
@@ -242,7 +251,8 @@ function introduce({
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
-  const key = samples.private?.key ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
+  const known = samples.private?.key ?? Object.values(samples).find(({ key }) => key !== undefined)?.key
+  const key = known ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
   const outbox = outboxUrl === undefined ? '' : `Outbox, with the mail that is not sent: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)

@@ -1,0 +1,9 @@
+/** The noun `seed` and its operations, in the order of the help. */
+import { applySeed } from '../seed/apply-seed.js'
+import { exportSeed } from '../seed/export-seed.js'
+
+export const noun = {
+  name: 'seed',
+  summary: 'Create known data, and write it down',
+  operations: [applySeed, exportSeed],
+}

@@ -1,0 +1,255 @@
+/** Applies a seed: everything in it is checked before anything is written, and written in one unit of work. */
+import { isApiKey } from '../../domain/application.js'
+import { formatDate } from '../../domain/dates.js'
+import { checkEmail } from '../../domain/email.js'
+import type { Lenient } from '../../domain/omit-undefined.js'
+import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
+import { DEFAULT_ROLE } from '../../domain/roles.js'
+import type { TokenDraft } from '../../domain/token/token.js'
+import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
+import { ownerCaller } from '../../framework/caller.js'
+import { type AnyOperation, type CheckTools, type Context, operation } from '../../framework/operation.js'
+import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
+import { type ReachedEntity, writeLog } from '../../framework/perform.js'
+import { closedInput, type Infer } from '../../framework/schema.js'
+import { readAll } from '../../storage/pages.js'
+import { addApplication, createApplication } from '../application/application.js'
+import { createFormula } from '../formula/formula.js'
+import { addInvitation, createInvitation } from '../invite/invite.js'
+import { isMember, joinTenant } from '../member/user.js'
+import { createReactor } from '../reactor/reactor.js'
+import { updateTenant } from '../tenant/tenant.js'
+import { createTenant } from '../tenant/tenant-create.js'
+import { linkTokens } from '../token/association.js'
+import { createToken } from '../token/token.js'
+import { createFrom } from '../token/token-write.js'
+import { type Seed, type SeedContents, seedSchema } from './seed-schema.js'
+
+const appliedOutput = arrayOf(
+  object({
+    id: uuid,
+    name: text,
+    applications: arrayOf(object({ id: uuid, name: text, type: text, key: text })),
+    tokens: count,
+  }),
+)
+
+export const applySeed = operation({
+  name: 'seed apply',
+  audience: 'owner',
+  summary: 'Create what a seed contains, in your tenant and in further ones.',
+  details:
+    'A seed is JSON: applications, formulas, tokens, associations, reactors, members and invitations of the tenant, and\n' +
+    'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; they can be\n' +
+    'chosen in a vault in memory.',
+  input: closedInput(['seed'], { seed: seedSchema }),
+  positionals: ['seed'],
+  output: appliedOutput,
+  columns: ['name', 'id', 'tokens'],
+  examples: [`echo '{"tokens":[{"id":"ada","type":"token","data":"x"}]}' | coffer seed apply -`],
+  log: { operation: 'update', message: 'Seed applied' },
+  check: ({ seed }, tools) => checkSeed(seed ?? {}, tools),
+  async runDetached(session, _, parts) {
+    const chosen = parts.find(({ contents }) => contents.applications?.some(({ key }) => key !== undefined))
+    if (chosen !== undefined) {
+      const at = chosen.contents.applications!.findIndex(({ key }) => key !== undefined)
+      await within(`${chosen.place}.applications[${at}].key`, async () => session.vault().admitChosenKeys())
+    }
+    const applied: { tenant: number; view: Infer<typeof appliedOutput>[number] }[] = await session.inUnit(
+      async (context) => {
+        const done = []
+        for (const part of parts) {
+          const reached: ReachedEntity[] = []
+          const own = part.isFirst ? context : await enterNew(context, part)
+          const collecting = { ...own, reached: collector(reached) }
+          done.push({ tenant: own.caller.tenant, view: await fill(collecting, part) })
+          await writeLog(own, applySeed as AnyOperation, reached, session.traceId)
+        }
+        return done
+      },
+    )
+    for (const { tenant } of applied) session.post.collect(tenant)
+    return applied.map(({ view }) => view)
+  },
+})
+
+/** The contents of one tenant, checked. */
+export interface Part {
+  place: string
+  contents: SeedContents
+  isFirst: boolean
+  /** By application, when its keys expire. */
+  expiries: (number | undefined)[]
+  drafts: TokenDraft[]
+}
+
+/** @throws CofferError `validation` with the place of every error */
+async function checkSeed(seed: Lenient<Seed>, tools: CheckTools): Promise<Part[]> {
+  const errors: PropertyErrors = {}
+  const keys = new Set<string>()
+  const { tenants = [], ...own } = seed
+  const parts = [await checkContents('seed', own, tools, errors, keys)]
+  for (const [index, contents = {}] of tenants.entries())
+    parts.push(await checkContents(`seed.tenants[${index}]`, contents, tools, errors, keys))
+  refuseErrors(errors)
+  return parts
+}
+
+async function checkContents(
+  place: string,
+  contents: Lenient<SeedContents>,
+  tools: CheckTools,
+  errors: PropertyErrors,
+  keys: Set<string>,
+): Promise<Part> {
+  const { applications, formulas, tokens, associations } = contents
+  const each = <T, R>(
+    list: string,
+    items: readonly (T | undefined)[] | undefined,
+    check: (item: Partial<T>, at: string) => R | Promise<R>,
+  ) =>
+    Promise.all(
+      (items ?? []).map((item, index) => {
+        const at = `${place}.${list}[${index}]`
+        return collectBelow(errors, at, async () => check(item ?? {}, at))
+      }),
+    )
+  if (contents.name !== undefined)
+    await collectBelow(errors, place, async () => updateTenant.check?.({ name: contents.name }, tools))
+  const expiries = await each('applications', applications, ({ key, ...application }, at) => {
+    if (key !== undefined && !isApiKey(key))
+      addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
+    if (key !== undefined && keys.has(key)) addError(errors, `${at}.key`, 'is the key of another application')
+    if (key !== undefined) keys.add(key)
+    if (applications!.findIndex((other) => other?.name === application.name) < Number(/\d+(?=\]$)/.exec(at)))
+      addError(errors, `${at}.name`, 'is the name of another application')
+    return createApplication.check!(application, tools)
+  })
+  await each('formulas', formulas, (formula) => createFormula.check!(formula, tools))
+  const drafts = await each('tokens', tokens, (token) => createToken.check!(token, tools))
+  await each('associations', associations, (both) => linkTokens.check!(both, tools))
+  await each('reactors', contents.reactors, ({ formula, application: _, ...reactor }) =>
+    createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
+  )
+  await each('members', contents.members, ({ email }) => checkMember(email))
+  await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
+  const checked = { expiries, drafts: drafts as TokenDraft[] }
+  return { place, contents: contents as SeedContents, isFirst: place === 'seed', ...checked }
+}
+
+function checkMember(email: string | undefined): void {
+  try {
+    if (email !== undefined) checkEmail(email)
+  } catch (error) {
+    throw error instanceof CofferError ? invalid('email', error.message) : error
+  }
+}
+
+/** The context of a tenant that is created here. */
+async function enterNew(context: Context, { place, contents }: Part): Promise<Context> {
+  const { store, createUuid } = context
+  const keys = context.vault().generateTenantKeys()
+  const { number, owner_id } = await within(place, () =>
+    createTenant(store, { name: contents.name!, keys, createUuid }),
+  )
+  return {
+    ...context,
+    caller: ownerCaller(number, owner_id, { reveal: false }),
+    tenant: async () => (await store.get('tenant', 0, String(number)))!,
+  }
+}
+
+/** Notes what is reached as the operation would that creates it. */
+function collector(reached: ReachedEntity[]): Context['reached'] {
+  const logs = new Map<string, AnyOperation['log']>([
+    ['application', createApplication.log],
+    ['reactor_formula', createFormula.log],
+    ['reactor', createReactor.log],
+    ['invitation', createInvitation.log],
+    ['tenant', updateTenant.log],
+  ])
+  return (type, id, as = logs.get(type) ?? createToken.log) =>
+    void reached.push({ type, id, ...(as && { as }) })
+}
+
+async function fill(
+  context: Context,
+  { place, contents, expiries, drafts }: Part,
+): Promise<Infer<typeof appliedOutput>[number]> {
+  const { name, settings, applications = [], tokens = [], associations = [] } = contents
+  const each = async <T, R>(
+    list: string,
+    items: readonly T[],
+    work: (item: T, index: number) => Promise<R>,
+  ) => {
+    const done: R[] = []
+    for (const [index, item] of items.entries())
+      done.push(await within(`${place}.${list}[${index}]`, () => work(item, index)))
+    return done
+  }
+  const before = await context.tenant()
+  if (settings !== undefined || (name !== undefined && name !== before.name))
+    await updateTenant.run!(context, { name: name ?? before.name, ...(settings && { settings }) }, undefined)
+  const views = await each('applications', applications, ({ key, ...input }, index) =>
+    addApplication(context, input, expiries[index], key),
+  )
+  await each('formulas', contents.formulas ?? [], (input) => createFormula.run!(context, input, undefined))
+  await each('tokens', tokens, (_, index) => createFrom(context, drafts[index]!))
+  const linked = { ...context, reached: linkCollector(context) }
+  await each('associations', associations, (both) => linkTokens.run!(linked, both, undefined))
+  await each('reactors', contents.reactors ?? [], async ({ formula, application, ...rest }) => {
+    const found = formula === undefined ? {} : { formula: { id: await findByName(context, formula) } }
+    const bound = application === undefined ? undefined : views.find((view) => view.name === application)
+    if (application !== undefined && bound === undefined)
+      throw invalid('application', 'no application of this seed has this name')
+    const input = { ...rest, ...found, ...(bound && { application: { id: bound.id } }) }
+    return createReactor.run!(context, input, undefined)
+  })
+  await each('members', contents.members ?? [], (member) => addMember(context, member))
+  await each('invitations', contents.invitations ?? [], (input) => addInvitation(context, input))
+  const shown = views.map(({ id, name: own, type, key }) => ({ id, name: own, type, key: key! }))
+  const tenant = await context.tenant()
+  return { id: tenant.id, name: tenant.name, applications: shown, tokens: tokens.length }
+}
+
+function linkCollector({ reached }: Context): Context['reached'] {
+  return (type, id) => reached(type, id, linkTokens.log)
+}
+
+/** The id of the newest formula with this name that the tenant sees. */
+async function findByName({ store, caller }: Context, name: string): Promise<string> {
+  for (const tenant of [caller.tenant, 0]) {
+    const found = (await readAll(store, 'formula', tenant)).find((formula) => formula.name === name)
+    if (found !== undefined) return found.id
+  }
+  throw invalid('formula', 'no formula has this name')
+}
+
+async function addMember(
+  context: Context,
+  { role = DEFAULT_ROLE, ...person }: NonNullable<SeedContents['members']>[number],
+): Promise<void> {
+  const { store, caller, createUuid } = context
+  if (await isMember(store, caller.tenant, person.email))
+    throw invalid('email', 'is the address of a member already')
+  const user = await joinTenant(store, caller.tenant, person, createUuid)
+  const { id: tenant_id } = await context.tenant()
+  const made = { created_by: caller.actor.id, created_at: formatDate(store.now) }
+  const member = { id: createUuid(), tenant_id, role, user_id: user.id, ...made }
+  await store.insert('member', caller.tenant, member, { fresh: true })
+  context.reached('member', member.id, { operation: 'create', message: 'Member created' })
+}
+
+/** Names `place` in the errors of `work`. */
+async function within<T>(place: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    const entries = Object.entries(error.errors ?? {}).map(([path, why]) => [`${place}.${path}`, why])
+    const { code, status } = error
+    const errors = entries.length === 0 ? { [place]: [error.message] } : Object.fromEntries(entries)
+    const message = entries.length === 0 ? `${place}: ${error.message}` : `${place}.${error.message}`
+    throw new CofferError(code, message, { status, errors, cause: error })
+  }
+}
