@@ -5,6 +5,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
 import { CofferError } from '../errors.js'
+import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { VERSION } from '../version.js'
@@ -143,6 +144,12 @@ function addOperation(group: Command, definition: RegisteredOperation, accept: A
   // Writes always answer with masked data.
   if (definition.isRevealable && definition.log?.operation === 'read')
     command.option('--reveal', 'show data in the clear')
+  // A command that only reads can be repeated anyway.
+  if (takesIdempotencyKey(definition) && definition.log?.operation !== 'read')
+    command.option(
+      '--idempotency-key <key>',
+      'for 24 hours, a command repeated with the same key answers like the first and does nothing',
+    )
   if (isPaged(definition.input)) command.option('--all', 'all pages')
   if (definition.endpoint !== undefined)
     command.option('--curl', 'print the call of curl that this command equals, without sending it')

@@ -20,6 +20,7 @@ import { chooseFormat, printNotice, printResult } from './output/output.js'
 const LARGEST_PAGE = 1000
 /** The largest page of members. */
 const NAMES_AT_ONCE = 50
+const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
 /** How long a command that only reads purges expired tokens. */
 const SWEEP_BY_READING_MS = 20
 
@@ -81,14 +82,26 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
     chosen ??= findTenantChoice(context)
     return { reveal, tenant: tenant ?? (await chosen) }
   }
-  const askAs = (operation: string, asked: OperationInput, as: OperationRequest['as']) =>
-    opened.use(async (vault) => resultOf(await vault.ask({ operation, input: asked, as })))
+  const askAs = (
+    operation: string,
+    asked: OperationInput,
+    as: OperationRequest['as'],
+    idempotencyKey?: string,
+  ) =>
+    opened.use(async (vault) => {
+      const request = { operation, input: asked, as, ...omitUndefined({ idempotencyKey }) }
+      const outcome = await vault.ask(request)
+      if (outcome.isReplayed && idempotencyKey !== undefined) await printNotice(terminal, REPLAYED)
+      return resultOf(outcome)
+    })
   return {
     ...facts,
     ask: async (asked = input, operation = definition.name) => {
       const as = key === undefined ? await findOwner() : { key }
       const isOther = operation !== definition.name
-      if (isOther || definition.runOffline === undefined) return askAs(operation, asked, as)
+      const idempotencyKey = options.idempotencyKey as string | undefined
+      if (isOther || definition.runOffline === undefined)
+        return askAs(operation, asked, as, isOther ? undefined : idempotencyKey)
       const { askOffline } = await import('./context/offline.js')
       if ((definition.run ?? definition.runDetached) === undefined)
         return askOffline(context, definition, asked)

@@ -3,7 +3,8 @@
  * again when the server is busy, and reads the answer or the problem. The same for `--url` and for embedding programs.
  */
 import { decodeUtf8, parseJson } from '../domain/json/json.js'
-import { CofferError } from '../errors.js'
+import { CofferError, invalid } from '../errors.js'
+import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-key.js'
 import type { OperationInput, Outcome } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import { nameHeaders, PREFIX } from '../http/headers.js'
@@ -35,7 +36,7 @@ export interface HttpClientOptions {
   signal?: AbortSignal
   /** The limit of one attempt, connecting included; default 60 s. */
   timeoutMs?: number
-  /** Makes the idempotency keys of POSTs, by which a server performs a repeated one once. None without it. */
+  /** Makes the idempotency keys of POSTs that change something, by which a server performs a repeated one once. None without it. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
@@ -61,6 +62,7 @@ const FIRST_WAIT_MS = 500
 const MOST_WAIT_MS = 60_000
 /** No character that ends a header. */
 const KEY = /^[\x21-\x7e]{1,512}$/
+const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** @throws CofferError `usage` for a key or prefix that no header can carry */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
@@ -70,17 +72,21 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     throw new CofferError('usage', 'The prefix takes a letter and up to 19 letters or digits.')
   const names = nameHeaders(prefix)
   return {
-    async call(definition, input, repeatKey = options.createKey?.()) {
+    async call(definition, input, repeatKey = createKey(options, definition)) {
       const spelled = spellRequest(definition, input)
       const headers: Record<string, string> = { [names.apiKey]: key, accept: ACCEPT }
       if (spelled.contentType !== undefined) headers['content-type'] = spelled.contentType
-      if (spelled.method === 'POST' && repeatKey !== undefined) headers[names.idempotencyKey] = repeatKey
+      if (repeatKey !== undefined && takesIdempotencyKey(definition)) {
+        if (!HEADER.test(repeatKey)) throw invalid(IDEMPOTENCY_KEY, 'has characters that no header can carry')
+        headers[names.idempotencyKey] = repeatKey
+      }
       for (let attempt = 1; ; attempt++) {
         const answer = await send(options, spelled, headers, signal)
+        const replay = answer.headers.get(names.replayed) === 'true' ? ({ isReplayed: true } as const) : {}
         const given = readGiven(definition, { ...answer, parse: readJson }, prefix)
-        if (given !== undefined) return given
+        if (given !== undefined) return { ...given, ...replay }
         const { status, body, retryAfter } = readAnswer(answer)
-        if (status < 300) return { status, result: body }
+        if (status < 300) return { status, result: body, ...replay }
         const error = readProblem(definition, { status, body, retryAfter })
         const waitMs = waitBefore(attempt, error, options.random)
         if (waitMs === undefined) throw error
@@ -89,6 +95,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       }
     },
   }
+}
+
+function createKey({ createKey }: HttpClientOptions, { endpoint, log }: RoutedOperation): string | undefined {
+  return endpoint.method === 'POST' && log?.operation !== 'read' ? createKey?.() : undefined
 }
 
 const ACCEPT = 'application/json, application/problem+json'

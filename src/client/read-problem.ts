@@ -2,6 +2,7 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, ERRORS, type ErrorCode, type ErrorDetails, type PropertyErrors } from '../errors.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
 /** What a problem may fill a terminal with. */
@@ -55,11 +56,13 @@ function readErrors({ endpoint }: RoutedOperation, errors: unknown): PropertyErr
   const entries = Object.entries(errors)
     .slice(0, MOST_PROPERTIES)
     .map(([path, messages]) => {
-      const bare = path.replace(/^query\./, '')
+      const bare = path.replace(/^query\.|^[A-Z0-9]+-IDEMPOTENCY-KEY$/, (start) =>
+        start === 'query.' ? '' : IDEMPOTENCY_KEY,
+      )
       const isQuery = Object.hasOwn(endpoint.query, /^[^.[]*/.exec(bare)![0])
       const texts = [messages].flat().filter((text) => typeof text === 'string')
       const kept = texts.slice(0, MOST_MESSAGES).map((text) => text.slice(0, MOST_CHARACTERS))
-      return [(isQuery ? bare : path).slice(0, MOST_CHARACTERS), kept] as const
+      return [(isQuery || bare === IDEMPOTENCY_KEY ? bare : path).slice(0, MOST_CHARACTERS), kept] as const
     })
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }

@@ -42,6 +42,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
     { field: 'application', value: application_id },
     ...(authorized === undefined ? [] : [{ field: 'authorizer', value: authorized.by }]),
   ],
+  answer: ({ subjects }) => subjects.map(({ kind, id }) => ({ field: kind, value: id })),
   mail: ({ invitation_id, state }) => [
     { field: 'invitation', value: invitation_id },
     { field: 'state', value: state },

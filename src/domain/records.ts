@@ -1,6 +1,7 @@
 /** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../errors.js'
 import type { ContainerRule, Grants } from './access.js'
+import type { AnswerRecord } from './answer-record.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
@@ -26,6 +27,7 @@ export const KINDS = {
   invitation: 11,
   mail: 12,
   link: 13,
+  answer: 14,
   session: 15,
   formula: 20,
   reactor: 21,
@@ -309,6 +311,7 @@ export interface RecordOf {
   invitation: InvitationRecord
   link: LinkRecord
   session: SessionRecord
+  answer: AnswerRecord
   mail: MailRecord
   formula: FormulaRecord
   reactor: ReactorRecord

@@ -4,6 +4,7 @@
 import type { RandomSource } from '../crypto/ports.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Store, StoreReader } from '../storage/store.js'
+import type { Claims } from './claims.js'
 import type { KnownCallers } from './known-callers.js'
 import type { Post } from './mail-port.js'
 import type { AnyOperation } from './operation.js'
@@ -24,6 +25,8 @@ export interface Host extends OpenVault {
   isEqualSecret(a: string, b: string): boolean
   /** Callers whose API key was verified. */
   readonly callers: KnownCallers
+  /** Requests with an idempotency key that run now. */
+  readonly claims: Claims
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

@@ -34,18 +34,34 @@ export interface Context {
   hashSecret(text: string): Promise<string>
   /** Compares two such hashes in constant time. */
   isEqualSecret(a: string, b: string): boolean
+  /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
+  as(caller: Caller, log: LogEntry | undefined): Context
   /** The caller's tenant. */
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
-  /** Has `perform` write a log record for this entity in the same transaction. */
-  reached(entityType: EntityType, entityId: string, as?: LogEntry): void
+  /**
+   * Has `perform` write a log record for this entity in the same transaction. `containers`: of a token, where they are
+   * known.
+   */
+  reached(entityType: EntityType, entityId: string, as?: LogEntry, containers?: readonly string[]): void
 }
 
 /** Path, query and body of a request as one object, before it is checked. */
 export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
+
+/** What {@link Context.reached} was told. */
+export interface ReachedEntity {
+  readonly type: EntityType
+  readonly id: string
+  /** Absent for operations that are not logged. */
+  readonly as?: LogEntry | undefined
+  readonly containers?: readonly string[] | undefined
+  /** If not the caller of the operation. */
+  readonly actor?: Caller['actor']
+}
 
 /**
  * What a handler can use that takes several transactions, for example because it waits for something slow in between.
@@ -64,7 +80,21 @@ export interface Session {
    * reads.
    */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /**
+   * The same, for the unit whose result is the answer of the operation: an answer that is kept for an idempotency key
+   * is kept in it. Without such a unit it is kept in one of its own, after the operation.
+   */
+  conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
+  /**
+   * Checks the input of another operation; the function that it gives runs it as `caller` within a unit of work.
+   * @throws CofferError as `perform` does
+   */
+  prepare(
+    caller: Caller,
+    definition: AnyOperation,
+    input: OperationInput,
+  ): Promise<(context: Context) => Promise<unknown>>
   /** Performs another operation as `caller`. */
   perform(
     caller: Caller,
@@ -100,6 +130,8 @@ export interface Outcome<Result = unknown> {
   result: Result
   /** Only of an {@link HttpAnswer}, whose body is `result`. */
   headers?: HeaderMap
+  /** It is the answer kept for the idempotency key; nothing was run. */
+  isReplayed?: true
 }
 
 /** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
@@ -164,6 +196,8 @@ export interface Operation<
   readonly input: I
   /** The schema of the answer; absent without one. For a list, made by `listOutput`. */
   readonly output?: O
+  /** The operation runs again for a repeated idempotency key, although its method is POST, PUT or PATCH. */
+  readonly ignoresIdempotencyKey?: true
   /** The property that is the whole body, for a body that may be any JSON. */
   readonly wholeBody?: string
   /** The property that gets the body as it was sent, because those in the path replace its properties of their names. */

@@ -2,20 +2,17 @@
  * The only way to run an operation: authorize, check, run, log. It is the same for commands, HTTP requests and reactor
  * code.
  */
-import { formatDate } from '../domain/dates.js'
-import type { EntityType } from '../domain/entity-types.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
-import type { LogRecord } from '../domain/records.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import type { StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
+import { answerOnce } from './idempotency.js'
+import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
 import {
   type AnyOperation,
   type Context,
   Existing,
   HttpAnswer,
-  type LogEntry,
   type OfflineSession,
   type OperationInput,
   type Outcome,
@@ -24,47 +21,75 @@ import {
 } from './operation.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
 import { completeValue, keepFitting } from './schema.js'
+import { type Facts, requireOwner, runUnit } from './unit.js'
 
 export interface PerformOptions {
   /** Errors of properties that could not be parsed; reported together with those of validation. */
   misspelled?: Readonly<PropertyErrors>
   /** Limits the size of the answer; the transaction of a refused answer is rolled back. */
   recipient?: Recipient | undefined
+  /** Ignored by operations that take none. */
+  idempotencyKey?: string | undefined
 }
 
-/** @throws CofferError `forbidden`, `validation`, those of the operation and of `recipient` */
+/** @throws CofferError `forbidden`, `validation`, those of the operation, of `recipient` and of {@link answerOnce} */
 export async function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { misspelled = {}, recipient = LOCAL_RECIPIENT }: PerformOptions = {},
+  { misspelled = {}, recipient = LOCAL_RECIPIENT, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
   authorize(caller, definition)
+  const facts = { host, caller, definition, traceId, recipient }
+  if (key === undefined || !takesIdempotencyKey(definition)) return run(facts, input, misspelled)
+  const wrong = checkIdempotencyKey(key)
+  if (wrong !== undefined) return run(facts, input, { ...misspelled, [IDEMPOTENCY_KEY]: [wrong] })
+  const request = { definition, input, key, recipient }
+  return answerOnce(host, caller, request, (keeping) => run({ ...facts, keeping }, input, misspelled))
+}
+
+const keepAll = (outcome: Outcome) => outcome
+
+async function run(
+  facts: Facts,
+  input: OperationInput,
+  misspelled: Readonly<PropertyErrors> = {},
+): Promise<Outcome> {
+  const { host, definition, recipient, keeping } = facts
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
   const checked = await checkInput(host, definition, complete, misspelled)
-  const session = createSession(host, caller, definition, traceId, recipient)
-  const { run, runDetached } = definition
   const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
-  if (runDetached !== undefined) {
-    const result = await runDetached(session, complete, checked)
+  if (definition.runDetached !== undefined) {
+    const session = createSession(facts)
+    const result = await definition.runDetached(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(reachTenant)
-    return result instanceof HttpAnswer ? toOutcome(result) : { status: success, result }
+    const outcome = toOutcome(result, success)
+    if (keeping?.isDone === false) await runUnit(facts, async () => outcome, 'now', keepAll)
+    return outcome
   }
+  const { run } = definition
   if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
-  return session.inUnit(async (context) => {
-    const out = await run(context, complete, checked)
-    if (isLoggedOnce) await reachTenant(context)
-    if (out instanceof HttpAnswer) return toOutcome(out)
-    const isExisting = out instanceof Existing
-    const result = toAnswer(isExisting ? out.result : out, recipient)
-    return { status: isExisting ? 200 : success, result }
-  })
+  return runUnit(
+    facts,
+    async (context) => {
+      const out = await run(context, complete, checked)
+      if (isLoggedOnce) await reachTenant(context)
+      if (out instanceof HttpAnswer) return toOutcome(out, success)
+      const isExisting = out instanceof Existing
+      const result = toAnswer(isExisting ? out.result : out, recipient)
+      return { status: isExisting ? 200 : success, result }
+    },
+    undefined,
+    keepAll,
+  )
 }
 
-function toOutcome({ answer: { statusCode, headers, body } }: HttpAnswer): Outcome {
+function toOutcome(result: unknown, success: number): Outcome {
+  if (!(result instanceof HttpAnswer)) return { status: success, result }
+  const { statusCode, headers, body } = result.answer
   return { status: statusCode, headers, result: body }
 }
 
@@ -80,15 +105,9 @@ export async function performOffline(
   return definition.runOffline!(session, complete)
 }
 
-function createSession(
-  host: Host,
-  caller: Caller,
-  definition: AnyOperation,
-  traceId: string,
-  recipient: Recipient,
-): Session {
-  // A read may be answered before its log record is synced; a change may not.
-  const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
+function createSession(facts: Facts): Session {
+  const { host, caller, definition, traceId, recipient, keeping, outer } = facts
+  const success = successOf(definition)
   return {
     caller,
     traceId,
@@ -96,24 +115,34 @@ function createSession(
     createUuid: host.createUuid,
     post: host.post,
     reactors: host.reactors,
-    inUnit: (work, durability = usual) =>
-      host.store.write(async (store) => {
-        const reached: ReachedEntity[] = []
-        const context = createContext(host, store, caller, reached)
-        const out = await work(context)
-        if (reached.length > 0) await writeLog(context, definition, reached, traceId)
-        return out
-      }, durability),
+    inUnit: (work, durability) => runUnit(facts, work, durability),
+    conclude: (work, durability) =>
+      runUnit(facts, work, keeping === undefined ? durability : 'now', (result) =>
+        toOutcome(result, success),
+      ),
     vault: () => requireOwner(host, caller),
-    perform: async (other, inner, input, taker) =>
-      (await perform(host, other, inner, input, traceId, { recipient: taker })).result,
+    prepare: async (other, inner, input) => {
+      authorize(other, inner)
+      const complete = completeValue(inner.input, input) as OperationInput
+      const checked = await checkInput(host, inner, complete, {})
+      return async (context) => {
+        const out = await inner.run!(context.as(other, inner.log), complete, checked)
+        return out instanceof Existing ? out.result : out
+      }
+    },
+    perform: async (other, inner, input, taker = LOCAL_RECIPIENT) => {
+      authorize(other, inner)
+      const own = {
+        host,
+        caller: other,
+        definition: inner,
+        traceId,
+        recipient: taker,
+        outer: keeping ?? outer,
+      }
+      return (await run(own, input)).result
+    },
   }
-}
-
-/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
-function requireOwner<T>(granted: T, { grants }: Caller): T {
-  if (grants === undefined) return granted
-  throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
 /** Logs an operation of the owner for the tenant; without a tenant there is no log. */
@@ -164,61 +193,4 @@ async function checkInput(
   }
   refuseErrors(errors)
   return checked
-}
-
-export interface ReachedEntity {
-  type: EntityType
-  id: string
-  as?: LogEntry
-}
-
-function createContext(host: Host, store: StoreWriter, caller: Caller, reached: ReachedEntity[]): Context {
-  return {
-    store,
-    caller,
-    now: store.now,
-    date: formatDate(store.now),
-    random: host.random,
-    createUuid: host.createUuid,
-    expressions: host.expressions,
-    hashSecret: (text) => host.hashSecret(text, store),
-    isEqualSecret: host.isEqualSecret,
-    vault: () => requireOwner(host, caller),
-    tenant: async () => {
-      const tenant = await store.get('tenant', 0, String(caller.tenant))
-      if (tenant === undefined)
-        throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
-      return tenant
-    },
-    reached: (type, id, as) => {
-      reached.push(as === undefined ? { type, id } : { type, id, as })
-    },
-  }
-}
-
-/** Contract: once for what one operation reached, in its unit. */
-export async function writeLog(
-  { store, caller, date }: Context,
-  definition: AnyOperation,
-  reached: readonly ReachedEntity[],
-  traceId: string,
-): Promise<void> {
-  const tenant = await store.get('tenant', 0, String(caller.tenant))
-  // The log of a deleted tenant is deleted with it, so its deletion is not logged.
-  if (tenant === undefined) return
-  for (const { type, id, as = definition.log } of reached) {
-    if (as === undefined) continue
-    const record: LogRecord = {
-      tenant_id: tenant.id,
-      actor_id: caller.actor.id,
-      actor_type: caller.actor.type,
-      entity_type: type,
-      entity_id: id,
-      operation: as.operation,
-      message: as.message,
-      created_at: date,
-      trace_id: traceId,
-    }
-    await store.log(caller.tenant, record)
-  }
 }

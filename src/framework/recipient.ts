@@ -31,8 +31,9 @@ export class JsonText {
   readonly text: string
   readonly bytes: number
 
-  constructor(value: unknown) {
-    this.text = JSON.stringify(value)
+  /** @param text the JSON of `value`, where it is known already */
+  constructor(value: unknown, text = JSON.stringify(value)) {
+    this.text = text
     this.bytes = Buffer.byteLength(this.text)
   }
 

@@ -22,6 +22,8 @@ interface Annotations {
    */
   columns?: readonly string[]
   examples?: readonly unknown[]
+  /** Of an output: a secret that is shown once, so that no kept answer contains it. */
+  isShownOnce?: true
   /** The one-letter form of the flag. */
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
@@ -146,6 +148,7 @@ const ANNOTATIONS = new Set([
   'duration',
   'needsOneOf',
   'columns',
+  'isShownOnce',
 ])
 
 /**
@@ -221,6 +224,25 @@ export function keepFitting(schema: Schema, value: unknown): unknown {
     return schema.enum.includes(value as string) ? value : undefined
   const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type
   return isOfType ? value : undefined
+}
+
+/** `value` without the secrets that `schema` shows once; `value` itself if there are none. */
+export function withoutShownOnce(schema: Schema, value: unknown): unknown {
+  if (!showsOnce(schema)) return value
+  if (schema.type === 'array' && Array.isArray(value))
+    return value.map((item) => withoutShownOnce(schema.items, item))
+  if (schema.type !== 'object' || !isObject(value)) return value
+  const properties: Readonly<Record<string, Schema>> = schema.properties ?? {}
+  const kept = Object.entries(value).filter(([name]) => properties[name]?.isShownOnce !== true)
+  return Object.fromEntries(
+    kept.map(([name, item]) => [name, withoutShownOnce(properties[name] ?? {}, item)]),
+  )
+}
+
+/** Whether `schema` shows secrets once, at any depth. */
+export function showsOnce(schema: Schema): boolean {
+  if (schema.isShownOnce || (schema.type === 'array' && showsOnce(schema.items))) return true
+  return schema.type === 'object' && Object.values(schema.properties ?? {}).some(showsOnce)
 }
 
 /** The first name in a path (`user.email`) that `schema` does not have, and the names that it has there instead. */

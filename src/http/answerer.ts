@@ -5,6 +5,7 @@
 import { CofferError } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
 import { authorize, perform } from '../framework/perform.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
@@ -111,7 +112,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
 }
 
 async function runOperation(
-  { host, bodyLimitBytes }: Parts,
+  { host, names, bodyLimitBytes }: Parts,
   { ask, traceId }: Visit,
   { operation, parameters }: Match,
   caller: Caller,
@@ -126,11 +127,15 @@ async function runOperation(
   try {
     const query = readQuery(endpoint, search)
     const input = { ...body, ...query.input, ...parameters() }
-    const options = { misspelled: query.misspelled, recipient: recipientOf(ask) }
-    const { status, headers, result } = await perform(host, caller, operation, input, traceId, options)
-    return headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
+    const idempotencyKey = readHeader(ask.headers, names.idempotencyKey)
+    const options = { misspelled: query.misspelled, recipient: recipientOf(ask), idempotencyKey }
+    const outcome = await perform(host, caller, operation, input, traceId, options)
+    const { status, headers, result, isReplayed } = outcome
+    const answer = headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
+    if (isReplayed) answer.headers[names.replayed] = 'true'
+    return answer
   } catch (error) {
-    throw nameAsWritten(error, endpoint)
+    throw nameAsWritten(error, endpoint, names)
   }
 }
 
@@ -180,10 +185,11 @@ function refuseMethod({ cors }: Parts, { ask, traceId }: Visit, allow: string): 
   return answer
 }
 
-/** Renames properties in errors to what the caller wrote: `size` to `query.size`. */
-function nameAsWritten(error: unknown, { query }: Endpoint): unknown {
+/** Renames properties in errors to what the caller wrote: `size` to `query.size`, the idempotency key to its header. */
+function nameAsWritten(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const entries = Object.entries(error.errors).map(([path, messages]) => {
+    if (path === IDEMPOTENCY_KEY) return [idempotencyKey.toUpperCase(), messages] as const
     const property = /^[^.[]*/.exec(path)![0]
     return [Object.hasOwn(query, property) ? `query.${path}` : path, messages] as const
   })

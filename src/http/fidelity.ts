@@ -156,7 +156,7 @@ const AREAS: readonly Area[] = [
     ],
     since: ['POST /tenants/self/invitations role', 'GET /tenants/self/invitations status'],
   },
-  { name: 'Idempotency keys', since: ['replay of answers'] },
+  { name: 'Idempotency keys', since: [] },
   { name: 'Calls from web pages (CORS)', since: [] },
 ]
 

@@ -7,6 +7,7 @@ export interface HeaderNames {
   traceId: string
   destinationStatus: string
   idempotencyKey: string
+  replayed: string
 }
 
 /** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`. */
@@ -17,6 +18,7 @@ export function nameHeaders(prefix: string): HeaderNames {
     traceId: `${start}-trace-id`,
     destinationStatus: `${start}-proxy-destination-status`,
     idempotencyKey: `${start}-idempotency-key`,
+    replayed: `${start}-idempotent-replayed`,
   }
 }
 

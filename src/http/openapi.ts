@@ -3,10 +3,11 @@
  * a request.
  */
 
+import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../framework/output.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../framework/schema.js'
-import { nameHeaders } from './headers.js'
+import { type HeaderNames, nameHeaders } from './headers.js'
 
 export interface DocumentOptions {
   /** Of the product. */
@@ -90,7 +91,13 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
     paths,
     components: {
       securitySchemes: { [API_KEY]: { type: 'apiKey', in: 'header', name: names.apiKey.toUpperCase() } },
-      headers: { TraceId: { description: 'The trace id taken or made.', schema: { type: 'string' } } },
+      headers: {
+        TraceId: { description: 'The trace id taken or made.', schema: { type: 'string' } },
+        Replayed: {
+          description: 'The answer to the first request with this idempotency key; nothing was done.',
+          schema: { const: 'true' },
+        },
+      },
       responses: { Problem: describeProblem(names.traceId) },
       schemas: describeComponents([problemOutput, ...registry.routed.map(({ output }) => output ?? {})]),
     },
@@ -103,9 +110,13 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
       tags: [operation.noun],
       summary: operation.summary,
       description: describePermissions(operation),
-      parameters: [...describePath(operation), ...describeQuery(operation)],
+      parameters: [
+        ...describePath(operation),
+        ...describeQuery(operation),
+        ...(takesIdempotencyKey(operation) ? [describeIdempotencyKey(names.idempotencyKey)] : []),
+      ],
       ...(body === undefined ? {} : { requestBody: body }),
-      responses: describeResponses(operation, names.traceId),
+      responses: describeResponses(operation, names),
       security: operation.needsOnePermission
         ? operation.permissions.map((permission) => ({ [API_KEY]: [permission] }))
         : [{ [API_KEY]: operation.permissions }],
@@ -199,10 +210,17 @@ const RANGES = ['2XX', '3XX', '4XX', '5XX']
 const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
-function describeResponses(operation: RoutedOperation, traceId: string): Record<string, JsonSchema> {
+function describeResponses(
+  operation: RoutedOperation,
+  { traceId, replayed }: HeaderNames,
+): Record<string, JsonSchema> {
   const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
   const { success, parameters, takesBody } = endpoint
-  const headers = { [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' } }
+  const takesKey = takesIdempotencyKey(operation)
+  const headers = {
+    [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' },
+    ...(takesKey && { [replayed.toUpperCase()]: { $ref: '#/components/headers/Replayed' } }),
+  }
   const content = { 'application/json': { schema: toJsonSchema(output ?? {}) } }
   const done =
     output === undefined ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
@@ -211,6 +229,7 @@ function describeResponses(operation: RoutedOperation, traceId: string): Record<
     '401',
     ...(permissions.length > 0 || onlyFor !== undefined ? ['403'] : []),
     ...(parameters.length > 0 ? ['404'] : []),
+    ...(takesKey ? ['409'] : []),
     ...(takesBody ? ['413', '415'] : []),
     '429',
     '500',
@@ -223,6 +242,17 @@ function describeResponses(operation: RoutedOperation, traceId: string): Record<
       : {}),
     ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
     ...(mayAnswerHttp ? Object.fromEntries(RANGES.map((range) => [range, GIVEN])) : {}),
+  }
+}
+
+function describeIdempotencyKey(name: string): JsonSchema {
+  return {
+    name: name.toUpperCase(),
+    in: 'header',
+    required: false,
+    description:
+      'For 24 hours the same call with the same key gets the first answer, if that was a success, and does nothing.',
+    schema: { type: 'string', minLength: 1, maxLength: MOST_KEY_CHARACTERS, pattern: '^[ -~]+$' },
   }
 }
 

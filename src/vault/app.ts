@@ -11,6 +11,7 @@ import type { TenantRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
+import { createClaims } from '../framework/claims.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
 import type { Host } from '../framework/host.js'
 import { KnownCallers } from '../framework/known-callers.js'
@@ -90,6 +91,7 @@ export function createApp(parts: {
     random,
     tenant,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
+    claims: createClaims(),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')
@@ -153,7 +155,7 @@ export function createApp(parts: {
 /** Performs or explains an operation as the owner, or as the application with the given key. */
 async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, as, explain }: OperationRequest<Name>,
+  { operation, input, as, explain, idempotencyKey }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = await loadOperation(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
@@ -166,7 +168,7 @@ async function answerRequest<Name extends string>(
     'key' in as
       ? await authenticate(app, as.key)
       : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
-  const outcome = await perform(app, caller, definition, input, app.createUuid())
+  const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
   return outcome as Outcome<ResultOf<Name>>
 }
 

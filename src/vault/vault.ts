@@ -2,6 +2,7 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
 import type { Outcome } from '../framework/operation.js'
+import type { PerformOptions } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
@@ -13,6 +14,8 @@ export interface OperationRequest<Name extends string = string> {
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
   /** Explains the operation instead, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined; reveal: boolean }
+  /** As in {@link PerformOptions}. */
+  idempotencyKey?: PerformOptions['idempotencyKey']
 }
 
 export interface Vault {

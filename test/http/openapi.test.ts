@@ -80,7 +80,10 @@ t.test('the document says where each part of an input travels', async (t) => {
   )
   t.same(list?.parameters.at(-1)?.schema, { type: 'integer', minimum: 1, maximum: 50, default: 20 })
   const update = toy.paths['/things/{id}']?.patch
-  t.same(update?.parameters, [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }])
+  const [inPath, inHeader, ...rest] = update?.parameters ?? []
+  t.same(inPath, { name: 'id', in: 'path', required: true, schema: { type: 'string' } })
+  t.match(inHeader, { name: 'BT-IDEMPOTENCY-KEY', in: 'header', required: false, schema: { maxLength: 255 } })
+  t.same(rest, [])
   t.same(update?.requestBody, {
     required: true,
     content: {
@@ -101,6 +104,7 @@ t.test('the document says where each part of an input travels', async (t) => {
     '400',
     '401',
     '403',
+    '409',
     '413',
     '415',
     '429',

@@ -11,6 +11,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 export interface Answer {
   status: number | 'done'
   body?: unknown
+  /** It was kept for an idempotency key. */
+  isReplayed?: boolean
 }
 
 export interface Step {
@@ -19,6 +21,7 @@ export interface Step {
   /** Who asks: the owner, or the application that an earlier step saved under this name. Default: owner. */
   as?: string
   reveal?: boolean
+  idempotencyKey?: string
   /** Moves the clock forward before the step. */
   waitMs?: number
   /** Keeps fields of the result under names, for `$name` in later steps. */
@@ -28,6 +31,8 @@ export interface Step {
 
 export interface Expectation {
   status: number
+  /** Whether the answer was kept for an idempotency key. Default: false. */
+  replayed?: boolean
   /** Must be in the result; see {@link findMismatch}. */
   result?: unknown
   /** Paths that must not be there. */
@@ -117,9 +122,13 @@ export function findMismatch(expected: unknown, actual: unknown, path = 'result'
 }
 
 /** Whether the answer is the expected one, and why not. */
-export function checkAnswer({ status, body }: Answer, expected: Expectation): string | undefined {
+export function checkAnswer(
+  { status, body, isReplayed = false }: Answer,
+  expected: Expectation,
+): string | undefined {
   const isExpected = status === 'done' ? expected.status < 300 : status === expected.status
   if (!isExpected) return `status is ${status}, not ${expected.status}: ${JSON.stringify(body)}`
+  if (isReplayed !== (expected.replayed ?? false)) return `it was${isReplayed ? '' : ' not'} replayed`
   const mismatch = expected.result === undefined ? undefined : findMismatch(expected.result, body)
   if (mismatch !== undefined) return mismatch
   for (const path of expected.lacks ?? []) {
@@ -159,9 +168,9 @@ export function normalize(answers: readonly Answer[], saved: ReadonlyMap<string,
   return JSON.parse(text)
 }
 
-function withoutReference({ status: answered, body }: Answer): Answer {
+function withoutReference({ status: answered, body, ...rest }: Answer): Answer {
   const status = answered !== 'done' && answered < 300 ? 'done' : answered
-  if (typeof body !== 'object' || body === null || !('instance' in body)) return { status, body }
+  if (typeof body !== 'object' || body === null || !('instance' in body)) return { status, body, ...rest }
   return { status, body: { ...body, instance: '<reference>' } }
 }
 

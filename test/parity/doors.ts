@@ -23,6 +23,7 @@ export interface Request {
   input: Record<string, unknown>
   key?: string
   reveal: boolean
+  idempotencyKey?: string
 }
 
 export interface Door {
@@ -46,14 +47,18 @@ export async function openPerformDoor(clock: MovableClock): Promise<Door> {
   }
 }
 
-async function askPerform(app: App, { operation, input, key, reveal }: Request): Promise<Answer> {
+async function askPerform(
+  app: App,
+  { operation, input, key, reveal, idempotencyKey }: Request,
+): Promise<Answer> {
   const definition = findOperation(operation)
   try {
     const caller = key === undefined ? await app.owner({ reveal }) : await authenticate(app, key)
-    const outcome = await perform(app, caller, definition, input, 'trace')
-    const { status } = outcome
+    const outcome = await perform(app, caller, definition, input, 'trace', { idempotencyKey })
+    const { status, isReplayed } = outcome
     const result = resultOf(outcome)
-    return result === undefined ? { status } : { status, body: JSON.parse(JSON.stringify(result)) }
+    const body = result === undefined ? {} : { body: JSON.parse(JSON.stringify(result)) }
+    return { status, ...body, ...(isReplayed && { isReplayed }) }
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
     return { status: error.status, body: toProblem(error, 'trace') }
@@ -78,13 +83,13 @@ export async function openCommandDoor(
   await prepare(place)
   return {
     name: 'command line',
-    ask: async ({ operation, input, key, reveal }) => {
+    ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = findOperation(operation)
-      const { words, stdin } = spell(definition, input)
       // Offered where something is read; what was just written is masked, whoever asks.
       const mayReveal = definition.isRevealable === true && definition.log?.operation === 'read'
-      const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes']
-      const outcome = await run([...words, ...flags], stdin, key === undefined ? {} : { COFFER_API_KEY: key })
+      const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...spellKey(idempotencyKey)]
+      const { words, stdin } = spell(definition, input, flags)
+      const outcome = await run(words, stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)
     },
     close: async () => rmSync(place, { recursive: true, force: true }),
@@ -119,10 +124,10 @@ export function openUrlDoor(name: string, fetch: Fetch, ownerKey: (reveal: boole
   const env = { XDG_CONFIG_HOME: place, COFFER_URL: 'http://localhost', COFFER_OUTPUT: 'json' }
   return {
     name,
-    ask: async ({ operation, input, key, reveal }: Request): Promise<Answer> => {
-      const { words, stdin } = spell(findOperation(operation), input)
+    ask: async ({ operation, input, key, reveal, idempotencyKey }: Request): Promise<Answer> => {
+      const { words, stdin } = spell(findOperation(operation), input, ['--yes', ...spellKey(idempotencyKey)])
       const caller = { COFFER_API_KEY: key ?? ownerKey(reveal) }
-      const run = { words: [...words, '--yes'], stdin, cwd: place, env: { ...env, ...caller }, fetch }
+      const run = { words, stdin, cwd: place, env: { ...env, ...caller }, fetch }
       return readOutcome(await runProcess(main, run))
     },
     close: async () => rmSync(place, { recursive: true, force: true }),
@@ -133,13 +138,12 @@ export function openUrlDoor(name: string, fetch: Fetch, ownerKey: (reveal: boole
 function spell(
   definition: RegisteredOperation,
   input: Record<string, unknown>,
+  more: readonly string[],
 ): { words: string[]; stdin: string } {
   const { positionals: parameters } = definition
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
-  const words = [
-    ...definition.name.split(' '),
-    ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word])),
-  ]
+  const name = definition.name.split(' ')
+  const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
   if (takesBody(definition)) {
     const { wholeBody } = definition
@@ -153,15 +157,19 @@ function spell(
       return Object.entries(value!).flatMap(([key, item]) => [name, `${key}=${item}`])
     return [name, String(value)]
   })
-  const named = definition.name.split(' ').length
-  return { words: [...words.slice(0, named), ...flags, ...words.slice(named)], stdin: '' }
+  return { words: [...name, ...flags, ...words.slice(name.length)], stdin: '' }
+}
+
+function spellKey(idempotencyKey: string | undefined): string[] {
+  return idempotencyKey === undefined ? [] : [`--idempotency-key=${idempotencyKey}`]
 }
 
 function readOutcome({ code, stdout, stderr }: Outcome): Answer {
+  const replay = stderr.includes('Nothing was done: this is the answer') ? { isReplayed: true } : {}
   if (code === 0) {
-    if (stdout === '') return { status: 'done' }
+    if (stdout === '') return { status: 'done', ...replay }
     const body = JSON.parse(stdout)
-    return { status: body?.res?.statusCode ?? 'done', body }
+    return { status: body?.res?.statusCode ?? 'done', body, ...replay }
   }
   const line = stderr
     .trim()

@@ -47,7 +47,7 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   const { app, answerer } = await serveCases(clock)
   return {
     name: 'HTTP',
-    ask: async ({ operation, input, key, reveal }) => {
+    ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
       const definition = registry.routed.find(({ name }) => name === operation)
       if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
       const { method, path } = definition.endpoint
@@ -57,13 +57,16 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
         target,
         headers: {
           'svc-api-key': key ?? (reveal ? REVEALING_OWNER : OWNER),
+          ...(idempotencyKey === undefined ? {} : { 'svc-idempotency-key': idempotencyKey }),
           ...(body === undefined ? {} : { 'content-type': definition.contentType ?? 'application/json' }),
         },
         readBody: async () => Buffer.from(body ?? ''),
       })
       const breach = contract.findBreach(method, path, answer)
       if (breach !== undefined) throw new Error(`${operation} breaks the document: ${breach}\n${answer.body}`)
-      return readAnswer(definition, answer)
+      const replay =
+        answer.headers['svc-idempotent-replayed'] === 'true' ? ({ isReplayed: true } as const) : {}
+      return { ...readAnswer(definition, answer), ...replay }
     },
     close: () => app.close(),
   }
@@ -81,7 +84,13 @@ export async function openUrlDoor(clock: MovableClock): Promise<Door> {
 
 /** An answer that code gave, without the headers that every answer has. */
 function readGiven({ status: statusCode, headers, body }: HttpAnswer): unknown {
-  const ours = ['svc-trace-id', 'cache-control', 'content-security-policy', 'x-content-type-options']
+  const ours = [
+    'svc-trace-id',
+    'svc-idempotent-replayed',
+    'cache-control',
+    'content-security-policy',
+    'x-content-type-options',
+  ]
   const { 'content-type': type, ...given } = headers
   for (const name of ours) delete given[name]
   const isJson = type?.startsWith('application/json') === true
@@ -101,6 +110,7 @@ function readAnswer(definition: RoutedOperation, answer: HttpAnswer): Answer {
     return { status, body: result }
   const { query } = definition.endpoint
   const errors = Object.entries(result.errors).map(([path, messages]) => {
+    if (path === 'SVC-IDEMPOTENCY-KEY') return ['idempotency_key', messages]
     const bare = path.replace(/^query\./, '')
     if (Object.hasOwn(query, /^[^.[]*/.exec(bare)![0]) && bare === path)
       throw new Error(`${path} is in the query, which the answer does not say`)

@@ -18,6 +18,7 @@ export async function replay(t: Test, door: Door, clock: MovableClock, { steps }
       input: fillIn(step.input ?? {}, saved) as Record<string, unknown>,
       reveal: step.reveal === true,
       ...(key === undefined ? {} : { key }),
+      ...(step.idempotencyKey === undefined ? {} : { idempotencyKey: step.idempotencyKey }),
     })
     const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as Case['steps'][number]['expect'])
     if (mismatch !== undefined) t.fail(`${door.name}, step ${index + 1} (${step.operation}): ${mismatch}`)

@@ -26,10 +26,13 @@ export async function printCurl(
   // What is in the body is not even read.
   const input = endpoint.takesBody ? named : await gatherInput(context, definition, words, options)
   const address = readServerUrl(url, { insecure }) + spellTarget(definition as RoutedOperation, input)
+  const { apiKey, idempotencyKey } = nameHeaders(prefix)
+  const repeatKey = typeof options.idempotencyKey === 'string' ? options.idempotencyKey : undefined
   const lines = [
     `curl ${endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `}${quote(address)}`,
     ...(ca === undefined ? [] : [`--cacert ${quote(ca)}`]),
-    `-H "${nameHeaders(prefix).apiKey.toUpperCase()}: $COFFER_API_KEY"`,
+    `-H "${apiKey.toUpperCase()}: $COFFER_API_KEY"`,
+    ...(repeatKey === undefined ? [] : [`-H ${quote(`${idempotencyKey.toUpperCase()}: ${repeatKey}`)}`]),
     ...(endpoint.takesBody
       ? [`-H 'Content-Type: ${definition.contentType ?? 'application/json'}'`, '--data-binary @-']
       : []),

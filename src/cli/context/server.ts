@@ -26,12 +26,18 @@ export async function reachServer(context: CommandContext, address: string): Pro
     ...(prefix === undefined ? {} : { prefix }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }
-  const ask = async ({ operation, input: asked, as, explain }: Parameters<Vault['ask']>[0]) => {
+  const ask = async ({
+    operation,
+    input: asked,
+    as,
+    explain,
+    idempotencyKey,
+  }: Parameters<Vault['ask']>[0]) => {
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
     requireRoute(definition, { isExplained: explain !== undefined })
     if (!('key' in as)) throw new CofferError('unauthenticated', KEY_MISSING)
-    return createHttpClient({ ...options, key: as.key }).call(definition, asked)
+    return createHttpClient({ ...options, key: as.key }).call(definition, asked, idempotencyKey)
   }
   return {
     ask: ask as Vault['ask'],

@@ -17,7 +17,11 @@ import { arrayOf, audit, component, date, text, texts, uuid } from '../../framew
 import type { Infer } from '../../framework/schema.js'
 import type { StoreWriter } from '../../storage/store.js'
 
-const shownOnce = { ...text, description: 'Shown only when it is created or regenerated.' } as const
+const shownOnce = {
+  ...text,
+  isShownOnce: true,
+  description: 'Shown only when it is created or regenerated.',
+} as const
 
 export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'created_at'], {
   id: uuid,

@@ -63,7 +63,7 @@ export const createInvitation = operation({
     if (email !== undefined) about('email', () => checkEmail(email))
   },
   async runDetached(session, input) {
-    const view = await session.inUnit((context) => addInvitation(context, input))
+    const view = await session.conclude((context) => addInvitation(context, input))
     session.post.collect(session.caller.tenant)
     return view
   },
@@ -139,7 +139,7 @@ export const resendInvitation = operation({
   examples: ['coffer invite resend grace@example.com'],
   log: { operation: 'update', message: 'Invitation resent' },
   async runDetached(session, input) {
-    const view = await session.inUnit(async (context) => {
+    const view = await session.conclude(async (context) => {
       const before = await requireRecord(context, 'invitation', input.id)
       await refuseMember(context, before.email)
       await endLink(context.store, before.link, 'replaced')

@@ -63,20 +63,18 @@ export const react = operation({
   mayAnswerHttp: true,
   check: checkRequest,
   async runDetached(session, input, found) {
-    // Durability `soon`: these two units only log reads and the run; tokens are created and synced in another unit.
+    // Durability `soon`, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
     const { invocation, actor, settings } = prepared
     const reactors = await session.reactors(settings)
     const run = await reactors.run(invocation)
-    const { response, error } = await conclude(session, actor, run)
-    await session.inUnit(async (context) => {
-      const about = { id: context.createUuid(), reactorId: input.id, traceId: session.traceId }
-      const status = response instanceof HttpAnswer ? response.answer.statusCode : 200
-      await keepRun(context.store, context.caller.tenant, about, run, error ?? status)
-      if (error === undefined) context.reached('reactor', input.id)
-    }, 'soon')
-    if (error !== undefined) throw error
-    return response
+    try {
+      return await conclude(session, input.id, actor, run)
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      await session.inUnit((context) => storeRun(context, session, input.id, run, error), 'soon')
+      throw error
+    }
   },
 })
 
@@ -160,29 +158,48 @@ function boundCaller({ caller, now }: Context, application: ApplicationRecord): 
   )
 }
 
-interface Concluded {
-  response: Infer<typeof responseOutput> | HttpAnswer
-  error?: CofferError
+type Response = Infer<typeof responseOutput>
+
+/**
+ * The response of a run: creates all of its tokens, or none, in the unit that stores the run.
+ * @throws CofferError that of the code, those of tokenize
+ */
+async function conclude(
+  session: Session,
+  id: string,
+  actor: Caller,
+  run: ReactorRun,
+): Promise<Response | HttpAnswer> {
+  const { outcome } = run
+  if (outcome.kind === 'failure') throw outcome.error
+  const { res, raw, tokenize: payload } = outcome
+  const create =
+    payload === undefined ? undefined : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
+  return session.conclude(
+    async (context) => {
+      const tokens = await create?.(context)
+      await storeRun(context, session, id, run, res?.statusCode ?? 200)
+      context.reached('reactor', id)
+      return res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
+    },
+    create === undefined ? 'soon' : 'now',
+  )
+}
+
+async function storeRun(
+  context: Context,
+  { traceId }: Session,
+  reactorId: string,
+  run: ReactorRun,
+  ended: CofferError | number,
+): Promise<void> {
+  const about = { id: context.createUuid(), reactorId, traceId }
+  await keepRun(context.store, context.caller.tenant, about, run, ended)
 }
 
 /** The caller with these permissions on every container, instead of its own. */
 function grantedCaller({ tenant, actor }: Caller, permissions: Permission[] = []): Caller | undefined {
   return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
-}
-
-/** The response of a run: creates all of its tokens, or none. */
-async function conclude(session: Session, actor: Caller, { outcome }: ReactorRun): Promise<Concluded> {
-  if (outcome.kind === 'failure') return { response: {}, error: outcome.error }
-  if (outcome.res !== undefined) return { response: new HttpAnswer(outcome.res) }
-  const raw = omitUndefined({ raw: outcome.raw })
-  if (outcome.tokenize === undefined) return { response: raw }
-  try {
-    const tokens = await session.perform(tokenizingCaller(actor), tokenize, { payload: outcome.tokenize })
-    return { response: { tokens, ...raw } }
-  } catch (error) {
-    if (!(error instanceof CofferError)) throw error
-    return { response: {}, error }
-  }
 }
 
 /** The same caller with token:create, because tokenizing the result needs no further permission. */

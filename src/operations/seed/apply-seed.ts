@@ -8,10 +8,16 @@ import { DEFAULT_ROLE } from '../../domain/roles.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller.js'
-import { type AnyOperation, type CheckTools, type Context, operation } from '../../framework/operation.js'
+import {
+  type AnyOperation,
+  type CheckTools,
+  type Context,
+  operation,
+  type ReachedEntity,
+} from '../../framework/operation.js'
 import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
-import { type ReachedEntity, writeLog } from '../../framework/perform.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
+import { writeLog } from '../../framework/unit.js'
 import { readAll } from '../../storage/pages.js'
 import { addApplication, createApplication } from '../application/application.js'
 import { createFormula } from '../formula/formula.js'
@@ -63,7 +69,7 @@ export const applySeed = operation({
           const own = part.isFirst ? context : await enterNew(context, part)
           const collecting = { ...own, reached: collector(reached) }
           done.push({ tenant: own.caller.tenant, view: await fill(collecting, part) })
-          await writeLog(own, applySeed as AnyOperation, reached, session.traceId)
+          await writeLog(own, reached, session.traceId)
         }
         return done
       },

@@ -34,6 +34,7 @@ export const createSession = operation({
   permissions: [],
   onlyFor: 'public',
   route: 'POST /sessions',
+  ignoresIdempotencyKey: true,
   success: 201,
   input: inputSchema([], {}),
   output: component('Session', ['session_key', 'nonce', 'expires_at'], {

@@ -6,7 +6,7 @@ import { type Context, Existing, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
-import { entityTypeOf, filterConditions, listTokensWhere, requireTransform } from './token-access.js'
+import { filterConditions, listTokensWhere, noteToken, requireTransform } from './token-access.js'
 import { checkFilters, createAttributes, tokenFilters, tokenOutput } from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
@@ -31,7 +31,7 @@ export const linkTokens = operation({
     requireTransform(context, 'token:read', parent)
     requireTransform(context, 'token:read', child)
     await associate(context, parent.id, child.id)
-    for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
+    for (const token of [parent, child]) noteToken(context, token)
     return undefined
   },
 })
@@ -55,7 +55,7 @@ export const unlinkTokens = operation({
     requireTransform(context, 'token:delete', parent)
     requireTransform(context, 'token:delete', child)
     await context.store.remove('association', tenant, id)
-    for (const token of [parent, child]) context.reached(entityTypeOf(token), token.id)
+    for (const token of [parent, child]) noteToken(context, token)
     return undefined
   },
 })

@@ -57,6 +57,7 @@ export const detokenizeTokens = operation({
     'tokens.',
   permissions: ['token:read'],
   route: 'POST /detokenize',
+  ignoresIdempotencyKey: true,
   wholeBody: 'payload',
   input: inputSchema(['payload'], {
     payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },

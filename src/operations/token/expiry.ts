@@ -2,6 +2,7 @@
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import type { Host } from '../../framework/host.js'
+import { dropAnswers } from '../../framework/kept-answers.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'
@@ -52,8 +53,8 @@ async function purgeSome(
 }
 
 /**
- * Purges the token with this id and its links if it has expired, and logs the expiry. Contract: called before an id is
- * reused, so that no link of the old token leads to the new one.
+ * Purges the token with this id, its links and the answers kept about it if it has expired, and logs the expiry.
+ * Contract: called before an id is reused, so that no link of the old token leads to the new one.
  */
 export async function purgeToken(
   store: StoreWriter,
@@ -64,6 +65,7 @@ export async function purgeToken(
   const record = await store.purge('token', tenant, id)
   if (record === undefined) return
   await removeLinks(store, tenant, id)
+  await dropAnswers(store, tenant, { kind: 'token', id })
   await writeExpiry(store, tenant, record, traceId)
 }
 

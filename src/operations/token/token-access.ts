@@ -24,11 +24,20 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-type Noted = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
+type Noted = Pick<TokenRecord, 'id' | 'type' | 'containers' | 'created_at'>
+
+/** Records an access to the token for the log alone: it does not count as a use in the usage report. */
+export function noteToken(
+  context: Context,
+  record: Pick<Noted, 'id' | 'type' | 'containers'>,
+  as?: LogEntry,
+): void {
+  context.reached(entityTypeOf(record), record.id, as, record.containers)
+}
 
 /** Records an access to the token for the log and the usage report. */
 export async function reachToken(context: Context, record: Noted, as?: LogEntry): Promise<void> {
-  context.reached(entityTypeOf(record), record.id, as)
+  noteToken(context, record, as)
   // A token created this month already has its activity record.
   if (record.created_at.startsWith(monthOf(context.date))) return
   const id = activityId(context, record)
@@ -38,7 +47,7 @@ export async function reachToken(context: Context, record: Noted, as?: LogEntry)
 
 /** Records the creation of the token for the log and the usage report. `isFresh`: its id was never used before. */
 export async function reachNewToken(context: Context, record: TokenRecord, isFresh: boolean): Promise<void> {
-  context.reached(entityTypeOf(record), record.id)
+  noteToken(context, record)
   const id = activityId(context, record)
   // A reused id counts as one active token of the month, but as two creations: the second has a record without month.
   const isKnown = !isFresh && (await context.store.get('activity', context.caller.tenant, id)) !== undefined
@@ -108,8 +117,8 @@ export async function listTokensWhere(
       const transform = caller.transform('token:read', record)
       return transform === undefined ? undefined : viewToken(record, transform)
     },
-    note: ({ id, type, created_at }) => {
-      return (context) => reachToken(context, { id, type, created_at })
+    note: ({ id, type, containers, created_at }) => {
+      return (context) => reachToken(context, { id, type, containers, created_at })
     },
   }
   const { caller } = session
@@ -167,8 +176,7 @@ export function eachContainerSet({ store, caller }: Context): AsyncGenerator<Con
 
 /** The original of a duplicate; redacted if the caller may not read it. */
 export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
-  // Only logged: this does not count as a use of the original in the usage report.
-  context.reached(entityTypeOf(original), original.id, { operation: 'read', message: 'Token retrieved' })
+  noteToken(context, original, { operation: 'read', message: 'Token retrieved' })
   const transform = context.caller.transform('token:read', original)
   const view =
     transform === undefined ? redactDuplicate(viewToken(original, 'redact')) : viewMasked(original, transform)

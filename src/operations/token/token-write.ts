@@ -12,7 +12,7 @@ import {
 import { invalid } from '../../errors.js'
 import { type CheckTools, type Context, Existing } from '../../framework/operation.js'
 import { purgeToken } from './expiry.js'
-import { entityTypeOf, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import { noteToken, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
 import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
@@ -115,8 +115,7 @@ export async function updateFrom(
     ...draft.record,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
-  // Only logged: an update does not count as a use in the usage report.
-  context.reached(entityTypeOf(record), record.id)
+  noteToken(context, record)
   return viewWritten(record, stricterTransform(transform, after))
 }
 

@@ -3,13 +3,7 @@ import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
-import {
-  entityTypeOf,
-  filterConditions,
-  listTokensWhere,
-  reachToken,
-  requireTransform,
-} from './token-access.js'
+import { filterConditions, listTokensWhere, noteToken, reachToken, requireTransform } from './token-access.js'
 import {
   checkFilters,
   createAttributes,
@@ -126,8 +120,7 @@ export const deleteToken = operation({
     requireTransform(context, 'token:delete', record)
     await context.store.remove('token', context.caller.tenant, record.id)
     await removeLinks(context.store, context.caller.tenant, record.id)
-    // Only logged: a deletion does not count as a use in the usage report.
-    context.reached(entityTypeOf(record), record.id)
+    noteToken(context, record)
     return undefined
   },
 })

@@ -1,0 +1,26 @@
+/** What is kept of an answer for its idempotency key. */
+import type { Permission, Transform } from './permissions.js'
+
+/** Something that an answer is about. The answer goes with it. */
+export interface AnswerSubject {
+  kind: 'token' | 'reactor' | 'application'
+  id: string
+  /** Of a token: what the caller was granted on its containers when the answer was kept. */
+  granted?: Partial<Record<Permission, Transform>>
+}
+
+/** The id is a keyed digest of the caller, the method, the path and the idempotency key. */
+export interface AnswerRecord {
+  id: string
+  status: number
+  /** Of an answer that code or another server made: its content type. */
+  headers?: { 'content-type'?: string }
+  /** JSON text; absent without a body. */
+  body?: string
+  /** Those that one record can be found by; further ones are in records of their own. */
+  subjects: AnswerSubject[]
+  /** The number of these further records. */
+  parts?: number
+  /** Of such a record: the id of the answer. */
+  part_of?: string
+}

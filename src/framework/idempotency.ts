@@ -1,0 +1,232 @@
+/**
+ * Idempotency keys. The answer to a request with a key is kept for 24 hours, in the unit of work that does what was
+ * asked, and the same request with the same key gets it again: so a retry never does it twice. A kept answer goes with
+ * each token, reactor and application that it is about.
+ */
+
+import type { Target } from '../domain/access.js'
+import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
+import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
+
+import { CofferError } from '../errors.js'
+import type { StoreReader, StoreWriter } from '../storage/store.js'
+import type { Caller } from './caller.js'
+import type { Host } from './host.js'
+import { dropAnswers, insertAnswer, readSubjects, removeAnswer } from './kept-answers.js'
+import type { AnyOperation, Context, OperationInput, Outcome, ReachedEntity } from './operation.js'
+import { JsonText, type Recipient } from './recipient.js'
+import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
+
+const MOST_KEPT_BYTES = 4 * 1024 * 1024
+/** What an answer may be about at most; a reactor's code can reach more. */
+const MOST_SUBJECTS = 10_000
+
+/** An operation with its input, under an idempotency key. */
+export interface KeyedRequest {
+  definition: AnyOperation
+  input: OperationInput
+  key: string
+  recipient: Recipient
+}
+
+/**
+ * The answer kept for the key, else what `work` answers, which is to keep it with the {@link Keeping} that it is given.
+ * @throws CofferError `conflict` while the first request runs, `forbidden`, those of `work`
+ */
+export async function answerOnce(
+  host: Host,
+  caller: Caller,
+  request: KeyedRequest,
+  work: (keeping: Keeping) => Promise<Outcome>,
+): Promise<Outcome> {
+  const scope = spellScope(caller, request)
+  const claim = await host.claims.take(scope)
+  if (claim === undefined)
+    throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
+  try {
+    const { id, kept, isWhole } = await host.store.read(async (reader) => {
+      const id = await host.hashSecret(scope, reader)
+      const kept = await reader.get('answer', caller.tenant, id)
+      return { id, kept, isWhole: kept !== undefined && (await isAllThere(reader, caller, request, kept)) }
+    })
+    if (kept === undefined || !isWhole)
+      return await work(new Keeping(id, request.definition, kept !== undefined))
+    return readAnswer(kept, request.recipient)
+  } finally {
+    await claim.end()
+  }
+}
+
+/** Caller, method, path and key. A session is a scope of its own. */
+function spellScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
+  const { route = '' } = definition
+  const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
+  return JSON.stringify(['answer', tenant, actor.type, actor.id, session?.id ?? '', route, inPath, key])
+}
+
+/**
+ * Whether everything that the answer is about still exists.
+ * @throws CofferError `forbidden` if the caller could do less with a token today
+ */
+async function isAllThere(
+  reader: StoreReader,
+  caller: Caller,
+  { definition }: KeyedRequest,
+  answer: AnswerRecord,
+): Promise<boolean> {
+  const subjects = await readSubjects(reader, caller.tenant, answer)
+  if (subjects === undefined) return false
+  const present: { granted: Grants; now: Grants }[] = []
+  for (const { kind, id, granted } of subjects) {
+    const record = await reader.get(kind, caller.tenant, id)
+    if (record === undefined) return false
+    if ('containers' in record && granted !== undefined)
+      present.push({ granted, now: grantsOn(caller, definition, record) })
+  }
+  if (present.some(({ granted, now }) => isLess(now, granted)))
+    throw new CofferError(
+      'forbidden',
+      'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
+    )
+  return true
+}
+
+type Grants = Partial<Record<Permission, Transform>>
+
+/** What the operation's permissions, and token:read, grant on a token. */
+function grantsOn(
+  caller: Caller,
+  { permissions = [], needsOnePermission }: AnyOperation,
+  { id, containers }: Target,
+): Grants {
+  const [first, second] = permissions
+  const grants: Grants = {}
+  for (const permission of new Set<Permission>([...permissions, 'token:read'])) {
+    if (needsOnePermission && permission === second) continue
+    const orBy = needsOnePermission && permission === first ? second : undefined
+    const transform = caller.transform(permission, { id, containers }, orBy)
+    if (transform !== undefined) grants[permission] = transform
+  }
+  return grants
+}
+
+function isLess(now: Grants, before: Grants): boolean {
+  return Object.entries(before).some(([permission, transform]) => {
+    const present = now[permission as Permission]
+    return present === undefined || stricterTransform(present, transform) !== transform
+  })
+}
+
+function readAnswer({ status, headers, body }: AnswerRecord, { wantsText, reserve }: Recipient): Outcome {
+  const answer = { status, ...(headers && { headers }), isReplayed: true } as const
+  if (body === undefined) return { ...answer, result: undefined }
+  const json = new JsonText(undefined, body)
+  reserve(json.bytes)
+  return { ...answer, result: wantsText && headers === undefined ? json : json.toJSON() }
+}
+
+const SUBJECTS: Readonly<Record<string, AnswerSubject['kind']>> = {
+  token: 'token',
+  card: 'token',
+  bank: 'token',
+  reactor: 'reactor',
+  application: 'application',
+}
+
+/** Removes the kept answers about what was deleted of `reached`. */
+export async function dropAnswersAbout(
+  store: StoreWriter,
+  tenant: number,
+  reached: readonly ReachedEntity[],
+): Promise<void> {
+  for (const { type, id, as } of reached) {
+    const kind = SUBJECTS[type]
+    if (as?.operation === 'delete' && kind !== undefined) await dropAnswers(store, tenant, { kind, id })
+  }
+}
+
+/** The body to be kept, without what is shown once. */
+function toKeptJson(output: Schema, result: unknown): JsonText | undefined {
+  if (result === undefined) return undefined
+  if (!showsOnce(output)) return result instanceof JsonText ? result : new JsonText(result)
+  return new JsonText(withoutShownOnce(output, result instanceof JsonText ? result.toJSON() : result))
+}
+
+type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'containers'>
+
+/** Keeps the answer of one operation, with what it was about. */
+export class Keeping {
+  /** Whether a unit of work that keeps the answer was committed. */
+  isDone = false
+  readonly #id: string
+  readonly #definition: AnyOperation
+  readonly #isStale: boolean
+  /** What earlier units of work reached. */
+  readonly #reached: ReachedEntity[] = []
+
+  /** @param isStale an answer is kept, but something that it is about is gone */
+  constructor(id: string, definition: AnyOperation, isStale: boolean) {
+    this.#id = id
+    this.#definition = definition
+    this.#isStale = isStale
+  }
+
+  /** Notes what a committed unit of work reached. */
+  note(reached: readonly ReachedEntity[]): void {
+    // The containers of a token may change before the answer is kept.
+    this.#reached.push(...reached.map(({ containers: _, ...entity }) => entity))
+  }
+
+  /**
+   * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
+   * gone.
+   * @throws CofferError `validation` for one that is too large
+   */
+  async keep(
+    { store, caller }: Context,
+    reached: readonly ReachedEntity[],
+    { status, headers, result }: Outcome,
+  ): Promise<void> {
+    if (status >= 300) return
+    const { tenant } = caller
+    if (this.#isStale) await removeAnswer(store, tenant, this.#id)
+    const subjects: AnswerSubject[] = []
+    for (const { kind, id, containers } of this.#listSubjects(caller, reached)) {
+      const found = containers === undefined ? await store.get(kind, tenant, id) : { containers }
+      if (found === undefined) return
+      const isToken = 'containers' in found
+      subjects.push({
+        kind,
+        id,
+        ...(isToken && { granted: grantsOn(caller, this.#definition, { id, containers: found.containers }) }),
+      })
+    }
+    const json = toKeptJson(this.#definition.output ?? {}, result)
+    if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
+      throw new CofferError(
+        'validation',
+        'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+      )
+    const type = headers?.['content-type']
+    await insertAnswer(store, tenant, {
+      id: this.#id,
+      status,
+      ...(headers && { headers: type === undefined ? {} : { 'content-type': type } }),
+      ...(json && { body: json.text }),
+      subjects,
+    })
+  }
+
+  #listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+    const subjects = new Map<string, Subject>()
+    if (actor.type === 'application')
+      subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
+    for (const { type, id, as, containers } of [...this.#reached, ...reached]) {
+      const kind = SUBJECTS[type]
+      if (kind === undefined) continue
+      if (as?.operation === 'delete') subjects.delete(`${kind}/${id}`)
+      else subjects.set(`${kind}/${id}`, { kind, id, ...(containers && { containers }) })
+    }
+    return subjects.values()
+  }
+}

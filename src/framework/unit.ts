@@ -1,0 +1,114 @@
+/** One unit of work of an operation: its context, its log records, and the answer that is kept in it. */
+import { formatDate } from '../domain/dates.js'
+import type { LogRecord } from '../domain/records.js'
+import { CofferError } from '../errors.js'
+import type { Durability, StoreWriter } from '../storage/store.js'
+import type { Caller } from './caller.js'
+import type { Host } from './host.js'
+import { dropAnswersAbout, type Keeping } from './idempotency.js'
+import type { AnyOperation, Context, LogEntry, Outcome, ReachedEntity } from './operation.js'
+import type { Recipient } from './recipient.js'
+
+/** A caller, who has the permissions of the operation, and what its run needs besides the input. */
+export interface Facts {
+  host: Host
+  caller: Caller
+  definition: AnyOperation
+  traceId: string
+  recipient: Recipient
+  /** Keeps the answer for an idempotency key. */
+  keeping?: Keeping | undefined
+  /** That of the operation that performs this one. */
+  outer?: Keeping | undefined
+}
+
+/**
+ * Runs `work` in a unit of work and writes its log records. With `toOutcome` its result is the answer, which is kept in
+ * the same unit.
+ */
+export async function runUnit<T>(
+  { host, caller, definition, traceId, keeping, outer }: Facts,
+  work: (context: Context) => Promise<T>,
+  durability?: Durability,
+  toOutcome?: (out: T) => Outcome,
+): Promise<T> {
+  // A read may be answered before its log record is synced; a change may not.
+  const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
+  let reached: ReachedEntity[] = []
+  const out = await host.store.write(async (store) => {
+    reached = []
+    const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
+    const out = await work(context)
+    if (reached.length > 0) {
+      await writeLog(context, reached, traceId)
+      await dropAnswersAbout(store, caller.tenant, reached)
+    }
+    if (toOutcome !== undefined) await keeping?.keep(context, reached, toOutcome(out))
+    return out
+  }, durability ?? usual)
+  for (const each of [keeping, outer]) each?.note(reached)
+  if (keeping !== undefined && toOutcome !== undefined) keeping.isDone = true
+  return out
+}
+
+/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
+export function requireOwner<T>(granted: T, { grants }: Caller): T {
+  if (grants === undefined) return granted
+  throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+}
+
+/** @param log that of the operation, for entities that are reached without another */
+function createContext(
+  host: Host,
+  store: StoreWriter,
+  caller: Caller,
+  log: LogEntry | undefined,
+  reach: (entity: ReachedEntity) => void,
+): Context {
+  return {
+    store,
+    caller,
+    now: store.now,
+    date: formatDate(store.now),
+    random: host.random,
+    createUuid: host.createUuid,
+    expressions: host.expressions,
+    hashSecret: (text) => host.hashSecret(text, store),
+    isEqualSecret: host.isEqualSecret,
+    vault: () => requireOwner(host, caller),
+    tenant: async () => {
+      const tenant = await store.get('tenant', 0, String(caller.tenant))
+      if (tenant === undefined)
+        throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
+      return tenant
+    },
+    reached: (type, id, as = log, containers) => reach({ type, id, as, containers, actor: caller.actor }),
+    as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
+  }
+}
+
+/** Contract: once for what one operation reached, in its unit. */
+export async function writeLog(
+  { store, caller, date }: Context,
+  reached: readonly ReachedEntity[],
+  traceId: string,
+): Promise<void> {
+  const tenant = await store.get('tenant', 0, String(caller.tenant))
+  // The log of a deleted tenant is deleted with it, so its deletion is not logged.
+  if (tenant === undefined) return
+  for (const { type, id, as, actor = caller.actor } of reached) {
+    if (as === undefined) continue
+    const record: LogRecord = {
+      tenant_id: tenant.id,
+      actor_id: actor.id,
+      actor_type: actor.type,
+      entity_type: type,
+      entity_id: id,
+      operation: as.operation,
+      message: as.message,
+      created_at: date,
+      trace_id: traceId,
+    }
+    await store.log(caller.tenant, record)
+  }
+}
