@@ -24,6 +24,17 @@ export function describeOperation(definition: RegisteredOperation): string {
   ].join('\n')
 }
 
+/** The same of a command with other forms. */
+export function describeForms(
+  definition: RegisteredOperation,
+  forms: readonly RegisteredOperation[],
+): string {
+  const others = forms.map((other) => {
+    return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`
+  })
+  return describeOperation(definition) + others.join('')
+}
+
 /** Details and examples of a command without an operation. */
 export function describeTerminalCommand(command: TerminalCommand): string {
   return describeExamples(command).join('\n')

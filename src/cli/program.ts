@@ -14,13 +14,8 @@ import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
 import type { CommandContext, CommandFacts } from './context/context.js'
 import type { CommandOption, TerminalCommand } from './context/task.js'
-import {
-  cleanMessage,
-  describeOperation,
-  describeTerminalCommand,
-  layOutHelp,
-  TOPICS,
-} from './help-layout.js'
+import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
+import { chooseForm, listForms } from './input/forms.js'
 import { addFlags, listWords, spellBooleans, takesBody } from './input/options.js'
 
 /** The minimum width of the descriptions in help; below it they are not wrapped. */
@@ -100,8 +95,8 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   // Global options are accepted anywhere on the command line.
   addGlobalFlags(program)
   const asked = registry.find(argv.slice(0, 2).join(' '))
-  if (asked !== undefined && asked.isInternal !== true) {
-    addOperation(addGroup(program, asked.noun, ''), asked, accept)
+  if (asked !== undefined && hasCommand(asked)) {
+    addOperation(addGroup(program, asked.noun, ''), registry, asked, accept)
     return program
   }
   const groups = new Map<string, Command>()
@@ -121,9 +116,9 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   }
   // Builds only the verbs of the requested noun, because building all takes most of the time of `--help`.
   for (const definition of registry.operations) {
-    const { noun, group, isInternal } = definition
-    if (argv.includes(noun) && isInternal !== true)
-      addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition, accept)
+    const { noun, group } = definition
+    if (argv.includes(noun) && hasCommand(definition))
+      addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, registry, definition, accept)
   }
   return program
 }
@@ -132,12 +127,22 @@ function addGroup(program: Command, noun: string, summary: string): Command {
   return addCommand(program, noun, summary).usage('<command> [options]')
 }
 
-function addOperation(group: Command, definition: RegisteredOperation, accept: Accept): void {
+function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
+  return isInternal !== true && form === undefined
+}
+
+function addOperation(
+  group: Command,
+  registry: Registry,
+  definition: RegisteredOperation,
+  accept: Accept,
+): void {
+  const forms = listForms(registry, definition)
   const command = addCommand(group, definition.verb, definition.summary)
   const { arguments: words, options = [] } = findPresentation(definition)
   for (const [name, description] of words ?? listWords(definition)) command.argument(name, description)
   // A command with its own arguments reads its input from them and its options.
-  if (words === undefined) addFlags(command, definition)
+  if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
   addOptions(command, options)
   if (takesBody(definition))
     command.option('--file <file>', 'the whole body as JSON; - reads standard input; flags override it')
@@ -159,11 +164,12 @@ function addOperation(group: Command, definition: RegisteredOperation, accept: A
   }
   finish(
     command,
-    () => describeOperation(definition),
+    () => describeForms(definition, forms),
     accept,
-    async (context, given, options) => {
+    async (context, given, all) => {
+      const { chosen, options } = chooseForm(definition, forms, all)
       const { runOperation } = await import('./run.js')
-      await runOperation(context, definition, given, options)
+      await runOperation(context, chosen, given, options)
     },
   )
 }

@@ -1,6 +1,7 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
+import type { CursorPage } from '../framework/cursor.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
 import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
@@ -176,19 +177,26 @@ function pageSizeOf({ input }: RegisteredOperation): number {
   return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
 }
 
+type AnyPage = List<unknown> | CursorPage<unknown>
+
 /** Requests smaller pages if a page exceeds the size limit. */
 async function* walkPages(
   { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
   signal: AbortSignal,
-): AsyncGenerator<List<unknown>> {
+): AsyncGenerator<AnyPage> {
   let { size } = input
+  let next: string | undefined
   for (let done = 0; !signal.aborted; ) {
+    // A list by cursor has no number, and ignores that of its first page.
+    const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
-      const list = (await ask({ ...input, size, page: done / size + 1 })) as List<unknown>
+      const list = (await ask({ ...input, size, ...place })) as AnyPage
+      const { pagination } = list
       done += size
       yield list
-      if (done >= list.pagination.total_items) return
+      if ('total_items' in pagination ? done >= pagination.total_items : pagination.next === undefined) return
+      if ('next' in pagination) next = pagination.next
     } catch (error) {
       if (!isTooLarge(error) || size === 1) throw error
       size = largestDivisor(size)
@@ -207,7 +215,7 @@ function largestDivisor(size: number): number {
   return divisor
 }
 
-async function* itemsOf(pages: AsyncIterable<List<unknown>>): AsyncGenerator<unknown> {
+async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> {
   for await (const { data } of pages) yield* data
 }
 
@@ -219,7 +227,7 @@ async function listAll({ context, ask, together }: Task, noun: string): Promise<
 }
 
 /** All pages as one page. */
-async function collectPages(pages: AsyncIterable<List<unknown>>): Promise<List<unknown>> {
+async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
   const items: unknown[] = []
   for await (const item of itemsOf(pages)) items.push(item)
   return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })

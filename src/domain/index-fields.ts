@@ -62,9 +62,24 @@ export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): Ind
   return INDEX_FIELDS[kind](record)
 }
 
-/** The field of one metadata entry; the name is case-sensitive, the value is not. */
-export function metadataField(name: string, value: string): IndexField {
-  return { field: `metadata.${name}`, value: value.toLowerCase() }
+/** The fields of one metadata entry; a value that has no upper case needs no second one. */
+function metadataFields(name: string, value: string): IndexField[] {
+  const folded = value.toLowerCase()
+  const entry = { field: `entry.${name}`, value }
+  return folded === value ? [entry] : [entry, { field: `folded.${name}`, value: folded }]
+}
+
+/**
+ * Tokens with this metadata entry have one of these fields; the name is case-sensitive. `isExact`: so is the value, and
+ * then what is found is to be compared again, because tokens from before there was `entry` have `metadata` alone.
+ */
+export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
+  const folded = value.toLowerCase()
+  const lookups = [
+    { field: `entry.${name}`, value: isExact ? value : folded },
+    { field: `metadata.${name}`, value: folded },
+  ]
+  return isExact ? lookups : [...lookups, { field: `folded.${name}`, value: folded }]
 }
 
 /** The field of a search index value; case-insensitive. These values are not part of the record. */
@@ -79,7 +94,7 @@ export function searchField(value: string): IndexField {
 export function tokenFields(record: TokenRecord): IndexField[] {
   const { metadata = {}, containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
-  for (const name of Object.keys(metadata)) fields.push(metadataField(name, metadata[name]!))
+  for (const name of Object.keys(metadata)) fields.push(...metadataFields(name, metadata[name]!))
   for (const value of new Set(containers)) fields.push({ field: 'container', value })
   for (const value of new Set(containers.flatMap(containerAncestors)))
     fields.push({ field: 'ancestor', value })

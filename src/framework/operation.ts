@@ -190,6 +190,11 @@ export interface Operation<
    * of the path, and are flags as well.
    */
   readonly positionals?: readonly string[]
+  /**
+   * It is a form of another operation's command, which performs it when given this flag, and has its flags too; it has no
+   * command of its own.
+   */
+  readonly form?: { readonly command: string; readonly flag: string }
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true
   /** Path, query and body merged into one object. */

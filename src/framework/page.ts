@@ -76,24 +76,29 @@ export function listOf<T>(data: T[], total: number, { page, size }: Required<Pag
   }
 }
 
+/** The locations of a page's records, and the number of all that match. */
+export interface Located<K extends Kind> {
+  locations: RecordLocation<K>[]
+  total: number
+}
+
 /** How the records of a page are found and shown. An engine may repeat the unit of work that calls these. */
-export interface Listing<K extends Kind, View> {
-  /** The locations of the page's records, and the number of all that match. */
-  locate(context: Context): Promise<{ locations: RecordLocation<K>[]; total: number }>
+export interface Listing<K extends Kind, View, Found = Located<K>> {
+  locate(context: Context): Promise<Found>
   /** The record as the caller sees it; undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
   /** The logging of a record, called after the whole page was accepted. Contract: it references nothing large. */
   note?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
-interface Progress<K extends Kind, View> {
+interface Progress<K extends Kind, View, Found> {
   items: View[]
   notes: ((context: Context) => Promise<void>)[]
   /** Length of the page so far, as JSON. */
   bytes: number
   /** Records not yet read. */
   left: readonly RecordLocation<K>[]
-  total: number
+  found: Found
 }
 
 /**
@@ -102,20 +107,30 @@ interface Progress<K extends Kind, View> {
  * @throws CofferError `validation` for a page that is too large, `unavailable`
  */
 export async function readPage<K extends Kind, View>(
-  { inUnit, recipient }: Session,
+  session: Session,
   { page = 1, size = 20 }: PageRequest,
-  { locate, show, note }: Listing<K, View>,
+  listing: Listing<K, View>,
 ): Promise<List<View>> {
+  return readItems(session, listing, (data, { total }) => listOf(data, total, { page, size }))
+}
+
+/** The same for pages of any form: `form` makes one of its items and of what was found. */
+export async function readItems<K extends Kind, View, Found extends Pick<Located<K>, 'locations'>, Page>(
+  { inUnit, recipient }: Session,
+  { locate, show, note }: Listing<K, View, Found>,
+  form: (items: View[], found: Omit<Found, 'locations'>) => Page,
+): Promise<Page> {
+  type State = Progress<K, View, Omit<Found, 'locations'>>
   const { mostBytes, isStrict, wantsText } = recipient
-  const begin = async (context: Context): Promise<Progress<K, View>> => {
-    const { locations: left, total } = await locate(context)
-    const { bytes } = new JsonText(listOf([], total, { page, size }))
-    return { items: [], notes: [], bytes, left, total }
+  const begin = async (context: Context): Promise<State> => {
+    const { locations: left, ...found } = await locate(context)
+    const { bytes } = new JsonText(form([], found))
+    return { items: [], notes: [], bytes, left, found }
   }
-  let progress: Progress<K, View> | undefined
-  const readSome = async (context: Context): Promise<Progress<K, View>> => {
+  let progress: State | undefined
+  const readSome = async (context: Context): Promise<State> => {
     const before = progress ?? (await begin(context))
-    const { left, total } = before
+    const { left, found } = before
     const items = [...before.items]
     const notes = [...before.notes]
     let { bytes } = before
@@ -139,11 +154,11 @@ export async function readPage<K extends Kind, View>(
       recipient.reserve(bytes)
       for (const each of notes) await each(context)
     }
-    return { items, notes, bytes, left: left.slice(next), total }
+    return { items, notes, bytes, left: left.slice(next), found }
   }
   do progress = await inUnit(readSome)
   while (progress.left.length > 0)
-  return listOf(progress.items, progress.total, { page, size })
+  return form(progress.items, progress.found)
 }
 
 function sumBytes(locations: readonly RecordLocation[]): number {

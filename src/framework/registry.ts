@@ -71,6 +71,9 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
       const faults = findFaults(definition, registered)
       // Two paths that differ only in the names of their parameters match the same requests.
       const route = endpoint && `${endpoint.method} ${endpoint.path.replaceAll(/\{[^}]*\}/g, '{}')}`
+      const isForm = ({ command }: NonNullable<AnyOperation['form']>) => byName.get(command)?.noun === noun
+      if (registered.form !== undefined && !isForm(registered.form))
+        faults.push('there is no command before it that it could be a form of')
       if (registered.noun !== noun) faults.push(`it is listed under ${noun}`)
       if (registered.group !== undefined && !Object.hasOwn(groups, registered.group))
         faults.push(`its noun has no group ${registered.group}`)

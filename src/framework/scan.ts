@@ -43,7 +43,8 @@ export interface Scan<K extends Kind> {
   matches?: ((record: RecordOf[K]) => boolean) | undefined
 }
 
-async function filter<K extends Kind>(
+/** Those of the records for which `matches` holds, read in several units of work. */
+export async function filter<K extends Kind>(
   { inUnit }: Session,
   locations: readonly RecordLocation<K>[],
   matches: (record: RecordOf[K]) => boolean,

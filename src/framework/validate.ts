@@ -56,7 +56,7 @@ const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {
   maximum: ({ limit }) => `must be at most ${limit}`,
   maxItems: ({ limit }) => `must have at most ${limit} items`,
   minProperties: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
-  maxProperties: ({ limit }) => `must have at most ${limit} entries`,
+  maxProperties: ({ limit }) => `must have at most ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
   format: ({ format }) => `must be a ${String(format).toUpperCase()}`,
 }
 

@@ -47,6 +47,8 @@ function addValue(input: Record<string, unknown>, { property, schema, rest }: Ta
     // Without a prototype, so that keys such as `__proto__` are ordinary.
     input[property] ??= Object.create(null)
     const map = input[property] as Record<string, unknown>
+    if (schema.maxProperties === 1 && Object.keys(map).length > 0)
+      throw new CofferError('validation', 'may be given only once')
     for (const [key, value] of readEntries(rest, text, property)) if (!(key in map)) map[key] = value
     return
   }

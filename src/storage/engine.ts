@@ -66,6 +66,11 @@ export interface Query extends Page {
   mostBytes?: number
 }
 
+/** For the newest rows that match, of those with a `seq` below this: costs what it finds, however many match. */
+export interface SeekQuery extends Omit<Query, 'page'> {
+  below?: number | undefined
+}
+
 export interface RowPage {
   /** Newest (highest `seq`) first. */
   rows: Row[]
@@ -102,6 +107,8 @@ export interface EngineReader {
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): MaybePromise<Row | undefined>
   find(query: Query): MaybePromise<RowPage>
+  /** At most `size` rows, newest first. */
+  seek(query: SeekQuery): MaybePromise<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): MaybePromise<Row[]>
   /**

@@ -55,6 +55,16 @@ export interface StoreReader {
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ locations: RecordLocation<K>[]; total: number }>
+  /** The newest matches of those below a `seq`: costs what it finds, however many match. */
+  seek<K extends Kind>(
+    kind: K,
+    tenant: number,
+    query: { size: number; below?: number | undefined; where?: Condition },
+  ): Promise<RecordLocation<K>[]>
+  /** A `seq` as a text that discloses nothing, and that {@link openCursor} reads under the same tenant and `about` alone. */
+  sealCursor(tenant: number, about: string, seq: number): Promise<string>
+  /** Undefined for any text but a cursor of this tenant and `about`; whatever is wrong takes the same time. */
+  openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
   /** The record that was located there, in this unit of work or one before; undefined when it is there no more. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
   /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */

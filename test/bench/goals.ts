@@ -22,7 +22,6 @@ const ELSEWHERE = [
   ['react; by 50 clients', '≤ 0.8 ms; ≥ 3000/s', 'bench reactor'],
   ['first run in a new pool over an empty child', '≤ 2', 'bench reactor'],
   ['ephemeral in process; reset at 1,000 tokens', '≤ 50 ms; ≤ 5 ms', 'no bench yet'],
-  ['/v2/tokens, hundredth page over the first at 100k', '≥ 0.9', 'no bench yet'],
 ]
 
 export function printGoals(sizes: readonly number[], goals: readonly Goal[]): void {

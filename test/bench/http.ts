@@ -12,6 +12,7 @@ import { firstMessage, formatSpread, type Measured, median, printTable, ratiosOf
 import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
 import { runLoad } from './load.js'
+import { measurePages } from './pages.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
@@ -61,9 +62,20 @@ const others = [await start('bare', 0, OWN_SERVER, ['bare']), ...(await startSiz
 const all = [...Object.values(floors), ...others]
 pinToCores()
 const get = await compare('get', [floors.get, ...others])
+const cursorPages = await measurePages(
+  others.filter(({ kind }) => kind === 'coffer'),
+  Number(rounds),
+  Number(seconds),
+)
 const post = await compare('post', [floors.post, ...others])
 for (const { child } of all) child.disconnect()
-printGoals(counts, [...judge('POST', post), ...judge('GET', get), ...judgeBulk(bulk), ephemeral])
+printGoals(counts, [
+  ...judge('POST', post),
+  ...judge('GET', get),
+  ...cursorPages,
+  ...judgeBulk(bulk),
+  ephemeral,
+])
 
 /** Ours and the peers that are installed, next to one another for each size. */
 async function startSized(): Promise<Contender[]> {

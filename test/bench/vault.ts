@@ -128,7 +128,7 @@ function createPages(tokens: number, app: App): Contender {
     const { number } = await app.tenant()
     return timeCpu(PAGES, async () => {
       const value = String(Math.floor(Math.random() * CUSTOMERS))
-      const where = { field: 'metadata.customer', value }
+      const where = { field: 'entry.customer', value }
       const query = { where, page: 1, size: PAGE_SIZE }
       const { total } = await app.store.read((reader) => reader.find('token', number, query))
       if (total !== Math.ceil((tokens - Number(value)) / CUSTOMERS)) throw new Error(`${total} were found.`)

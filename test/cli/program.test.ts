@@ -8,12 +8,13 @@ t.test('the help of every operation has its examples, its permissions and the ca
   const home = createHome(t)
   for (const definition of registry.routed) {
     const { name, summary, examples, permissions, onlyFor, endpoint, details = '' } = definition
-    const words = name.split(' ')
+    const command = definition.form?.command ?? name
+    const words = command.split(' ')
     const { code, stdout, stderr } = await home.run([...words, '--help'])
     const { method, path, parameters } = endpoint
     t.equal(code, 0, `${name} --help ends well`)
     t.equal(stderr, '')
-    t.match(stdout, `Usage: coffer ${name}`)
+    t.match(stdout, `Usage: coffer ${command}`)
     for (const parameter of parameters) t.match(stdout, `<${parameter.replaceAll('_', '-')}>`)
     for (const text of [summary, details, ...examples])
       t.ok(stdout.includes(text), `${name}: ${text.slice(0, 60)}`)
@@ -45,9 +46,10 @@ t.test('every flag of token create is in its help, with what is required and rep
 })
 
 t.test('every example is about its command', async (t) => {
-  for (const { name, examples } of registry.operations) {
+  for (const { name, form, examples } of registry.operations) {
     for (const example of examples) {
-      t.match(example, `coffer ${name}`)
+      t.match(example, `coffer ${form?.command ?? name}`)
+      if (form !== undefined) t.match(example, `--${form.flag}`)
     }
   }
 })

@@ -7,7 +7,7 @@ import {
   isContainerPath,
   isContainerWithin,
 } from '../../src/domain/container.js'
-import { metadataField, searchField, tokenFields } from '../../src/domain/index-fields.js'
+import { metadataLookups, searchField, tokenFields } from '../../src/domain/index-fields.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 function check(value: unknown): { containers: string[]; errors: PropertyErrors } {
@@ -95,8 +95,9 @@ t.test('a token can be looked up by all its facts', async (t) => {
   }
   const expected = [
     ['type', 'token'],
-    ['metadata.Customer', 'éve'],
-    ['metadata.toString', 'x'],
+    ['entry.Customer', 'ÉVE'],
+    ['folded.Customer', 'éve'],
+    ['entry.toString', 'x'],
     ['container', '/a/b/'],
     ['container', '/a/'],
     ['ancestor', '/a/b/'],
@@ -116,6 +117,11 @@ t.test('a token can be looked up by all its facts', async (t) => {
 })
 
 t.test('metadata and search values are looked up whatever their case', async (t) => {
-  t.strictSame(metadataField('Key', 'ÉVE'), { field: 'metadata.Key', value: 'éve' })
+  const fields = (name: string) => ({ field: `${name}.Key`, value: 'éve' })
+  t.strictSame(metadataLookups('Key', 'ÉVE'), [fields('entry'), fields('metadata'), fields('folded')])
+  t.strictSame(metadataLookups('Key', 'ÉVE', true), [
+    { field: 'entry.Key', value: 'ÉVE' },
+    fields('metadata'),
+  ])
   t.strictSame(searchField('ÉVE'), { field: 'search', value: 'éve' })
 })

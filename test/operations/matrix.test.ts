@@ -17,6 +17,8 @@ import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.
 const DOCUMENTED: Record<string, Permission[]> = {
   'POST /tokens': ['token:create'],
   'GET /tokens': ['token:read'],
+  'GET /v2/tokens': ['token:read'],
+  'POST /v2/tokens/search': ['token:search'],
   'GET /tokens/{id}': ['token:read'],
   'PATCH /tokens/{id}': ['token:update'],
   'DELETE /tokens/{id}': ['token:delete'],

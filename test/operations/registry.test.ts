@@ -69,6 +69,7 @@ t.test('what would be wrong later is refused at load', async (t) => {
     ['an upper-case name', { name: 'Thing get' }, /not "noun verb"/],
     ['a name of four words', { name: 'thing part piece get' }, /not "noun verb"/],
     ['a group that is not declared', { name: 'thing part get' }, /no group part/],
+    ['a form of no command', { form: { command: 'thing put', flag: 'x' } }, /form of/],
     ['an unknown method', { route: 'FETCH /things/{id}' }, /method FETCH/],
     ['a trailing slash', { route: 'GET /things/{id}/' }, /slash/],
     ['a path parameter that is not in the input', { route: 'GET /things/{other}' }, /path parameter other/],

@@ -142,7 +142,10 @@ function spell(
 ): { words: string[]; stdin: string } {
   const { positionals: parameters } = definition
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
-  const name = definition.name.split(' ')
+  const { command, flag } = definition.form ?? { command: definition.name, flag: undefined }
+  // The flag that chooses the form may have the value of its property, which here is in the body if there is one.
+  const isBare = flag !== undefined && (takesBody(definition) || input.start === undefined)
+  const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
   if (takesBody(definition)) {

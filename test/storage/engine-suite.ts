@@ -76,7 +76,21 @@ function logQueryOf(where?: Where, page: Partial<Query> = {}): Query {
   return queryOf(where, { family: 'logs', kind: LOG_KIND, all: keyOf('logs', page.tenant ?? 1), ...page })
 }
 
-const find = (engine: Engine, query: Query) => engine.read((reader) => reader.find(query))
+/** A page; and whatever is asked, seeking gives the same rows from the newest to the oldest, in steps of any size. */
+const find = (engine: Engine, query: Query) =>
+  engine.read(async (reader) => {
+    const found = await reader.find(query)
+    const { page, size, ...sought } = query
+    const all: Row[] = []
+    for (let some: Row[] | undefined; some === undefined || some.length > 0; all.push(...some)) {
+      some = await reader.seek({ ...sought, size: (all.length % 3) + 1, below: all.at(-1)?.seq })
+      if (some.length > (all.length % 3) + 1) throw new Error('more were found than sought')
+    }
+    agree(all.length, found.total, { sought })
+    const texts = all.slice((page - 1) * size, page * size).map(textOf)
+    agree(texts, found.rows.map(textOf), { sought })
+    return found
+  })
 const shown = ({ rows, total }: RowPage) => ({ texts: rows.map(textOf), total })
 
 const insert = (engine: Engine, ...wanted: Wanted[]) =>

@@ -82,6 +82,23 @@ for (const format of formats) {
     t.match(await asKey(key), { code: 4 })
   })
 
+  t.test(`format ${format} finds metadata, whatever its case and to the case`, async (t) => {
+    const { json } = openCopy(t)
+    const find = async (words: string[], value: string) =>
+      (await json(['token', 'list', ...words, '--metadata', `note=${value}`])).data.map(
+        ({ id }: { id: string }) => id,
+      )
+    for (const value of ['naïve – ✓', 'NAÏVE – ✓']) t.strictSame(await find([], value), ['card-1'], value)
+    t.strictSame(await find(['--after'], 'naïve – ✓'), ['card-1'])
+    t.strictSame(await find(['--after'], 'Naïve – ✓'), [])
+    await json(['token', 'create'], {
+      stdin: '{"id":"new-1","type":"token","data":1,"metadata":{"note":"Naïve – ✓"}}',
+    })
+    t.strictSame(await find([], 'NAÏVE – ✓'), ['new-1', 'card-1'])
+    t.strictSame(await find(['--after'], 'Naïve – ✓'), ['new-1'])
+    t.strictSame(await find(['--after'], 'naïve – ✓'), ['card-1'])
+  })
+
   t.test(`format ${format} verifies, and so does the log of each tenant`, async (t) => {
     const { json } = openCopy(t)
     const { logs } = readExpected(format).status.storage

@@ -35,6 +35,7 @@ function watch(engine: Engine): { engine: Engine; drafts: Given[]; forge: { row?
     },
     get: async (...args) => change(await writer.get(...args)),
     find: (query) => writer.find(query),
+    seek: (query) => writer.seek(query),
     findExpired: (...args) => writer.findExpired(...args),
     changeCounter: (kind) => writer.changeCounter?.(kind),
     put: (draft) => {
@@ -120,7 +121,9 @@ t.test('a record comes back as it was put, found by each of its look-ups', async
   const find = (where: object) =>
     store.read(async (reader) => (await reader.find('token', 1, { where, page: 1, size: 5 } as never)).total)
   t.same(await store.read((reader) => reader.get('token', 1, 'one')), token('one'))
-  t.equal(await find({ field: 'metadata.Customer', value: 'ada' }), 1, 'metadata by its lower-cased value')
+  t.equal(await find({ field: 'folded.Customer', value: 'ada' }), 1, 'metadata by its lower-cased value')
+  t.equal(await find({ field: 'entry.Customer', value: 'Ada' }), 1, 'and by its value')
+  t.equal(await find({ field: 'entry.Customer', value: 'ada' }), 0)
   t.equal(await find({ field: 'search', value: 'ada lovelace' }), 1, 'a search index')
   t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'a container above')
   t.equal(

@@ -43,6 +43,11 @@ class SlowReader<E extends EngineReader> implements EngineReader {
     return this.inner.find(...args)
   }
 
+  async seek(...args: Parameters<EngineReader['seek']>) {
+    await turn()
+    return this.inner.seek(...args)
+  }
+
   async findExpired(limit: number) {
     await turn()
     return this.inner.findExpired(limit)

@@ -83,13 +83,16 @@ function placeholderOf(schema: Schema): string | undefined {
 export function addFlags(command: Command, definition: RegisteredOperation): void {
   for (const flag of listFlags(definition)) {
     const { name, shape, schema } = flag
+    // A form has flags of the command's own operation too.
+    if (command.options.some(({ long }) => long === name)) continue
     const description = describeFlag(flag)
     if (shape === 'boolean') {
       command.addOption(new Option(name, description))
       command.addOption(new Option(name.replace('--', '--no-'), description))
       continue
     }
-    const placeholder = placeholderOf(schema) ?? PLACEHOLDERS[shape]
+    const isForm = name === `--${definition.form?.flag}`
+    const placeholder = isForm ? '[text]' : (placeholderOf(schema) ?? PLACEHOLDERS[shape])
     const short = schema.short === undefined ? '' : `-${schema.short}, `
     const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
@@ -149,7 +152,9 @@ export function readFlag(
     return texts.map((text) => (isJson(items) ? readJson(name, text, parseJson) : readText(items, text)))
   }
   if (shape === 'map') return readMap(flag, texts, parseJson)
-  const [text = ''] = texts
+  const [text = '', ...others] = texts
+  // Of a form, whose command takes the flag several times.
+  if (others.length > 0) throw new CofferError('usage', `${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   const isPlain = schema.type === undefined && !BEGINS_AS_JSON.test(text) && (isText || !isJsonText(text))

@@ -13,10 +13,13 @@ export type SearchQuery =
 
 export type SearchTerm = EqualsTerm | RangeTerm
 
-export interface EqualsTerm {
-  kind: 'equals'
+export interface SearchField {
   field: string
   value: string
+}
+
+export interface EqualsTerm extends SearchField {
+  kind: 'equals'
   column: number
 }
 
@@ -43,12 +46,28 @@ const METADATA = 'metadata.'
  * @throws CofferError `validation` under `query`, with the column (from 1)
  */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
-  if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
   const tokens = readTokens(text)
   const terms = tokens.filter(({ kind }) => kind === 'term').length
   if (terms > MAX_TERMS) throw refuse(`must have at most ${MAX_TERMS} terms`)
   if (tokens.length === 0) return undefined
   return new Parser(tokens, text.length + 1).parse()
+}
+
+/**
+ * Terms of these `fields` that are joined by AND; none for an empty query.
+ * @throws CofferError `validation` under `query`, with the column (from 1)
+ */
+export function parseJoinedTerms(text: string, fields: readonly string[]): EqualsTerm[] {
+  const tokens = readTokens(text)
+  const terms = tokens.flatMap((token, index) => {
+    if (index % 2 === 1 && token.kind === 'AND') return []
+    const term = index % 2 === 0 && token.kind === 'term' ? token.term : undefined
+    if (term?.kind === 'equals' && fields.includes(/^metadata|.*/.exec(term.field)![0])) return term
+    throw refuse(`takes terms joined by AND, of ${fields.join(', ')}`, token.column)
+  })
+  if (tokens.length > 0 && tokens.length % 2 === 0)
+    throw refuse('ends where a term is needed', text.length + 1)
+  return terms
 }
 
 /** Precedence: NOT, AND, OR. Parentheses and NOT nest at most {@link MAX_TERMS} deep. */
@@ -111,6 +130,7 @@ class Parser {
 }
 
 function readTokens(text: string): Token[] {
+  if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
   const tokens: Token[] = []
   for (let at = 0; at < text.length; ) {
     const character = text[at]!

@@ -1,5 +1,6 @@
 /** The noun `token` and its operations, in the order of the help. */
 import * as association from '../token/association.js'
+import * as byCursor from '../token/by-cursor.js'
 import { detokenizeTokens } from '../token/detokenize.js'
 import { generateTokens } from '../token/generate.js'
 import { searchTokens } from '../token/search.js'
@@ -12,10 +13,12 @@ export const noun = {
   operations: [
     token.createToken,
     token.listTokens,
+    byCursor.listTokensByCursor,
     token.getToken,
     token.updateToken,
     token.deleteToken,
     searchTokens,
+    byCursor.searchTokensByCursor,
     tokenize,
     detokenizeTokens,
     association.linkTokens,

@@ -1,13 +1,13 @@
 /** Token search: translates a query into a condition on the indexes of tokens. */
 import { parseLogDate } from '../../domain/dates.js'
-import { metadataField, searchField } from '../../domain/index-fields.js'
+import { metadataLookups, searchField } from '../../domain/index-fields.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import { settingOf } from '../../domain/settings.js'
 import {
-  type EqualsTerm,
   MAX_QUERY_LENGTH,
   parseSearchQuery,
   type RangeTerm,
+  type SearchField,
   type SearchQuery,
   type SearchTerm,
 } from '../../domain/token/search-query.js'
@@ -85,11 +85,11 @@ async function toCondition(context: Context, query: SearchQuery): Promise<Condit
   return query.kind === 'and' ? { and: parts } : { or: parts }
 }
 
-async function toLookup(context: Context, { field, value }: EqualsTerm): Promise<Condition> {
+export async function toLookup(context: Context, { field, value }: SearchField): Promise<Condition> {
   if (field === 'id') return { ids: [value] }
   if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
-  if (field.startsWith(METADATA)) return metadataField(field.slice(METADATA.length), value)
+  if (field.startsWith(METADATA)) return { or: metadataLookups(field.slice(METADATA.length), value) }
   return field === 'container' ? inContainer(context, value) : { field, value }
 }
 

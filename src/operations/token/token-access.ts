@@ -1,10 +1,12 @@
 /** Access of a caller to tokens: finding and listing, access rules, logging and usage. */
 import type { Target } from '../../domain/access.js'
 import type { EntityType } from '../../domain/entity-types.js'
-import { metadataField } from '../../domain/index-fields.js'
+import { metadataLookups } from '../../domain/index-fields.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
+import type { Caller } from '../../framework/caller.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
 import { type List, type Listing, type PageRequest, readPage } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
@@ -94,10 +96,21 @@ export async function filterConditions(context: Context, filters: TokenFilters):
   const types = wantedTypes(filters)
   const ids = id === undefined ? [] : [{ ids: id }]
   const anyType = types === undefined ? [] : [{ or: types.map((value) => ({ field: 'type', value })) }]
-  const notes = Object.entries(metadata).map(([key, value]) => metadataField(key, value))
+  const notes = Object.entries(metadata).map(([key, value]) => ({ or: metadataLookups(key, value) }))
   const places: Condition[] = []
   for (const pattern of container) places.push(await inContainer(context, pattern))
   return [...ids, ...anyType, ...notes, ...(places.length === 0 ? [] : [{ or: places }])]
+}
+
+/** How tokens of a list are shown and logged. The containers of one may have changed since it was located. */
+export const SHOWN_TOKENS: Omit<Listing<'token', TokenView>, 'locate'> = {
+  show: ({ caller }, record) => {
+    const transform = caller.transform('token:read', record)
+    return transform === undefined ? undefined : viewToken(record, transform)
+  },
+  note: ({ id, type, containers, created_at }) => {
+    return (context) => reachToken(context, { id, type, containers, created_at })
+  },
 }
 
 /**
@@ -109,49 +122,56 @@ export async function listTokensWhere(
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
 ): Promise<List<TokenView>> {
-  const permissions: Permission[] = ['token:read', ...needed]
-  const where = (and: readonly Condition[]) => (and.length === 0 ? {} : { where: { and } })
-  const shown: Pick<Listing<'token', TokenView>, 'show' | 'note'> = {
-    show: ({ caller }, record) => {
-      // The containers of a token may have changed since it was located.
-      const transform = caller.transform('token:read', record)
-      return transform === undefined ? undefined : viewToken(record, transform)
-    },
-    note: ({ id, type, containers, created_at }) => {
-      return (context) => reachToken(context, { id, type, containers, created_at })
-    },
+  const { tenant } = session.caller
+  const narrow = async (context: Context) =>
+    omitUndefined({ where: await whereGranted(context, await toConditions(context), needed) })
+  const matches = matchesId(session.caller, needed)
+  if (matches !== undefined) {
+    const scan = { kind: 'token' as const, tenants: [tenant], narrow, matches }
+    return readScanned(session, scan, { page, size }, SHOWN_TOKENS)
   }
-  const { caller } = session
-  if (caller.dependsOnId === true) {
-    // The index of containers cannot tell which tokens such a caller may read, so that each one is looked at.
-    const matches = (record: TokenRecord) =>
-      permissions.every((permission) => caller.transform(permission, record) !== undefined)
-    const narrow = async (context: Context) => where(await toConditions(context))
-    const scan = { kind: 'token' as const, tenants: [caller.tenant], narrow, matches }
-    return readScanned(session, scan, { page, size }, shown)
-  }
-  const locate = async (context: Context) => {
-    const granted = await grantedCondition(context, permissions)
-    const query = { page, size, ...where([...(await toConditions(context)), ...granted]) }
-    return context.store.locate('token', context.caller.tenant, query)
-  }
-  return readPage(session, { page, size }, { locate, ...shown })
+  const locate = async (context: Context) =>
+    context.store.locate('token', tenant, { page, size, ...(await narrow(context)) })
+  return readPage(session, { page, size }, { locate, ...SHOWN_TOKENS })
 }
 
 /**
- * Restricts a list to the container sets on which the caller has all of `permissions`. Sets are few and tokens many, so
- * the rules are evaluated per set and the tokens are found by the index of sets.
+ * For a caller whose rules depend on the id of a token: whether it has token:read and `needed` on a token. The index of
+ * containers cannot tell, so that each token is looked at. Undefined for another caller.
  */
-async function grantedCondition(context: Context, permissions: readonly Permission[]): Promise<Condition[]> {
+export function matchesId(
+  caller: Caller,
+  needed: readonly Permission[],
+): ((record: TokenRecord) => boolean) | undefined {
+  if (caller.dependsOnId !== true) return undefined
+  return (record) =>
+    (['token:read', ...needed] as const).every((each) => caller.transform(each, record) !== undefined)
+}
+
+/**
+ * Restricts `conditions` to the container sets on which the caller has token:read and `needed`, unless {@link matchesId}
+ * has to. Sets are few and tokens many, so the rules are evaluated per set and the tokens are found by the index of sets.
+ */
+export async function whereGranted(
+  context: Context,
+  conditions: readonly Condition[],
+  needed: readonly Permission[],
+): Promise<Condition | undefined> {
   const { caller } = context
-  const scoped = permissions.filter((permission) => !caller.holdsEverywhere(permission))
-  if (scoped.length === 0) return []
-  const granted: Condition[] = []
-  for await (const { id, containers } of eachContainerSet(context)) {
-    const isGranted = scoped.every((permission) => caller.transform(permission, { containers }) !== undefined)
-    if (isGranted) granted.push({ field: 'containers', value: id })
+  const permissions = new Set<Permission>(caller.dependsOnId === true ? [] : ['token:read', ...needed])
+  const scoped = [...permissions].filter((permission) => !caller.holdsEverywhere(permission))
+  const and = [...conditions]
+  if (scoped.length > 0) {
+    const granted: Condition[] = []
+    for await (const { id, containers } of eachContainerSet(context)) {
+      const isGranted = scoped.every(
+        (permission) => caller.transform(permission, { containers }) !== undefined,
+      )
+      if (isGranted) granted.push({ field: 'containers', value: id })
+    }
+    and.push({ or: granted })
   }
-  return [{ or: granted }]
+  return and.length === 0 ? undefined : { and }
 }
 
 /**

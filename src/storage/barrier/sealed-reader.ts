@@ -12,7 +12,7 @@ import {
 } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import type { RecordCache } from './record-cache.js'
-import { digestAll, digestId, digestKey, openRecord } from './sealing.js'
+import { digestAll, digestId, digestKey, openCursor, openRecord, sealCursor } from './sealing.js'
 import type { TenantCache } from './tenant-cache.js'
 
 /** Sealed bytes that are held of located records; of the others only the location is known. */
@@ -101,14 +101,25 @@ export class SealedReader implements StoreReader {
   ): Promise<{ locations: SealedLocation<K>[]; total: number }> {
     const keys = await this.keysOf(tenant)
     const { rows, total } = await this.#findRows(keys, kind, tenant, query, HELD_BYTES)
-    const locations = rows.map((row) => ({
-      kind,
-      tenant,
-      bytes: row.unread ?? row.sealed.length,
-      seq: row.seq,
-      row,
-    }))
-    return { locations, total }
+    return { locations: rows.map((row) => locateRow(kind, tenant, row)), total }
+  }
+
+  async seek<K extends Kind>(
+    kind: K,
+    tenant: number,
+    { size, below, where }: { size: number; below?: number | undefined; where?: Condition },
+  ): Promise<SealedLocation<K>[]> {
+    const selected = select(await this.keysOf(tenant), kind, tenant, where)
+    const rows = await this.rows.seek({ ...selected, size, below, mostBytes: HELD_BYTES })
+    return rows.map((row) => locateRow(kind, tenant, row))
+  }
+
+  async sealCursor(tenant: number, about: string, seq: number): Promise<string> {
+    return sealCursor(await this.keysOf(tenant), about, seq)
+  }
+
+  async openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined> {
+    return openCursor(await this.keysOf(tenant), about, cursor)
   }
 
   async open<K extends Kind>({ kind, tenant, row }: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
@@ -139,16 +150,8 @@ export class SealedReader implements StoreReader {
     { where, page, size }: Search,
     mostBytes?: number,
   ): MaybePromise<RowPage> {
-    return this.rows.find({
-      family: kind === 'log' ? 'logs' : 'records',
-      kind: KINDS[kind],
-      tenant,
-      all: digestAll(keys, kind),
-      page,
-      size,
-      ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
-      ...(mostBytes === undefined ? {} : { mostBytes }),
-    })
+    const selected = select(keys, kind, tenant, where)
+    return this.rows.find({ ...selected, page, size, ...(mostBytes === undefined ? {} : { mostBytes }) })
   }
 
   async #openGently<K extends Kind>(kind: K, keys: RecordKeys, row: Row): Promise<RecordOf[K]> {
@@ -159,6 +162,20 @@ export class SealedReader implements StoreReader {
     }
     return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
   }
+}
+
+function locateRow<K extends Kind>(kind: K, tenant: number, row: Row): SealedLocation<K> {
+  return { kind, tenant, bytes: row.unread ?? row.sealed.length, seq: row.seq, row }
+}
+
+function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
+  return {
+    family: kind === 'log' ? 'logs' : 'records',
+    kind: KINDS[kind],
+    tenant,
+    all: digestAll(keys, kind),
+    ...(where === undefined ? {} : { where: translate(keys, kind, tenant, where) }),
+  } as const
 }
 
 function translate(keys: RecordKeys, kind: Kind, tenant: number, condition: Condition): Where {

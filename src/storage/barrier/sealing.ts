@@ -76,6 +76,28 @@ function associate(id: Uint8Array, revision: number): Uint8Array {
   return bytes
 }
 
+const CURSOR_BYTES = 6
+/** A cursor with nonce and tag, in hexadecimal. */
+const CURSOR = /^[0-9a-f]{92}$/
+
+/** A `seq` that is opened under the same `about` only. */
+export function sealCursor(keys: RecordKeys, about: string, seq: number): string {
+  const plain = Buffer.allocUnsafe(CURSOR_BYTES)
+  plain.writeUIntLE(seq, 0, CURSOR_BYTES)
+  return asBuffer(keys.data.seal(plain, associateCursor(keys, about))).toString('hex')
+}
+
+export function openCursor(keys: RecordKeys, about: string, cursor: string): number | undefined {
+  if (!CURSOR.test(cursor)) return undefined
+  const plain = keys.data.open(Buffer.from(cursor, 'hex'), associateCursor(keys, about))
+  return plain === undefined ? undefined : asBuffer(plain).readUIntLE(0, CURSOR_BYTES)
+}
+
+/** Of another length than what a record's seal names, so neither opens as the other. */
+function associateCursor(keys: RecordKeys, about: string): Uint8Array {
+  return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
+}
+
 /** The row id of a record. What is digested is JSON, here and below, which keeps the parts apart whatever they hold. */
 export function digestId(keys: RecordKeys, kind: Kind, tenant: number, id: string): Uint8Array {
   return keys.index.digest(`["id",${KINDS[kind]},${tenant},${JSON.stringify(id)}]`)

@@ -6,6 +6,8 @@
 import { toText } from '../bytes.js'
 import type { RowId, Where } from '../engine.js'
 import { isWithin } from '../time.js'
+import { createSeek } from './seek.js'
+import { lowerBound } from './sstable/binary-search.js'
 import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './sstable/row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
@@ -46,11 +48,15 @@ class Rows {
     this.#stale = 0
   }
 
-  /** Items with the key, stale ones included. The index is built at the first call: most commands never need it. */
+  /**
+   * Items with the key, ascending by `seq`, stale ones included. The index is built at the first call: most commands
+   * never need it.
+   */
   withKey(key: Uint8Array): readonly Item[] {
     if (this.#byKey === undefined) {
       this.#byKey = new Map()
-      for (const item of this.items) index(this.#byKey, item)
+      const ordered = [...this.items].sort((left, right) => left.row.seq - right.row.seq)
+      for (const item of ordered) index(this.#byKey, item)
     }
     return this.#byKey.get(toText(key)) ?? []
   }
@@ -62,8 +68,19 @@ function index(byKey: Map<string, Item[]>, item: Item): void {
     const key = toText(keys, at, at + 8)
     const items = byKey.get(key)
     if (items === undefined) byKey.set(key, [item])
-    else if (items[items.length - 1] !== item) items.push(item)
+    else if (items[items.length - 1]!.row.seq < item.row.seq) items.push(item)
+    else place(items, item)
   }
+}
+
+/** Puts an item where its `seq` belongs, for an older version of its row if there is one. */
+function place(items: Item[], item: Item): void {
+  const at = firstFrom(items, item.row.seq)
+  items.splice(at, items[at]?.row.seq === item.row.seq ? 1 : 0, item)
+}
+
+function firstFrom(items: readonly Item[], seq: number): number {
+  return lowerBound(items.length, (index) => items[index]!.row.seq >= seq)
 }
 
 export class Memtable {
@@ -175,6 +192,39 @@ export class Memtable {
       if (where === undefined || matches(where, row)) found.push(row)
     }
     return found
+  }
+
+  /** Gives the newest row that {@link search} would find below a `seq`, which goes down from call to call. */
+  seek(
+    family: Family,
+    kind: number,
+    tenant: number,
+    all: Uint8Array,
+    where: Where = { key: all },
+  ): (below: number) => StoredRow | undefined {
+    const rows = this.#rows(family)
+    const posting = (key: Uint8Array) => {
+      const items = rows.withKey(key)
+      return { count: items.length, at: (index: number) => items[index]!.row.seq }
+    }
+    const withIds = (ids: readonly RowId[]) => {
+      const found =
+        family === 'logs'
+          ? rows.items.filter(({ row }) => matches({ ids }, row))
+          : ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? [])
+      return found.map(({ row }) => row.seq).sort((left, right) => left - right)
+    }
+    // Items stay under keys that their rows have lost, so what is sought is only what may match.
+    const source = { posting, withIds, test: () => () => true }
+    const everything = rows.withKey(all)
+    const next = createSeek(source, { and: [{ key: all }, where] })
+    return (below) => {
+      for (let seq = next(below - 1); seq >= 0; seq = next(seq - 1)) {
+        const { row, isLive } = everything[firstFrom(everything, seq)]!
+        if (isLive && row.tenant === tenant && row.kind === kind && matches(where, row)) return row
+      }
+      return undefined
+    }
   }
 
   /** A superset of what can match, each item once; undefined when the condition does not narrow it. */

@@ -3,13 +3,13 @@
  * only the records of the page that is asked for.
  */
 import { toText } from '../bytes.js'
-import type { Query, Row, RowId, RowPage } from '../engine.js'
+import type { Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import { lowerBound } from './sstable/binary-search.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import type { StoredRow } from './sstable/row-change.js'
-import { search, searchExpired } from './sstable/search.js'
+import { search, searchExpired, seekRow } from './sstable/search.js'
 
 /** What a unit of work sees. */
 export interface View {
@@ -98,6 +98,69 @@ export function findRows(view: View, query: Query, now: number): RowPage {
   return { rows: collect(sources, skip, query.size, query.mostBytes), total }
 }
 
+/** At most `size` rows that match, newest first, of those below a `seq`. */
+export function seekRows(view: View, query: SeekQuery, now: number): Row[] {
+  const { below = Number.MAX_SAFE_INTEGER, size, mostBytes = Number.POSITIVE_INFINITY } = query
+  const cursors = cursorsOf(view, query, below - 1, now)
+  const rows: Row[] = []
+  let left = mostBytes
+  while (rows.length < size) {
+    const cursor = cursors.reduce((best, each) => (each.most > best.most ? each : best))
+    if (cursor.most < 0) break
+    if (cursor.found === undefined) {
+      cursor.found = cursor.seek(cursor.most + 1)
+      cursor.most = cursor.found?.seq ?? -1
+      continue
+    }
+    const row = bare(cursor.found.read(left))
+    rows.push(row)
+    left -= row.unread ?? row.sealed.length
+    cursor.found = undefined
+    cursor.most--
+  }
+  return rows
+}
+
+/** The matches of a memtable or of one table, newest first. */
+interface Cursor {
+  /** No match that is left has a higher `seq`. */
+  most: number
+  found?: Found | undefined
+  /** The newest match below this `seq`. */
+  seek(below: number): Found | undefined
+}
+
+interface Found {
+  seq: number
+  read(most: number): StoredRow
+}
+
+function cursorsOf({ memtables, ...view }: View, query: SeekQuery, most: number, now: number): Cursor[] {
+  const { family, kind, tenant, all, where } = query
+  const ofMemtables = memtables.map((memtable, depth): Cursor => {
+    const above = memtables.slice(0, depth)
+    const next = memtable.seek(family, kind, tenant, all, where)
+    const seek = (below: number) => {
+      let row = next(below)
+      while (row !== undefined && (isExpired(row, now) || isHidden(above, row, family))) row = next(row.seq)
+      return row === undefined ? undefined : { seq: row.seq, read: () => row }
+    }
+    return { most, seek }
+  })
+  const ofTables = view[family].map((live): Cursor => {
+    const { sstable } = live
+    let next: ((below: number) => number) | undefined
+    const seek = (below: number) => {
+      next ??= seekRow(live, query, now, (row) => isHidden(memtables, row, family))
+      const row = next(below)
+      if (row < 0) return undefined
+      return { seq: sstable.seqOf(row), read: (bytes: number) => sstable.row(row, bytes) }
+    }
+    return { most: Math.min(most, sstable.footer.seq.high), seek }
+  })
+  return [...ofMemtables, ...ofTables]
+}
+
 /** Every row that matches, oldest first. */
 export function* walkMatches(view: View, query: Wanted, now: number): Generator<StoredRow> {
   const cursors = sourcesOf(view, query, now).map((source) => ({ source, index: 0 }))
@@ -145,7 +208,11 @@ function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: numbe
   }
 }
 
-function isHidden(above: readonly Memtable[], row: StoredRow, family: Query['family']): boolean {
+function isHidden(
+  above: readonly Memtable[],
+  row: Pick<StoredRow, 'tenant' | 'id'>,
+  family: Query['family'],
+): boolean {
   if (above.length === 0) return false
   if (family === 'logs') return above.some(({ dropped }) => dropped.has(row.tenant))
   const text = toText(row.id)

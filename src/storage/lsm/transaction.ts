@@ -3,13 +3,23 @@
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { Draft, EngineReader, EngineWriter, LogDraft, Query, Row, RowId, RowPage } from '../engine.js'
+import type {
+  Draft,
+  EngineReader,
+  EngineWriter,
+  LogDraft,
+  Query,
+  Row,
+  RowId,
+  RowPage,
+  SeekQuery,
+} from '../engine.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import type { Counters } from './counters.js'
 import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
-import { changeCounterOf, findExpired, findRows, getRow, type View } from './query.js'
+import { changeCounterOf, findExpired, findRows, getRow, seekRows, type View } from './query.js'
 import {
   type Change,
   type ChangeKind,
@@ -32,6 +42,7 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     clock,
     get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
     find: (query) => findRows(view(), query, now),
+    seek: (query) => seekRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
     changeCounter: (kind) => changeCounterOf(view(), kind),
   }
@@ -104,6 +115,10 @@ export class Transaction implements EngineWriter {
 
   find(query: Query): RowPage {
     return findRows(this.#viewAll(), query, this.now)
+  }
+
+  seek(query: SeekQuery): Row[] {
+    return seekRows(this.#viewAll(), query, this.now)
   }
 
   findExpired(limit: number): Row[] {

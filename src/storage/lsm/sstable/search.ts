@@ -7,6 +7,7 @@ import { toText } from '../../bytes.js'
 import type { Query, RowId, Where } from '../../engine.js'
 import type { RangeField } from '../../store.js'
 import { isWithin } from '../../time.js'
+import { createSeek, type SeekSource } from '../seek.js'
 import { lowerBound } from './binary-search.js'
 import {
   type Bitset,
@@ -23,7 +24,7 @@ import {
   subtract,
   unite,
 } from './bitset.js'
-import { EXPIRY } from './format.js'
+import { EXPIRY, type RowEntry } from './format.js'
 import type { LiveSSTable, Shadows } from './live-sstable.js'
 import type { Posting, SSTable } from './reader.js'
 
@@ -62,6 +63,50 @@ export function search(
   for (const row of hidden) clearBit(bits, row)
   for (let index = 0; index < expired; index++) clearBit(bits, sstable.expiring(index).row)
   return selectFrom(bits)
+}
+
+/**
+ * Gives the newest live row that matches below a `seq`, which goes down from call to call; -1 without one. `isHidden`:
+ * by a memtable.
+ */
+export function seekRow(
+  live: LiveSSTable,
+  { tenant, all, where }: Pick<Query, 'tenant' | 'all' | 'where'>,
+  now: number,
+  isHidden: (row: RowEntry) => boolean,
+): (below: number) => number {
+  const { sstable } = live
+  if (!sstable.footer.tenants.has(tenant) || live.dropped.has(tenant)) return () => -1
+  const next = createSeek(sourceOf(live), bind(where, all))
+  let most: number | undefined
+  return (below) => {
+    most ??= lowerBound(sstable.footer.rows, (row) => sstable.seqOf(row) >= below) - 1
+    for (let row = next(most); row >= 0; row = next(row - 1)) {
+      most = row - 1
+      const entry = sstable.entry(row)
+      const isOver = entry.expires !== 0 && entry.expires <= now
+      if (!isOver && !live.isDead(row) && !isHidden(entry)) return row
+    }
+    return -1
+  }
+}
+
+function sourceOf(live: LiveSSTable): SeekSource {
+  const { sstable } = live
+  const source: SeekSource = {
+    posting(key) {
+      const posting = sstable.posting(key)
+      if (posting === undefined) return { count: 0, at: () => -1 }
+      return { count: posting.count, at: (index) => sstable.postedRow(posting, index) }
+    },
+    withIds: (ids) => [...rowsOf(evaluateIds(live, ids, undefined))],
+    test(where) {
+      if ('range' in where) return (row) => isWithin(sstable.entry(row)[where.range], where)
+      const next = createSeek(source, where.not)
+      return (row) => next(row) !== row
+    },
+  }
+  return source
 }
 
 /** The condition within tenant and kind. Keys and ids are digests of both, so a condition that requires one suffices. */

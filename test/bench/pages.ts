@@ -1,0 +1,77 @@
+/** `/v2/tokens` over HTTP: its first page against its hundredth, and against that of the smallest vault, all in turn. */
+import { formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
+import type { Goal } from './goals.js'
+import type { Ready } from './http-server.js'
+import { runLoad } from './load.js'
+
+const PAGE_SIZE = 10
+const DEEP = 100
+const CONNECTIONS = 10
+
+export interface Sized {
+  tokens: number
+  ready: Ready
+}
+
+interface Asked extends Sized, Measured {
+  values: number[]
+  target: string
+}
+
+export async function measurePages(
+  servers: readonly Sized[],
+  rounds: number,
+  seconds: number,
+): Promise<Goal[]> {
+  const asked: Asked[] = []
+  for (const server of servers) {
+    const first = `/v2/tokens?size=${PAGE_SIZE}`
+    asked.push({ ...server, name: 'first page', target: first, values: [] })
+    asked.push({ ...server, name: `page ${DEEP}`, target: await findTarget(server.ready, first), values: [] })
+  }
+  for (let round = -1; round < rounds; round++)
+    for (const each of asked) {
+      const perSecond = await measure(each, seconds)
+      if (round >= 0) each.values.push(perSecond)
+    }
+  const [floor] = asked
+  printTable(`GET /v2/tokens, ${PAGE_SIZE} a page, ${CONNECTIONS} connections`, [
+    ['', 'tokens', 'a second', 'x first (from–to)'],
+    ...asked.map((each) => [
+      each.name,
+      String(each.tokens),
+      median(each.values).toFixed(0),
+      formatSpread(ratiosOf(each, floor!)),
+    ]),
+  ])
+  const pairs = servers.map((_, at) => [asked[2 * at]!, asked[2 * at + 1]!] as const)
+  return [
+    {
+      name: '/v2/tokens, hundredth page over the first',
+      least: 0.9,
+      ratios: pairs.map(([first, deep]) => ratiosOf(deep, first)),
+    },
+    {
+      name: '/v2/tokens, hundredth page over that of the fewest tokens',
+      ratios: pairs.map(([, deep]) => ratiosOf(deep, asked[1]!)),
+    },
+  ]
+}
+
+/** The request for the hundredth page, or for the last one that is full. */
+async function findTarget({ port, key }: Ready, first: string): Promise<string> {
+  let target = first
+  for (let page = 2; page <= DEEP; page++) {
+    const answer = await fetch(`http://127.0.0.1:${port}${target}`, { headers: { 'svc-api-key': key } })
+    const { pagination } = (await answer.json()) as { pagination: { next?: string } }
+    if (pagination.next === undefined) break
+    target = `${first}&start=${pagination.next}`
+  }
+  return target
+}
+
+async function measure({ ready: { port, key }, target }: Asked, seconds: number): Promise<number> {
+  const request = `GET ${target} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
+  const load = { port, connections: CONNECTIONS, seconds, next: () => request, status: 200 }
+  return (await runLoad(load)).perSecond
+}
