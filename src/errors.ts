@@ -81,6 +81,26 @@ export function invalid(path: string, message: string): CofferError {
   return new CofferError('validation', `${path}: ${message}`, { errors: { [path]: [message] } })
 }
 
+/** An error as it is stored or sent to another process, without its cause. */
+export interface SentError {
+  code: ErrorCode
+  message: string
+  status: number
+  errors?: PropertyErrors
+}
+
+/** Of an unexpected error it says nothing. */
+export function toSent(error: unknown): SentError {
+  const known =
+    error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
+  const { code, message, status, errors } = known
+  return { code, message, status, ...(errors === undefined ? {} : { errors }) }
+}
+
+export function fromSent({ code, message, ...details }: SentError): CofferError {
+  return new CofferError(code, message, details)
+}
+
 /** A problem document (RFC 7807). `instance` is the trace id, by which the owner finds the log record. */
 export interface Problem {
   type: string

@@ -117,7 +117,9 @@ async function runLine(
     opened.add(vault)
     vault.configureReactors?.(reactorOptions(context))
     try {
-      return await work(vault)
+      const result = await work(vault)
+      await vault.settle?.()
+      return result
     } finally {
       opened.delete(vault)
       await vault.close()

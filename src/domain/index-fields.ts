@@ -53,6 +53,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
     ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
   ],
   reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
+  reactor_result: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
   proxy: () => [],
   log: logFields,
 }

@@ -6,10 +6,11 @@ import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ApplicationType, Permission } from './permissions.js'
 import type { ProxyTransform } from './proxy.js'
-import type { RuntimeOptions } from './reactor.js'
+import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
 import type { GivenRole, Role } from './roles.js'
 import type { TokenRecord } from './token-record.js'
 
+export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
 export type { TokenRecord } from './token-record.js'
 
 /** The number of each kind on disk. Never change or reuse a number. */
@@ -32,6 +33,7 @@ export const KINDS = {
   formula: 20,
   reactor: 21,
   reactor_log: 22,
+  reactor_result: 23,
   proxy: 24,
   log: 255,
 } as const
@@ -228,24 +230,6 @@ export interface FormulaRecord extends FormulaBody {
   modified_at?: string
 }
 
-/** If the application of `application_id` no longer exists, the reactor is unbound. */
-export interface ReactorRecord {
-  id: string
-  tenant_id: string
-  name: string
-  /** Absent with code of its own. */
-  formula_id?: string
-  code?: string
-  runtime?: RuntimeOptions
-  /** Each value as text. */
-  configuration: Record<string, string>
-  application_id?: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
-}
-
 /** If the application of `application_id` no longer exists, the proxy is unbound. */
 export interface ProxyRecord {
   id: string
@@ -265,23 +249,6 @@ export interface ProxyRecord {
   created_at: string
   modified_by?: string
   modified_at?: string
-}
-
-/** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
-export interface ReactorLogRecord {
-  id: string
-  reactor_id: string
-  /** `done`, or the code of the error. */
-  outcome: string
-  status: number
-  detail?: string
-  errors?: Record<string, string[]>
-  duration_ms: number
-  memory_mib: number
-  console: { level: string; text: string }[]
-  stack?: string
-  created_at: string
-  trace_id: string
 }
 
 /** The API's log object has all fields except `trace_id`. */
@@ -316,6 +283,7 @@ export interface RecordOf {
   formula: FormulaRecord
   reactor: ReactorRecord
   reactor_log: ReactorLogRecord
+  reactor_result: ReactorResultRecord
   proxy: ProxyRecord
   log: LogRecord
 }

@@ -4,6 +4,7 @@
 import type { RandomSource } from '../crypto/ports.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Store, StoreReader } from '../storage/store.js'
+import type { Background } from './background.js'
 import type { Claims } from './claims.js'
 import type { KnownCallers } from './known-callers.js'
 import type { Post } from './mail-port.js'
@@ -19,6 +20,7 @@ export interface Host extends OpenVault {
   expressions(): Promise<Expressions>
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
+  readonly background: Background
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */

@@ -11,6 +11,7 @@ import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission } from '../domain/permissions.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
+import type { Background } from './background.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
@@ -41,10 +42,15 @@ export interface Context {
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
   /**
-   * Has `perform` write a log record for this entity in the same transaction. `containers`: of a token, where they are
-   * known.
+   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `containers`: of
+   * a token, where they are known.
    */
-  reached(entityType: EntityType, entityId: string, as?: LogEntry, containers?: readonly string[]): void
+  reached(
+    entityType: EntityType,
+    entityId: string,
+    as?: LogEntry | null,
+    containers?: readonly string[],
+  ): void
 }
 
 /** Path, query and body of a request as one object, before it is checked. */
@@ -75,6 +81,7 @@ export interface Session {
   readonly post: Post
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
+  readonly background: Background
   /**
    * Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for
    * reads.
@@ -184,7 +191,7 @@ export interface Operation<
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: Route
   /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */
-  readonly success?: 200 | 201
+  readonly success?: 200 | 201 | 202
   /**
    * The input properties that are positional arguments of the command, in order. With a route they follow the parameters
    * of the path, and are flags as well.

@@ -115,6 +115,7 @@ function createSession(facts: Facts): Session {
     createUuid: host.createUuid,
     post: host.post,
     reactors: host.reactors,
+    background: host.background,
     inUnit: (work, durability) => runUnit(facts, work, durability),
     conclude: (work, durability) =>
       runUnit(facts, work, keeping === undefined ? durability : 'now', (result) =>

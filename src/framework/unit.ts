@@ -82,7 +82,8 @@ function createContext(
         throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
       return tenant
     },
-    reached: (type, id, as = log, containers) => reach({ type, id, as, containers, actor: caller.actor }),
+    reached: (type, id, as = log, containers) =>
+      reach({ type, id, as: as ?? undefined, containers, actor: caller.actor }),
     as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
   }
 }

@@ -10,6 +10,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
+import { Background } from '../framework/background.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
 import { createClaims } from '../framework/claims.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
@@ -84,12 +85,14 @@ export function createApp(parts: {
   }
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
+  const background = new Background()
   const app: App = {
     store,
     post,
     header,
     random,
     tenant,
+    background,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
     claims: createClaims(),
     maintenance: () => {
@@ -138,8 +141,11 @@ export function createApp(parts: {
         throw new CofferError('usage', 'A vault with chosen API keys is served on loopback addresses only.')
       isExposed = true
     },
+    settle: () => background.idle(),
     close: () => {
+      background.close()
       closing ??= Promise.resolve(reactors?.then((running) => running.close()))
+        .then(() => background.idle())
         .then(() => post.close())
         .then(() => store.close())
         .finally(() => {

@@ -1,6 +1,5 @@
 /** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
-import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError, type ErrorCode, type PropertyErrors } from '../errors.js'
+import { fromSent, type SentError, toSent } from '../errors.js'
 import type { Outcome } from '../framework/operation.js'
 import type { PerformOptions } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/reactor-runtime.js'
@@ -25,18 +24,12 @@ export interface Vault {
   configureReactors?(options: ReactorOptions): void
   /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
   sweep(ms?: number): Promise<number>
+  /** Resolves when no run of a reactor waits. Absent if a server has the vault open, which outlives its callers. */
+  settle?(): Promise<void>
   close(): Promise<void>
 }
 
 type Reply = { outcome: Outcome } | { error: SentError }
-
-/** An error as it is sent over the socket, without its cause. */
-interface SentError {
-  code: ErrorCode
-  message: string
-  status: number
-  errors?: PropertyErrors
-}
 
 /** The vault behind `peer`. */
 export function createRemoteVault(peer: VaultSocketClient): Vault {
@@ -44,8 +37,7 @@ export function createRemoteVault(peer: VaultSocketClient): Vault {
     ask: async (asked) => {
       const reply = (await peer.ask(asked)) as Reply
       if ('outcome' in reply) return reply.outcome as Outcome<never>
-      const { code, message, ...details } = reply.error
-      throw new CofferError(code, message, details)
+      throw fromSent(reply.error)
     },
     // The server has an expiry sweeper of its own.
     sweep: async () => 0,
@@ -60,11 +52,4 @@ export async function answerMessage(vault: Vault, message: unknown): Promise<Rep
   } catch (error) {
     return { error: toSent(error) }
   }
-}
-
-function toSent(error: unknown): SentError {
-  const known =
-    error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')
-  const { code, message, status, errors } = known
-  return { code, message, status, ...omitUndefined({ errors }) }
 }

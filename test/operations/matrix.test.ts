@@ -76,10 +76,16 @@ const DOCUMENTED: Record<string, Permission[]> = {
   'PATCH /reactors/{id}': ['reactor:update'],
   'DELETE /reactors/{id}': ['reactor:delete'],
   'POST /reactors/{id}/react': ['token:use', 'reactor:invoke'],
+  'POST /reactors/{id}/react-async': ['token:use', 'reactor:invoke'],
+  'GET /reactors/{id}/results/{request_id}': ['token:use', 'reactor:invoke'],
 }
 
 /** The calls for which one of their permissions is enough. */
-const NEEDS_ONE = ['POST /reactors/{id}/react']
+const NEEDS_ONE = [
+  'POST /reactors/{id}/react',
+  'POST /reactors/{id}/react-async',
+  'GET /reactors/{id}/results/{request_id}',
+]
 
 /** The calls that take the key of an application of this type, and no session. */
 const ONLY_FOR: Record<string, ApplicationType> = {
@@ -199,6 +205,7 @@ const UNLOGGED = [
   'proxy list',
   'reactor list',
   'reactor logs',
+  'reactor result',
   'session authorize',
   'session create',
   'tenant delete',

@@ -230,6 +230,18 @@ const SPOILINGS: Record<string, Spoiling> = {
     missing: { id: NOBODY },
     container: { args: { a: '{{ closed }}' } },
   },
+  'reactor react-async': {
+    good: { id: '$reactor', args: { a: 'x' } },
+    input: [
+      { args: 1 },
+      { args: { a: '{{ closed | no_such_filter }}' } },
+      { args: manyTokens() },
+      { callback_url: '' },
+    ],
+    missing: { id: NOBODY },
+    container: { args: { a: '{{ closed }}' } },
+  },
+  'reactor result': { good: { id: '$reactor', request_id: '$result' }, missing: { request_id: NOBODY } },
   'proxy create': { good: PROXY, input: WRONG_PROXIES },
   'proxy list': { good: {}, input: [...PAGE, { name: '' }] },
   'proxy get': { good: { id: '$proxy' }, missing: { id: NOBODY } },
@@ -310,6 +322,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     proxy: await make('proxy create', PROXY),
     invitation: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,
+    result: app.createUuid(),
   }
   const rule = { priority: 1, container: '/open/', transform: 'reveal' } as const
   const all = isOfTokens
@@ -318,6 +331,15 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const none = isOfTokens
     ? await createApplication('management', { permissions: ['log:read'] })
     : await createApplication('private', { permissions: ['token:use'] })
+  const started_by = `application/${all.id}`
+  const result = {
+    id: ids.result,
+    reactor_id: ids.reactor,
+    started_by,
+    created_at: '',
+    ended: { result: {} },
+  }
+  await app.store.write((store) => store.insert('reactor_result', 1, result))
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
   return {
     handler: createHandler(completeService(service)),

@@ -24,6 +24,8 @@ export interface Step {
   idempotencyKey?: string
   /** Moves the clock forward before the step. */
   waitMs?: number
+  /** Asks again while the answer is 404: something is still under way. */
+  untilFound?: true
   /** Keeps fields of the result under names, for `$name` in later steps. */
   save?: Record<string, string>
   expect: Expectation

@@ -1,6 +1,7 @@
 /** The noun `reactor` and its operations, in the order of the help. */
 import { developReactor, listReactorRuns } from '../reactor/owner-reactors.js'
 import { react } from '../reactor/react.js'
+import { getResult, reactLater } from '../reactor/react-async.js'
 import * as reactor from '../reactor/reactor.js'
 
 export const noun = {
@@ -14,6 +15,8 @@ export const noun = {
     reactor.patchReactor,
     reactor.deleteReactor,
     react,
+    reactLater,
+    getResult,
     listReactorRuns,
     developReactor,
   ],

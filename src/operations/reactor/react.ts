@@ -24,15 +24,26 @@ import { type Infer, inputSchema } from '../../framework/schema.js'
 import { detokenize, type FoundExpressions, findExpressions } from '../token/detokenize.js'
 import { tokenize } from '../token/tokenize.js'
 import { findApplicationOf, findFormulaOf } from './reactor.js'
+import { reactorId } from './reactor-attributes.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
-const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
+export const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'tokens?': anyJson('The tokens of the `tokenize` result of the code.'),
   'raw?': anyJson('The `raw` result of the code.'),
 })
 
-const SENT_BODY = 'sent_body'
+export const SENT_BODY = 'sent_body'
+
+export const reactInput = inputSchema(['id'], {
+  id: reactorId,
+  args: {
+    type: 'object',
+    additionalProperties: true,
+    sensitive: true,
+    description: 'An argument, or all of them as JSON: {"card":"{{ my-token }}"}.',
+  },
+})
 
 export const react = operation({
   name: 'reactor react',
@@ -44,15 +55,7 @@ export const react = operation({
   permissions: ['token:use', 'reactor:invoke'],
   needsOnePermission: true,
   route: 'POST /reactors/{id}/react',
-  input: inputSchema(['id'], {
-    id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
-    args: {
-      type: 'object',
-      additionalProperties: true,
-      sensitive: true,
-      description: 'An argument, or all of them as JSON: {"card":"{{ my-token }}"}.',
-    },
-  }),
+  input: reactInput,
   output: responseOutput,
   examples: [
     `coffer reactor react greet --args name=Ada`,
@@ -65,18 +68,36 @@ export const react = operation({
   async runDetached(session, input, found) {
     // Durability `soon`, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
-    const { invocation, actor, settings } = prepared
-    const reactors = await session.reactors(settings)
-    const run = await reactors.run(invocation)
-    try {
-      return await conclude(session, input.id, actor, run)
-    } catch (error) {
-      if (!(error instanceof CofferError)) throw error
-      await session.inUnit((context) => storeRun(context, session, input.id, run, error), 'soon')
-      throw error
-    }
+    return invoke(session, prepared)
   },
 })
+
+/** Keeps what a run answered for later, in the unit that stores the run. */
+export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
+
+/** Runs the code. Without `keep` what comes of it is the answer of the operation. @throws CofferError that of the code */
+export async function invoke(
+  session: Session,
+  prepared: Prepared,
+  keep?: Keep,
+): Promise<Response | HttpAnswer> {
+  const { invocation, settings } = prepared
+  const reactors = await session.reactors(settings)
+  const run = await reactors.run(invocation)
+  try {
+    return await conclude(session, prepared, run, keep)
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    await session.inUnit(
+      async (context) => {
+        await storeRun(context, session, invocation.reactor, run, error)
+        await keep?.(context, error)
+      },
+      keep === undefined ? 'soon' : 'now',
+    )
+    throw error
+  }
+}
 
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
@@ -88,7 +109,7 @@ function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
 }
 
 /** @throws CofferError `validation` for invalid expressions, and for a way to answer that there is not */
-async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
+export async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}
   if ((body.callback_url ?? undefined) !== undefined)
@@ -98,14 +119,14 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
   return found ?? new Map()
 }
 
-interface Prepared {
+export interface Prepared {
   invocation: Invocation
   /** The caller that tokenizes the result. */
   actor: Caller
   settings: Readonly<Record<string, unknown>>
 }
 
-async function prepare(
+export async function prepare(
   context: Context,
   session: Session,
   request: Request,
@@ -131,7 +152,7 @@ async function prepare(
     settings,
     invocation: {
       tenant: context.caller.tenant,
-      caller: `${context.caller.actor.type}/${context.caller.actor.id}`,
+      caller: nameCaller(context.caller),
       // A child that acts for one caller never acts for another.
       rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
       reactor: reactor.id,
@@ -149,6 +170,11 @@ async function prepare(
   }
 }
 
+/** Type and id of the caller. */
+export function nameCaller({ actor: { type, id } }: Caller): string {
+  return `${type}/${id}`
+}
+
 /** The application as a caller, without permissions if it has expired. */
 function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
   const isExpired = isExpiredApplication(application, now)
@@ -158,7 +184,7 @@ function boundCaller({ caller, now }: Context, application: ApplicationRecord): 
   )
 }
 
-type Response = Infer<typeof responseOutput>
+export type Response = Infer<typeof responseOutput>
 
 /**
  * The response of a run: creates all of its tokens, or none, in the unit that stores the run.
@@ -166,23 +192,26 @@ type Response = Infer<typeof responseOutput>
  */
 async function conclude(
   session: Session,
-  id: string,
-  actor: Caller,
+  { invocation, actor }: Prepared,
   run: ReactorRun,
+  keep: Keep | undefined,
 ): Promise<Response | HttpAnswer> {
   const { outcome } = run
   if (outcome.kind === 'failure') throw outcome.error
   const { res, raw, tokenize: payload } = outcome
   const create =
     payload === undefined ? undefined : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
-  return session.conclude(
+  const inUnit = keep === undefined ? session.conclude : session.inUnit
+  return inUnit(
     async (context) => {
       const tokens = await create?.(context)
-      await storeRun(context, session, id, run, res?.statusCode ?? 200)
-      context.reached('reactor', id)
-      return res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
+      await storeRun(context, session, invocation.reactor, run, res?.statusCode ?? 200)
+      context.reached('reactor', invocation.reactor)
+      const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
+      await keep?.(context, answer)
+      return answer
     },
-    create === undefined ? 'soon' : 'now',
+    create === undefined && keep === undefined ? 'soon' : 'now',
   )
 }
 

@@ -65,14 +65,16 @@ async function removeOldest(store: StoreWriter, tenant: number, reactorId: strin
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 
-/** Removes every run of a reactor. */
+/** Removes every run of a reactor, and every result. */
 export async function removeRuns(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const where = { field: 'reactor', value: reactorId }
-  for (;;) {
-    const { records } = await store.find('reactor_log', tenant, { where, page: 1, size: REMOVED_AT_ONCE })
-    if (records.length === 0) return
-    for (const { id } of records) await store.remove('reactor_log', tenant, id)
-  }
+  const request = { where, page: 1, size: REMOVED_AT_ONCE }
+  for (const kind of ['reactor_log', 'reactor_result'] as const)
+    for (;;) {
+      const { records } = await store.find(kind, tenant, request)
+      if (records.length === 0) break
+      for (const { id } of records) await store.remove(kind, tenant, id)
+    }
 }
 
 /** Newest first, at most {@link KEPT_RUNS}. */

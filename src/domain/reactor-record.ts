@@ -1,0 +1,50 @@
+/** The stored records of reactors, their runs and their results. */
+import type { SentError } from '../errors.js'
+import type { CodeAnswer } from './code-answer.js'
+import type { RuntimeOptions } from './reactor.js'
+
+/** If the application of `application_id` no longer exists, the reactor is unbound. */
+export interface ReactorRecord {
+  id: string
+  tenant_id: string
+  name: string
+  /** Absent with code of its own. */
+  formula_id?: string
+  code?: string
+  runtime?: RuntimeOptions
+  /** Each value as text. */
+  configuration: Record<string, string>
+  application_id?: string
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
+export interface ReactorLogRecord {
+  id: string
+  reactor_id: string
+  /** `done`, or the code of the error. */
+  outcome: string
+  status: number
+  detail?: string
+  errors?: Record<string, string[]>
+  duration_ms: number
+  memory_mib: number
+  console: { level: string; text: string }[]
+  stack?: string
+  created_at: string
+  trace_id: string
+}
+
+/** What a run answered that was started to be asked for later. It expires a day after it was written. */
+export interface ReactorResultRecord {
+  id: string
+  reactor_id: string
+  /** Type and id of the caller, who alone may read it. */
+  started_by: string
+  created_at: string
+  /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */
+  ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
+}

@@ -1,0 +1,138 @@
+/** Runs a reactor after its call was answered, and keeps the result for a day. */
+import { sizeOf } from '../../domain/expression/budget.js'
+import type { ReactorResultRecord } from '../../domain/records.js'
+import { CofferError, fromSent, toSent } from '../../errors.js'
+import { type Context, HttpAnswer, operation, type Session } from '../../framework/operation.js'
+import { object, uuid } from '../../framework/output.js'
+import { requireRecord } from '../../framework/require-record.js'
+import { inputSchema } from '../../framework/schema.js'
+import {
+  checkRequest,
+  invoke,
+  type Keep,
+  nameCaller,
+  type Prepared,
+  prepare,
+  type Response,
+  reactInput,
+  responseOutput,
+  SENT_BODY,
+} from './react.js'
+import { reactorId } from './reactor-attributes.js'
+
+const KEPT_MS = 24 * 60 * 60 * 1000
+/** How long a run may wait and last: 1,000 of them take less, four at a time. */
+const MOST_RUNNING_MS = KEPT_MS
+
+export const reactLater = operation({
+  name: 'reactor react-async',
+  summary: 'Run a reactor later; coffer reactor result then gives what it answered.',
+  details:
+    'The arguments are checked, and the data of tokens is put into them, at once. At most 1,000 runs of an application\n' +
+    'wait. Without a server, the command ends when the run has.',
+  permissions: ['token:use', 'reactor:invoke'],
+  needsOnePermission: true,
+  route: 'POST /reactors/{id}/react-async',
+  success: 202,
+  input: reactInput,
+  output: object({ asyncReactorRequestId: uuid }),
+  examples: ['coffer reactor react-async greet --args name=Ada'],
+  log: { operation: 'react', message: 'Reactor invoked' },
+  sentBody: SENT_BODY,
+  check: checkRequest,
+  async runDetached(session, input, found) {
+    const { background, caller } = session
+    const id = session.createUuid()
+    const place = background.reserve(`${caller.tenant}/${nameCaller(caller)}`, id)
+    let prepared: Prepared | undefined
+    try {
+      const answer = await session.conclude(async (context) => {
+        prepared = await prepare(context, session, input, found)
+        const { args, rest, code } = prepared.invocation
+        place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
+        const record: ReactorResultRecord = {
+          id,
+          reactor_id: input.id,
+          started_by: nameCaller(caller),
+          created_at: context.date,
+        }
+        const options = { expires: context.now + MOST_RUNNING_MS + KEPT_MS, fresh: true }
+        await context.store.insert('reactor_result', caller.tenant, record, options)
+        // Logged when it ends well; an answer that is kept for an idempotency key is about the reactor from now on.
+        context.reached('reactor', input.id, null)
+        return { asyncReactorRequestId: id }
+      })
+      place.fill(() => runAndKeep(session, id, prepared!))
+      return answer
+    } catch (error) {
+      place.leave()
+      throw error
+    }
+  },
+})
+
+export const getResult = operation({
+  name: 'reactor result',
+  summary: 'Get what a run of react-async answered, for 24 hours after it ended.',
+  details: 'A run that has not ended is not found. One that a stop of the server cut short failed.',
+  permissions: ['token:use', 'reactor:invoke'],
+  needsOnePermission: true,
+  route: 'GET /reactors/{id}/results/{request_id}',
+  input: inputSchema(['id', 'request_id'], {
+    id: reactorId,
+    request_id: { type: 'string', description: 'The asyncReactorRequestId of the run.' },
+  }),
+  output: responseOutput,
+  mayAnswerHttp: true,
+  examples: [
+    'coffer reactor result greet "$(coffer reactor react-async greet --args name=Ada -o value --fields asyncReactorRequestId)"',
+  ],
+  async runDetached({ background, inUnit, caller }, { id, request_id }) {
+    // Asked first: a run that ends in between has stored its result by then.
+    const isRunning = background.has(request_id)
+    const { error, res, result } = await inUnit(async (context) => {
+      await requireRecord(context, 'reactor', id)
+      const record = await context.store.get('reactor_result', caller.tenant, request_id)
+      const isOwn = record?.reactor_id === id && record.started_by === nameCaller(caller)
+      const isInterrupted = isOwn && !isRunning && context.now - Date.parse(record.created_at) < KEPT_MS
+      const ended = record?.ended ?? (isInterrupted ? INTERRUPTED : undefined)
+      if (!isOwn || ended === undefined)
+        throw new CofferError('not_found', 'There is no result with this id, or its run has not ended yet.')
+      return ended
+    }, 'soon')
+    if (error !== undefined) throw fromSent(error)
+    return res === undefined ? (result as Response) : new HttpAnswer(res)
+  },
+})
+
+const INTERRUPTED: ReactorResultRecord['ended'] = {
+  error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
+}
+
+/** Never rejects: a result that cannot be stored is that of an interrupted run. */
+async function runAndKeep(session: Session, id: string, prepared: Prepared): Promise<void> {
+  const keep: Keep = (context, answer) => keepResult(context, session, id, answer)
+  const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
+  await invoke(session, prepared, keep)
+    .catch(keepError)
+    .catch(() => undefined)
+}
+
+/** What a stop of the server cut short is left without a result, which makes it interrupted. */
+async function keepResult(
+  { store, caller, now }: Context,
+  { background }: Session,
+  id: string,
+  answer: Response | HttpAnswer | CofferError,
+): Promise<void> {
+  const record = await store.get('reactor_result', caller.tenant, id)
+  const isError = answer instanceof CofferError
+  // It is not there if it was deleted with its reactor, and it has ended if an error was kept with the run.
+  if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
+  const ended = isError
+    ? { error: toSent(answer) }
+    : answer instanceof HttpAnswer
+      ? { res: answer.answer }
+      : { result: answer }
+  await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
+}

@@ -1,0 +1,289 @@
+/**
+ * Results of runs that go on after their call: over stops, kills and power cuts, and beyond the limits. The runs are those
+ * of a runtime that the test tells when to end.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import { createRandom } from '../../src/crypto/random.js'
+import { loadSodium } from '../../src/crypto/sodium.js'
+import { CofferError } from '../../src/errors.js'
+import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework/reactor-runtime.js'
+import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
+import { FakeFiles } from '../storage/fake-files.js'
+import { testHeader } from '../storage/powers.js'
+import { START } from './vault.js'
+
+const HOUR = 3_600_000
+const DIRECTORY = '/v'
+const primitives = await loadSodium()
+const random = createRandom()
+
+interface PendingRun {
+  invocation: Invocation
+  end(run: ReactorRun | Error): void
+}
+
+/** A vault on a disk that the test may kill, with runs that it ends. */
+class World {
+  readonly #root = random.bytes(32)
+  #files = new FakeFiles()
+  #disk: 'new' | 'used' = 'new'
+  now = START
+  app!: App
+  /** Runs that the runtime has and that have not ended. */
+  runs: PendingRun[] = []
+
+  async open(): Promise<void> {
+    const keyring = createKeyring(primitives, random, this.#root)
+    if (this.#disk === 'new') this.#files.makeDirectory(DIRECTORY)
+    const header = testHeader() as never
+    const options = {
+      files: this.#files,
+      directory: DIRECTORY,
+      header,
+      keys: keyring.engine,
+      clock: () => this.now,
+      random,
+      notice: () => undefined,
+      role: 'server' as const,
+    }
+    const engine = await (this.#disk === 'new' ? createFileEngine(options) : openFileEngine(options))
+    const app = createApp({ engine, keyring, random, header, primitives })
+    const runs: PendingRun[] = []
+    const run = (invocation: Invocation) =>
+      new Promise<ReactorRun>((resolve, reject) => {
+        const end = (outcome: ReactorRun | Error) => {
+          runs.splice(runs.indexOf(each), 1)
+          if (outcome instanceof Error) reject(outcome)
+          else resolve(outcome)
+        }
+        const each = { invocation, end }
+        runs.push(each)
+      })
+    this.runs = runs
+    this.app = Object.assign(app, { reactors: async () => ({ run }) as never })
+    if (this.#disk === 'new') await createFirstTenant(this.app, 'default')
+    this.#disk = 'used'
+  }
+
+  async stop(): Promise<void> {
+    const closing = this.app.close()
+    for (const { end } of [...this.runs]) end(new CofferError('unavailable', 'The server is stopping.'))
+    await closing
+    await this.open()
+  }
+
+  /** What the process was about to do is lost; what it does afterwards touches a disk that nobody reads. */
+  async kill(isPowerCut: boolean): Promise<void> {
+    const dead = this.app
+    const { runs } = this
+    this.#files = this.#files.afterCrash(isPowerCut)
+    await this.open()
+    for (const { end } of [...runs]) end(new CofferError('unavailable', 'The server is stopping.'))
+    await dead.close().catch(() => undefined)
+  }
+
+  async ask(operation: string, input: Record<string, unknown>): Promise<{ status: number; body: unknown }> {
+    try {
+      const { status, headers, result } = await this.app.ask({ operation, input, as: { reveal: true } })
+      return { status, body: headers === undefined ? result : { headers, body: result } }
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      return { status: error.status, body: error.message }
+    }
+  }
+
+  async create(): Promise<string> {
+    const { body } = await this.ask('reactor create', { name: 'r', code: 'x' })
+    return (body as { id: string }).id
+  }
+
+  async start(id: string, args: Record<string, unknown> = {}): Promise<string> {
+    const { status, body } = await this.ask('reactor react-async', { id, args })
+    if (status !== 202) throw new Error(`react-async is ${status}: ${body}`)
+    return (body as { asyncReactorRequestId: string }).asyncReactorRequestId
+  }
+}
+
+const outcomeOf = (outcome: ReactorOutcome): ReactorRun => ({
+  outcome,
+  console: [],
+  durationMs: 1,
+  memoryMiB: 1,
+})
+
+/** How a run ends, and what its result then is. */
+const ENDINGS: [ReactorOutcome, { status: number; body: unknown }][] = [
+  [
+    { kind: 'result', raw: { a: 1 } },
+    { status: 200, body: { raw: { a: 1 } } },
+  ],
+  [
+    { kind: 'result', res: { statusCode: 402, headers: { a: 'b' }, body: 'no' } },
+    { status: 402, body: { headers: { a: 'b' }, body: 'no' } },
+  ],
+  [
+    { kind: 'failure', error: new CofferError('reactor_failed', 'failed', { status: 418 }) },
+    { status: 418, body: 'failed' },
+  ],
+]
+const NOT_FOUND = { status: 404, body: 'There is no result with this id, or its run has not ended yet.' }
+const INTERRUPTED = { status: 500, body: 'Reactor interrupted' }
+
+type Step =
+  | { do: 'start' | 'stop' }
+  | { do: 'end'; which: number; how: number }
+  | { do: 'kill'; isPowerCut: boolean }
+  | { do: 'wait'; hours: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { arbitrary: fc.constant<Step>({ do: 'start' }), weight: 4 },
+  { arbitrary: fc.record({ do: fc.constant('end' as const), which: fc.nat(9), how: fc.nat(2) }), weight: 4 },
+  { arbitrary: fc.record({ do: fc.constant('kill' as const), isPowerCut: fc.boolean() }), weight: 1 },
+  { arbitrary: fc.constant<Step>({ do: 'stop' }), weight: 1 },
+  {
+    arbitrary: fc.record({ do: fc.constant('wait' as const), hours: fc.constantFrom(1, 23, 25) }),
+    weight: 1,
+  },
+)
+
+/** What is known of a run that was acknowledged. */
+interface Known {
+  at: number
+  ended?: { status: number; body: unknown }
+}
+
+t.test('a result is all of what react would have answered, or interrupted, and stays so', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+      const world = new World()
+      await world.open()
+      const reactor = await world.create()
+      const known = new Map<string, Known>()
+      /** Of the process, in the order in which they were started. */
+      let waiting: string[] = []
+      const interrupt = () => {
+        for (const id of waiting) known.get(id)!.ended = INTERRUPTED
+        waiting = []
+      }
+      for (const each of steps) {
+        if (each.do === 'start') {
+          const id = await world.start(reactor, { n: known.size })
+          known.set(id, { at: world.now })
+          waiting.push(id)
+        } else if (each.do === 'end' && waiting.length > 0) {
+          while (world.runs.length < Math.min(4, waiting.length)) await new Promise(setImmediate)
+          const run = world.runs[each.which % world.runs.length]!
+          const id = [...known.keys()][Number(run.invocation.args?.n)]!
+          const [outcome, expected] = ENDINGS[each.how]!
+          run.end(outcomeOf(outcome))
+          while (world.app.background.has(id)) await new Promise(setImmediate)
+          waiting = waiting.filter((one) => one !== id)
+          known.set(id, { at: world.now, ended: expected })
+        } else if (each.do === 'kill') {
+          await world.kill(each.isPowerCut)
+          interrupt()
+        } else if (each.do === 'stop') {
+          await world.stop()
+          interrupt()
+        } else if (each.do === 'wait') {
+          // No run lasts for two days.
+          const oldest = Math.min(...waiting.map((id) => known.get(id)!.at))
+          if (!(world.now + each.hours * HOUR - oldest > 47 * HOUR)) world.now += each.hours * HOUR
+        }
+        for (const [id, { at, ended }] of known) {
+          const isKept = world.now < at + 24 * HOUR
+          const expected = ended !== undefined && isKept ? ended : NOT_FOUND
+          t.strictSame(await world.ask('reactor result', { id: reactor, request_id: id }), expected)
+        }
+      }
+      await world.stop()
+      await world.app.close()
+    }),
+    { numRuns: 40 },
+  )
+})
+
+t.test('a run that is cut short while it ends is whole or interrupted', async (t) => {
+  for (let delay = 0; delay < 40; delay++) {
+    const world = new World()
+    await world.open()
+    const reactor = await world.create()
+    const id = await world.start(reactor)
+    while (world.runs.length === 0) await new Promise(setImmediate)
+    world.runs[0]!.end(outcomeOf(ENDINGS[0]![0]))
+    for (let at = 0; at < delay; at++) await (at % 3 === 0 ? new Promise(setImmediate) : Promise.resolve())
+    const seen = await world.ask('reactor result', { id: reactor, request_id: id })
+    await world.kill(true)
+    const after = await world.ask('reactor result', { id: reactor, request_id: id })
+    if (seen.status === 404)
+      t.ok([ENDINGS[0]![1].status, 500].includes(after.status), `${delay}: ${after.status}`)
+    else t.strictSame(after, seen, `${delay}: what was seen stays`)
+    await world.app.close()
+  }
+})
+
+t.test('1,000 runs of an application wait, then 429; a few run at a time', async (t) => {
+  const world = new World()
+  await world.open()
+  const reactor = await world.create()
+  const ids: string[] = []
+  for (let count = 0; count < 1000; count++) ids.push(await world.start(reactor, { n: count }))
+  t.equal(world.runs.length, 4)
+  t.match(await world.ask('reactor react-async', { id: reactor }), { status: 429 })
+  const { body: other } = await world.ask('app create', {
+    name: 'a',
+    type: 'private',
+    permissions: ['token:use'],
+  })
+  const as = { key: (other as { key: string }).key }
+  const asked = await world.app.ask({ operation: 'reactor react-async', input: { id: reactor }, as })
+  t.equal(asked.status, 202, 'another application is not in their way')
+  world.runs[0]!.end(outcomeOf(ENDINGS[0]![0]))
+  while (world.app.background.has(ids[0]!)) await new Promise(setImmediate)
+  t.match(await world.ask('reactor react-async', { id: reactor }), { status: 202 })
+  await world.ask('reactor delete', { id: reactor })
+  for (const { end } of [...world.runs]) end(outcomeOf(ENDINGS[0]![0]))
+  await world.stop()
+  t.same(
+    await world.app.store.read(
+      async (store) => (await store.find('reactor_result', 1, { page: 1, size: 9 })).total,
+    ),
+    0,
+    'a deleted reactor leaves no result',
+  )
+  await world.app.close()
+})
+
+t.test('runs that wait keep a limited amount of data in memory', async (t) => {
+  const world = new World()
+  await world.open()
+  const reactor = await world.create()
+  const data = 'x'.repeat(15 * 1024 * 1024)
+  const answers: number[] = []
+  for (let count = 0; count < 5; count++)
+    answers.push((await world.ask('reactor react-async', { id: reactor, args: { data } })).status)
+  t.strictSame(answers, [202, 202, 202, 202, 503])
+  t.match(await world.ask('reactor react-async', { id: reactor, args: {} }), { status: 202 })
+  await world.stop()
+  await world.app.close()
+})
+
+t.test('an error that no code made is a result too', async (t) => {
+  const world = new World()
+  await world.open()
+  const reactor = await world.create()
+  for (const [error, expected] of [
+    [new CofferError('rate_limited', 'too many'), { status: 429, body: 'too many' }],
+    [new Error('secret'), { status: 500, body: 'Something went wrong on our side.' }],
+  ] as const) {
+    const id = await world.start(reactor)
+    while (world.runs.length === 0) await new Promise(setImmediate)
+    world.runs[0]!.end(error)
+    while (world.app.background.has(id)) await new Promise(setImmediate)
+    t.strictSame(await world.ask('reactor result', { id: reactor, request_id: id }), expected)
+  }
+  await world.app.close()
+})
