@@ -78,6 +78,7 @@ function provide(name: string, contents: string): Plugin {
 const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   chalk: 'named',
   'cli-table3': 'default',
+  'csv-parse': 'named',
   inquirer: 'default',
   'json-p3': 'named',
   liquidjs: 'named',

@@ -100,11 +100,11 @@ async function runLine(
       process.on('SIGHUP', ignore)
     },
     ...(process.fetch === undefined ? {} : { fetch: process.fetch }),
-    reachVault: async (work) => {
+    reachVault: async (work, role) => {
       const { reachThisVault } = await import('./context/credentials.js')
       const vault =
         config.url === undefined
-          ? await reachThisVault(context)
+          ? await reachThisVault(context, role)
           : await (await import('./context/server.js')).reachServer(context, config.url)
       return using(vault, work)
     },

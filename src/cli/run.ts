@@ -7,6 +7,7 @@ import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
+import { loadOperation } from '../operations/load.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
 import type { CommandContext } from './context/context.js'
@@ -39,9 +40,12 @@ export async function runOperation(
     return (await import('./commands/curl.js')).printCurl(context, definition, words, options)
   const key = definition.audience === 'owner' ? undefined : await readApiKey(context)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
-  if (config.url !== undefined)
-    (await import('./context/server.js')).requireServed(definition, key, isExplained)
-  else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
+  if (config.url !== undefined) {
+    const served =
+      presentation.servedBy === undefined ? definition : await loadOperation(presentation.servedBy)
+    const { requireServed } = await import('./context/server.js')
+    requireServed(served!, key, isExplained)
+  } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const steps = (await presentation.load?.()) ?? {}
@@ -92,17 +96,17 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
     opened.use(async (vault) => {
       const request = { operation, input: asked, as, ...omitUndefined({ idempotencyKey }) }
       const outcome = await vault.ask(request)
-      if (outcome.isReplayed && idempotencyKey !== undefined) await printNotice(terminal, REPLAYED)
+      if (outcome.isReplayed && idempotencyKey !== undefined && idempotencyKey === options.idempotencyKey)
+        await printNotice(terminal, REPLAYED)
       return resultOf(outcome)
     })
   return {
     ...facts,
-    ask: async (asked = input, operation = definition.name) => {
+    ask: async (asked = input, operation = definition.name, repeatKey) => {
       const as = key === undefined ? await findOwner() : { key }
       const isOther = operation !== definition.name
-      const idempotencyKey = options.idempotencyKey as string | undefined
-      if (isOther || definition.runOffline === undefined)
-        return askAs(operation, asked, as, isOther ? undefined : idempotencyKey)
+      const idempotencyKey = isOther ? repeatKey : (options.idempotencyKey as string | undefined)
+      if (isOther || definition.runOffline === undefined) return askAs(operation, asked, as, idempotencyKey)
       const { askOffline } = await import('./context/offline.js')
       if ((definition.run ?? definition.runDetached) === undefined)
         return askOffline(context, definition, asked)
@@ -113,7 +117,7 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
       })
     },
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),
-    together: (work) => opened.use(work),
+    together: (work, role) => opened.use(work, role),
     notice: (text) => printNotice(terminal, text),
     print: (result, other = format) =>
       printResult(terminal, result, {
@@ -130,7 +134,7 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
 function createOpened(context: CommandContext, definition: RegisteredOperation) {
   let opened: Vault | undefined
   return {
-    use: async <T>(work: (vault: Vault) => Promise<T>): Promise<T> => {
+    use: async <T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T> => {
       if (opened !== undefined) return work(opened)
       return context.reachVault(async (vault) => {
         opened = vault
@@ -141,7 +145,7 @@ function createOpened(context: CommandContext, definition: RegisteredOperation) 
         } finally {
           opened = undefined
         }
-      })
+      }, role)
     },
   }
 }

@@ -55,6 +55,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
   reactor_result: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
   proxy: () => [],
+  import: () => [],
   log: logFields,
 }
 

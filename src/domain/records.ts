@@ -4,6 +4,7 @@ import type { ContainerRule, Grants } from './access.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
+import type { ImportRecord } from './import-record.js'
 import type { ApplicationType, Permission } from './permissions.js'
 import type { ProxyTransform } from './proxy.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
@@ -35,6 +36,7 @@ export const KINDS = {
   reactor_log: 22,
   reactor_result: 23,
   proxy: 24,
+  import: 40,
   log: 255,
 } as const
 
@@ -285,6 +287,7 @@ export interface RecordOf {
   reactor_log: ReactorLogRecord
   reactor_result: ReactorResultRecord
   proxy: ProxyRecord
+  import: ImportRecord
   log: LogRecord
 }
 

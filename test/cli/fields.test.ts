@@ -66,7 +66,8 @@ t.test('CSV quotes everything and disarms what a spreadsheet would run', async (
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '＠x']) {
     t.equal(neutralize(text), `'${text}`, JSON.stringify(text))
   }
-  for (const text of ['', 'a=b', '1', ' =1', "'=1"]) t.equal(neutralize(text), text, JSON.stringify(text))
+  for (const text of ['', 'a=b', '1', ' =1', "'a"]) t.equal(neutralize(text), text, JSON.stringify(text))
+  t.equal(neutralize("'=1"), "''=1", 'so that it can be told from =1')
   t.equal(toCsvCell('-1'), "'-1")
   t.equal(toCsvCell(-1), '-1')
   t.equal(toCsvCell(undefined), '')

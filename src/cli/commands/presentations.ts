@@ -9,6 +9,24 @@ const loadTenant = async () => import('./tenant.js')
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
+  'token import': {
+    arguments: [['[file]', 'the rows; without it, or -, standard input']],
+    options: [
+      ['--format <format>', 'ndjson, json or csv'],
+      [
+        '--map <column=path>',
+        'of CSV: where a column goes, such as number=data.number; nowhere: notes= (repeatable)',
+        true,
+      ],
+      ['--type <text>', 'the type of rows that have none'],
+      ['--results <file>', 'write a line of JSON for each row: its line, and its id or why it was refused'],
+      ['--continue-on-error', 'leave out rows that are refused'],
+      ['--resume <file>', 'keeps how far the run came; started again with it, the run goes on from there'],
+      ['--dry-run', 'tell what would become of the rows, and write nothing'],
+    ],
+    servedBy: 'token tokenize',
+    load: async () => (await import('../bulk/import.js')).importRows,
+  },
   'token update': { load: async () => (await import('./token.js')).update },
   'formula create': STORES_CODE,
   'formula update': STORES_CODE,

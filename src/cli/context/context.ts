@@ -67,7 +67,7 @@ export interface CommandContext {
    */
   stopsItself(): void
   /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
-  reachVault<T>(work: (vault: Vault) => Promise<T>): Promise<T>
+  reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>
   /** Opens the vault of this run in this process for `work`; then closes it. */
   withVault<T>(work: (app: App) => Promise<T>, role?: 'command' | 'server'): Promise<T>
 }

@@ -84,8 +84,11 @@ export function unlockVault(context: CommandContext, role: 'command' | 'server' 
 }
 
 /** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
-export function reachThisVault(context: CommandContext): Promise<Vault> {
-  return noticing(context, (place) => reachVault(place, (vault) => chooseOpener(context, vault)))
+export function reachThisVault(
+  context: CommandContext,
+  role: 'command' | 'server' = 'command',
+): Promise<Vault> {
+  return noticing(context, (place) => reachVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
 }
 
 /** A vault location with the effects of this run. */

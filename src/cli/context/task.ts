@@ -5,6 +5,7 @@
 import type { Format } from '../../config.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
+import type { OperationName } from '../../operations/all.js'
 import type { CommandContext } from './context.js'
 
 /** The options of a command line, by commander's names. */
@@ -21,12 +22,15 @@ export interface Task {
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
-  /** Performs the operation, or another one, as the same caller. Opens the vault, unless within `together`. */
-  ask(input?: OperationInput, operation?: string): Promise<unknown>
+  /**
+   * Performs the operation, or another one, as the same caller. Opens the vault, unless within `together`. `repeatKey`:
+   * the idempotency key for a server.
+   */
+  ask(input?: OperationInput, operation?: string, repeatKey?: string): Promise<unknown>
   /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
   askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
-  /** Keeps the vault open while `work` runs. */
-  together<T>(work: () => Promise<T>): Promise<T>
+  /** Keeps the vault open while `work` runs; as a server, other commands can use it meanwhile. */
+  together<T>(work: () => Promise<T>, role?: 'command' | 'server'): Promise<T>
   /** Prints a result of the operation, by default in the format of this run. */
   print(result: unknown, format?: Format): Promise<void>
   /** Prints to standard error, unless `--quiet`. */
@@ -55,6 +59,8 @@ export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
   readonly arguments?: readonly (readonly [name: string, description: string])[]
   readonly options?: readonly CommandOption[]
+  /** The operation by which a server does what the command does, if not its own. */
+  readonly servedBy?: OperationName
   /** The notice for an empty list. */
   readonly empty?: string
   /** Loaded when the command runs. */

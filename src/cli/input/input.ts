@@ -8,7 +8,7 @@ import type { InputStream } from '../output/terminal.js'
 /** The part of an open file that is used here; a `FileHandle` of node:fs/promises is one. */
 export interface OpenFile {
   read(target: Uint8Array, offset: number, length: number): Promise<{ bytesRead: number }>
-  stat(): Promise<Pick<Stats, 'mode' | 'isFile'>>
+  stat(): Promise<Pick<Stats, 'mode' | 'isFile' | 'size'>>
   close(): Promise<void>
 }
 
@@ -46,6 +46,8 @@ export interface InputReader {
   readValue(source: string, flag: string): Promise<string>
   /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link InputReader.readValue} */
   readFile(path: string, flag: string): Promise<string>
+  /** The bytes of a file, or of standard input (`-`), as they come. @throws CofferError `usage` */
+  openStream(path: string, flag: string): Promise<ByteStream>
   /** Whether standard input was already read. */
   readonly isStdinTaken: boolean
   /**
@@ -59,6 +61,13 @@ export interface InputReader {
   claimStdin(flag: string): InputStream
   /** The first line of a descriptor. @throws CofferError `usage` */
   readDescriptor(descriptor: number, flag: string): Promise<string>
+}
+
+/** `size`: of a file, in bytes. */
+export interface ByteStream {
+  chunks: AsyncIterable<Uint8Array>
+  size?: number
+  close(): Promise<void>
 }
 
 /** Whether `text` names a source instead of being the value. */
@@ -121,6 +130,15 @@ export function createInputReader(sources: {
     async readFile(path, flag) {
       const { name, bytes } = await read(path === '-' ? undefined : path, flag)
       return decodeUtf8(bytes, name)
+    },
+
+    async openStream(path, flag) {
+      if (path === '-')
+        return { chunks: guard(takeStdin(flag), 'standard input'), close: async () => undefined }
+      const name = `${flag} (${path})`
+      const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
+      const { size } = await file.stat()
+      return { chunks: guard(chunksOf(file), name), size, close: () => file.close() }
     },
 
     get isStdinTaken() {

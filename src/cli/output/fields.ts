@@ -53,12 +53,17 @@ export function toCsvLine(cells: readonly string[]): string {
   return cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(',')
 }
 
-/** Characters that start a formula in spreadsheets, full-width forms included. */
-const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+/** Characters that start a formula in spreadsheets, full-width forms included; so that `restore` is exact, after apostrophes too. */
+const FORMULA_START = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
 /** Prefixes text that looks like a formula with an apostrophe, so that a spreadsheet does not evaluate it. */
 export function neutralize(text: string): string {
   return FORMULA_START.test(text) ? `'${text}` : text
+}
+
+/** The text that {@link neutralize} was given. */
+export function restore(text: string): string {
+  return text.startsWith("'") && FORMULA_START.test(text) ? text.slice(1) : text
 }
 
 /** The text of a cell. Numbers are unchanged, because a spreadsheet does not evaluate `-5`. */

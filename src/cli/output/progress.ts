@@ -6,8 +6,8 @@ import { isTerminal, type Terminal, write } from './terminal.js'
 type Clock = () => number
 
 export interface Progress {
-  /** Draws the bar with `done` of the total, at most ten times a second. */
-  show(done: number): Promise<void>
+  /** Draws the bar with `done` of the total, at most ten times a second; `share`: from 0 to 1, without a total. */
+  show(done: number, share?: number): Promise<void>
   /** Replaces the bar by one line with the count and the rate. */
   finish(): Promise<void>
 }
@@ -20,7 +20,7 @@ const ERASE_LINE = '\r\u001b[2K'
 /** Draws nothing unless standard error is a terminal, or if `quiet`. */
 export function createProgress(
   terminal: Terminal,
-  { label, total }: { label: string; total: number },
+  { label, total }: { label: string; total?: number },
   clock: Clock,
 ): Progress {
   const { stderr, quiet } = terminal
@@ -30,13 +30,13 @@ export function createProgress(
   let isOnScreen = false
   let done = 0
 
-  async function show(now: number): Promise<void> {
+  async function show(now: number, share?: number): Promise<void> {
     done = now
     const nowMs = clock()
     if (!isShown || nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     isOnScreen = true
-    const line = describe(label, done, total, nowMs - startedMs)
+    const line = describe(label, done, { total, share }, nowMs - startedMs)
     // A line as wide as the terminal would wrap and could not be erased.
     await write(stderr, ERASE_LINE + truncate(line, Math.max(1, (stderr.columns || DEFAULT_COLUMNS) - 1)))
   }
@@ -52,16 +52,21 @@ export function createProgress(
   return { show, finish }
 }
 
-function describe(label: string, done: number, total: number, elapsedMs: number): string {
-  const share = total === 0 ? 1 : Math.min(1, done / total)
-  const filled = Math.floor(share * BAR_COLUMNS)
+interface Extent {
+  total: number | undefined
+  share: number | undefined
+}
+
+function describe(label: string, done: number, extent: Extent, elapsedMs: number): string {
+  const { total } = extent
+  const share = total === undefined ? extent.share : total === 0 ? 1 : Math.min(1, done / total)
+  const filled = Math.floor((share ?? 0) * BAR_COLUMNS)
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_COLUMNS - filled)
-  const leftMs = done > 0 && done < total ? (elapsedMs / done) * (total - done) : 0
+  const leftMs = share !== undefined && share > 0 && share < 1 ? (elapsedMs / share) * (1 - share) : 0
   const parts = [
     display(label),
-    bar,
-    `${Math.floor(share * 100)} %`,
-    `${formatCount(done)}/${formatCount(total)}`,
+    ...(share === undefined ? [] : [bar, `${Math.floor(share * 100)} %`]),
+    formatCount(done) + (total === undefined ? '' : `/${formatCount(total)}`),
     elapsedMs > 0 ? formatRate(done, elapsedMs) : '',
     leftMs > 0 ? `${formatDuration(leftMs)} left` : '',
   ]

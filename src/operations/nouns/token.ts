@@ -3,6 +3,7 @@ import * as association from '../token/association.js'
 import * as byCursor from '../token/by-cursor.js'
 import { detokenizeTokens } from '../token/detokenize.js'
 import { generateTokens } from '../token/generate.js'
+import { importTokens } from '../token/import.js'
 import { searchTokens } from '../token/search.js'
 import * as token from '../token/token.js'
 import { tokenize } from '../token/tokenize.js'
@@ -21,6 +22,7 @@ export const noun = {
     byCursor.searchTokensByCursor,
     tokenize,
     detokenizeTokens,
+    importTokens,
     association.linkTokens,
     association.unlinkTokens,
     association.createChild,

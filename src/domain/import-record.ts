@@ -1,0 +1,17 @@
+/** How far an import came, which is stored with the tokens of its last batch. */
+
+/** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */
+export interface ImportRecord {
+  /** Of the run. */
+  id: string
+  actor_id: string
+  /** The number of rows in earlier batches. */
+  first: number
+  /** What became of each row of the batch. */
+  results: {
+    status: 'created' | 'deduplicated' | 'refused'
+    id?: string
+    reason?: string
+    errors?: Record<string, string[]>
+  }[]
+}

@@ -1,0 +1,151 @@
+/** Imports tokens by the batch: many in one unit of work, each created or refused by itself. */
+
+import type { ImportRecord } from '../../domain/import-record.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { TokenDraft } from '../../domain/token/token.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
+import { arrayOf, enumOf, object, text } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
+import { checkNewToken, createFrom } from './token-write.js'
+
+/** The rows of one batch. */
+export const MOST_ROWS = 10_000
+/** How long a run can be resumed. */
+const RESUMABLE_MS = 30 * 24 * 3_600_000
+
+const resultOutput = object({
+  status: enumOf('created', 'deduplicated', 'refused'),
+  'id?': text,
+  'reason?': text,
+  'errors?': { type: 'object', additionalProperties: arrayOf(text) },
+})
+
+/** What became of a row. */
+export type RowResult = ImportRecord['results'][number]
+
+export const importTokens = operation({
+  name: 'token import',
+  summary: 'Create tokens from a file: NDJSON, a JSON array, or CSV.',
+  details:
+    'A row is what token create takes. The format is that of the name or of the first character. The columns of CSV are\n' +
+    'paths, such as data.number, unless --map gives them one; an empty cell is absent. The first row that is refused ends\n' +
+    'the import, unless --continue-on-error; the rows before it stay. With --resume FILE, given from the beginning, a run\n' +
+    'that was cut short goes on when the same command is started again, within 30 days, and creates no row twice.',
+  audience: 'command',
+  permissions: ['token:create'],
+  input: closedInput(['rows'], {
+    rows: { type: 'array', items: {}, maxItems: MOST_ROWS },
+    stops: { type: 'boolean', description: 'Whether the first row that is refused is the last.' },
+    rehearses: { type: 'boolean', description: 'Whether nothing is written.' },
+    run: { type: 'string', format: 'uuid', description: 'A run that can be resumed.' },
+    first: { type: 'integer', minimum: 0, description: 'The number of rows in earlier batches of the run.' },
+  }),
+  output: object({ results: arrayOf(resultOutput) }),
+  examples: [
+    `echo '{"type":"token","data":"a"}' | coffer token import`,
+    `printf 'kind,secret\\ntoken,a\\n' | coffer token import --format csv --map kind=type --map secret=data`,
+  ],
+  log: { operation: 'create', message: 'Token created' },
+  check: async ({ rows = [] }, tools) => {
+    const prepared: (TokenDraft | CofferError)[] = []
+    for (const row of rows) prepared.push(await prepare(row, tools))
+    return prepared
+  },
+  async runDetached(session, input, prepared) {
+    try {
+      return await session.inUnit((context) => importBatch(context, input, prepared))
+    } catch (error) {
+      if (error instanceof Rehearsed) return { results: error.results }
+      throw error
+    }
+  },
+})
+
+/** Thrown by a rehearsal, so that its unit of work leaves nothing. */
+class Rehearsed extends Error {
+  readonly results: RowResult[]
+  constructor(results: RowResult[]) {
+    super('rehearsed')
+    this.results = results
+  }
+}
+
+interface Batch {
+  stops?: boolean
+  rehearses?: boolean
+  run?: string
+  first?: number
+}
+
+/** @throws CofferError `conflict` for a batch that does not follow those of its run */
+async function importBatch(
+  context: Context,
+  { stops = false, rehearses = false, run, first = 0 }: Batch,
+  prepared: readonly (TokenDraft | CofferError)[],
+): Promise<{ results: RowResult[] }> {
+  const { store, caller, now } = context
+  const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
+  if (before !== undefined) {
+    // The batch was committed, and whoever sent it did not learn that.
+    const isAgain = before.first === first && before.results.length > 0
+    if (before.actor_id === caller.actor.id && isAgain) return { results: before.results }
+    if (before.actor_id !== caller.actor.id || before.first + before.results.length !== first)
+      throw new CofferError('conflict', 'This batch does not follow what was imported of this run.')
+  } else if (first > 0 && run !== undefined)
+    throw new CofferError('conflict', 'Nothing is known of this run any more; after 30 days it is forgotten.')
+  const results: RowResult[] = []
+  for (const each of prepared) {
+    const result = each instanceof CofferError ? refuse(each) : await createOne(context, each)
+    results.push(result)
+    if (stops && result.status === 'refused') break
+  }
+  // A row that ended the run is not done: the run may be resumed with a better one in its place.
+  const done = stops ? results.filter(({ status }) => status !== 'refused') : results
+  if (rehearses) throw new Rehearsed(results)
+  // An empty batch asks how far the run came.
+  if (run === undefined || prepared.length === 0) return { results }
+  const record: ImportRecord = { id: run, actor_id: caller.actor.id, first, results: done }
+  const kept = { expires: now + RESUMABLE_MS }
+  if (before === undefined) await store.insert('import', caller.tenant, record, kept)
+  else await store.replace('import', caller.tenant, record, kept)
+  return { results }
+}
+
+async function prepare(row: unknown, tools: CheckTools): Promise<TokenDraft | CofferError> {
+  if (typeof row !== 'object' || row === null || Array.isArray(row))
+    return new CofferError('validation', 'A row must be a JSON object.')
+  return refusing(() => checkNewToken(row as Record<string, unknown>, tools))
+}
+
+/** A refusal comes before the first write of the row, so what is written of the batch stays whole. */
+async function createOne(context: Context, draft: TokenDraft): Promise<RowResult> {
+  const created = await refusing(() => createFrom(context, draft))
+  if (created instanceof CofferError) return refuse(created)
+  return created instanceof Existing
+    ? { status: 'deduplicated', id: created.result.id }
+    : { status: 'created', id: created.id }
+}
+
+/** Codes that are about one row. */
+const OF_ROW: readonly string[] = ['validation', 'forbidden', 'conflict']
+
+async function refusing<T>(work: () => Promise<T>): Promise<T | CofferError> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
+    throw error
+  }
+}
+
+/** The row that `error` refuses. */
+export function refuse({
+  message,
+  errors,
+}: {
+  message: string
+  errors?: PropertyErrors | undefined
+}): RowResult {
+  return { status: 'refused', reason: message, ...omitUndefined({ errors }) }
+}

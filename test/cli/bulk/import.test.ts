@@ -1,0 +1,227 @@
+/** `coffer token import`, whole: files in, tokens and results out, and once each however often it is cut short. */
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Fetch } from '../../../src/client/http-client.js'
+import { openTestVault } from '../../../src/index.js'
+import { createMachine, waitFor } from '../binary.js'
+import { createHome, createVaultHome, type Home } from '../home.js'
+
+t.setTimeout(200_000)
+
+const CARD = '4242424242424242'
+const line = (data: unknown, more: object = {}) => `${JSON.stringify({ type: 'token', data, ...more })}\n`
+const lines = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => line(`row ${from + at}`)).join('')
+const total = async (home: Home) => (await home.json(['token', 'list', '--size', '1'])).pagination.total_items
+const results = (home: Home, name: string) =>
+  readFileSync(join(home.place, name), 'utf8')
+    .split('\n')
+    .filter((text) => text !== '')
+    .map((text) => JSON.parse(text) as { line: number; status: string; id?: string; reason?: string })
+
+t.test('three formats from files and standard input', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('a.ndjson', line('a') + line('b'))
+  home.write('b.json', `[${line('a')},${line('b')}]`)
+  home.write('c.csv', `number,who\n${CARD},7\n`)
+  t.match(await home.json(['token', 'import', 'a.ndjson']), { created: 2, deduplicated: 0, refused: 0 })
+  t.match(await home.json(['token', 'import', 'b.json']), { created: 2 })
+  t.match(await home.json(['token', 'import'], { stdin: `  ${line('c')}` }), { created: 1 })
+  const words = ['--map', 'number=data', '--map', 'who=metadata.customer', '--type', 'card_number']
+  t.match(await home.json(['token', 'import', 'c.csv', ...words]), { created: 1 })
+  const { data } = await home.json(['token', 'list', '--type', 'card_number'])
+  t.match(data, [{ data: 'XXXXXXXXXXXX4242', metadata: { customer: '7' } }])
+  t.equal(await total(home), 6)
+  for (const bad of [['missing.csv'], ['a.ndjson', '--format', 'xml'], ['a.ndjson', '--map', 'x']])
+    t.equal((await home.run(['token', 'import', ...bad])).code, 2)
+})
+
+t.test('a refused row ends the import where it is, or is left out', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('rows.ndjson', `${line('a')}\n{"type":"card","data":{"number":"${CARD}1"}}\n{oops\n${line('d')}`)
+  const stopped = await home.run(['token', 'import', 'rows.ndjson', '--results', 'r1'])
+  t.match(stopped, {
+    code: 2,
+    stdout: /"created":1,"deduplicated":0,"refused":1/,
+    stderr: /stopped at line 3, after rows: 1/,
+  })
+  t.match(results(home, 'r1'), [
+    { line: 1, status: 'created' },
+    { line: 3, status: 'refused', reason: /number/ },
+  ])
+  t.equal(statSync(join(home.place, 'r1')).mode & 0o777, 0o600)
+  const again = ['token', 'import', 'rows.ndjson', '--continue-on-error', '--results']
+  t.match(await home.run([...again, 'r1']), { code: 5, stderr: /exists already/ })
+  const all = await home.run([...again, 'r2'])
+  t.match(all, {
+    code: 2,
+    stdout: /"created":2,"deduplicated":0,"refused":2/,
+    stderr: /refused: 2; the first is line 3/,
+  })
+  t.match(results(home, 'r2'), [
+    { status: 'created' },
+    { line: 3 },
+    { line: 4, status: 'refused' },
+    { line: 5, status: 'created' },
+  ])
+  t.equal(await total(home), 3)
+  t.notMatch(stopped.stderr + all.stderr + readFileSync(join(home.place, 'r2'), 'utf8'), CARD)
+  const dry = await home.run(['token', 'import', 'rows.ndjson', '--dry-run', '--continue-on-error'])
+  t.match(dry, { code: 2, stdout: /"created":2/ })
+  t.equal(await total(home), 3, 'a rehearsal writes nothing')
+  t.equal((await home.run(['token', 'import', 'rows.ndjson', '--dry-run', '--resume', 's'])).code, 2)
+})
+
+t.test('a run that was killed between commit and results goes on, exactly once', async (t) => {
+  const home = await createVaultHome(t)
+  const state = join(home.place, 'state')
+  const words = ['token', 'import', 'rows.ndjson', '--resume', 'state', '--results', 'done']
+  const import_ = async () => home.json(words)
+  home.write('rows.ndjson', lines(2000))
+  await import_()
+  const before = results(home, 'done')
+  t.equal(statSync(state).mode & 0o777, 0o600)
+  t.notMatch(readFileSync(state, 'utf8'), 'row 1')
+  const said = await home.run(words)
+  t.match(said, { code: 0, stderr: /is complete: 2000 rows/ })
+  // As a kill after the commit of the first batch leaves it: nothing is noted, and a part of the results written.
+  const position = JSON.parse(readFileSync(state, 'utf8'))
+  writeFileSync(state, JSON.stringify({ ...position, rows: 0, results: 0, isComplete: false }))
+  writeFileSync(join(home.place, 'done'), readFileSync(join(home.place, 'done'), 'utf8').slice(0, 1234))
+  home.write('rows.ndjson', lines(4500))
+  t.match(await import_(), { created: 4500 })
+  const after = results(home, 'done')
+  t.same(after.slice(0, 2000), before, 'the results of rows that were committed are those of then')
+  t.equal(new Set(after.map(({ id }) => id)).size, 4500)
+  t.same(
+    after.map(({ line: at }) => at),
+    Array.from({ length: 4500 }, (_, at) => at + 1),
+  )
+  t.equal(await total(home), 4500)
+  const other = await home.run(['token', 'import', 'rows.ndjson', '--resume', 'state'])
+  t.match(other, { code: 2, stderr: /of another import/ })
+  home.write('note', 'text')
+  t.equal((await home.run(['token', 'import', 'rows.ndjson', '--resume', 'note'])).code, 2)
+})
+
+t.test('a refused row can be bettered, and the run goes on with it', async (t) => {
+  const home = await createVaultHome(t)
+  const words = ['token', 'import', 'rows.ndjson', '--resume', 'state', '--results', 'done']
+  home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
+  t.equal((await home.run(words)).code, 2)
+  t.equal((await home.run(words)).code, 2)
+  home.write('rows.ndjson', lines(3))
+  t.match(await home.json(words), { resumed_after: 1, created: 2 })
+  t.match(results(home, 'done'), [{ status: 'created' }, { status: 'created' }, { status: 'created' }])
+  t.equal(results(home, 'done').length, 3)
+  t.equal(await total(home), 3)
+})
+
+t.test('an interrupt ends a run between two batches, and says how to go on', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('rows.ndjson', lines(8000))
+  const words = ['token', 'import', 'rows.ndjson', '--resume', 'state']
+  const { code, stderr } = await home.run(words, {
+    columns: 80,
+    interruptAt: '2,000',
+    env: { COFFER_OUTPUT: 'json' },
+  })
+  t.equal(code, 130)
+  t.match(stderr, /Interrupted after 2000 rows\. The same command goes on from there\./)
+  t.match(stderr, /█.* %.*\/s/, 'with a bar, the rate and the time that is left')
+  t.match(await home.json(words), { resumed_after: 2000, created: 6000 })
+  t.equal(await total(home), 8000)
+})
+
+t.test('two imports at once both complete, and other commands work meanwhile', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  writeFileSync(join(machine.place, 'rows'), lines(3000))
+  const imports = ['one', 'two'].map((name) =>
+    waitFor(machine.start(['token', 'import', 'rows', '--resume', name])),
+  )
+  const created = await machine.coffer(['token', 'create'], line('beside'))
+  t.equal(created.code, 0, created.stderr)
+  for (const { code, stdout, stderr } of await Promise.all(imports)) {
+    t.equal(code, 0, stderr)
+    t.match(stdout, '"created":3000')
+  }
+  const { stdout } = await machine.coffer(['token', 'list', '--size', '1', '--output', 'json'])
+  t.equal(JSON.parse(stdout).pagination.total_items, 6001)
+})
+
+t.test('a run that is killed again and again imports each row once', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  const count = 8000
+  writeFileSync(join(machine.place, 'rows'), lines(count))
+  const words = ['token', 'import', 'rows', '--resume', 'state', '--results', 'done']
+  for (let round = 0; round < 6; round++) {
+    const child = machine.start(words)
+    const timer = setTimeout(() => child.kill('SIGKILL'), 250 + 150 * round)
+    await waitFor(child)
+    clearTimeout(timer)
+  }
+  const last = await machine.coffer(words)
+  t.equal(last.code, 0, last.stderr)
+  const { stdout } = await machine.coffer(['token', 'list', '--size', '1', '--output', 'json'])
+  t.equal(JSON.parse(stdout).pagination.total_items, count)
+  const done = readFileSync(join(machine.place, 'done'), 'utf8').trim().split('\n')
+  t.equal(done.length, count)
+  t.equal(new Set(done.map((text) => JSON.parse(text).id)).size, count)
+})
+
+/** A home whose imports reach a server in this process; `lose` drops answers after they were given. */
+async function connect(t: Test, lose: (asked: number) => boolean = () => false) {
+  const vault = await openTestVault()
+  t.teardown(() => vault.stop())
+  const home = createHome(t)
+  const keys: (string | undefined)[] = []
+  const fetch: Fetch = async (url, init) => {
+    keys.push(init.headers['svc-idempotency-key'])
+    const answer = await vault.fetch(url, init)
+    if (lose(keys.length)) throw Object.assign(new Error('lost'), { code: 'ECONNRESET' })
+    return answer
+  }
+  const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
+  const run = (words: readonly string[]) => home.run(['token', 'import', ...words], { fetch, env })
+  const all = async () => (await vault.ask('token list', {})).pagination.total_items
+  return { home, run, all, keys }
+}
+
+t.test('a server takes batches as documents, and refused rows are found among the others', async (t) => {
+  const { home, run, all } = await connect(t)
+  const bad = [5, 700, 701, 1500]
+  const rows = Array.from({ length: 2000 }, (_, at) => (bad.includes(at) ? line(null) : line(`row ${at}`)))
+  rows[900] = '{"data":"without a type"}\n'
+  rows[1000] = line('x', { id: 'same-id' })
+  rows[1001] = line('y', { id: 'same-id' })
+  home.write('rows', rows.join(''))
+  const dry = await run(['rows', '--dry-run', '--continue-on-error'])
+  t.match(dry, { code: 2, stdout: /"created":1995,"deduplicated":0,"refused":5/ })
+  t.equal(await all(), 0)
+  const { code, stdout } = await run(['rows', '--continue-on-error', '--results', 'done'])
+  t.match({ code, stdout }, { code: 2, stdout: /"created":1994,"deduplicated":0,"refused":6/ })
+  const refused = results(home, 'done').filter(({ status }) => status === 'refused')
+  t.same(
+    refused.map(({ line: at }) => at - 1),
+    [5, 700, 701, 900, 1001, 1500],
+  )
+  t.match(refused[0], { reason: /^data/, errors: { data: [/required|null/] } })
+  t.equal(await all(), 1994)
+  const stopped = await run(['rows'])
+  t.match(stopped, { code: 2, stderr: /stopped at line 6, after rows: 5/ })
+  t.equal(await all(), 1999)
+})
+
+t.test('a batch whose answer was lost is sent again under the same idempotency key', async (t) => {
+  const { home, run, keys } = await connect(t, (asked) => asked === 2)
+  home.write('rows', lines(2500))
+  const words = ['rows', '--resume', 'state', '--results', 'done']
+  t.match(await run(words), { code: 9, stderr: /may have performed/ })
+  t.match(await run(words), { code: 0, stdout: /"resumed_after":1000,"created":1500/ })
+  t.equal(keys.length, 4)
+  t.equal(keys[1], keys[2], 'so a server that knows the header performs it once')
+  t.equal(new Set(keys).size, 3)
+})

@@ -1,0 +1,152 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { readCsv } from '../../../src/cli/bulk/csv.js'
+import { decodeChunks, type Row, readRows } from '../../../src/cli/bulk/rows.js'
+import { neutralize, restore, toCsvLine } from '../../../src/cli/output/fields.js'
+
+/** The bytes of a text, cut at these places. */
+async function* cut(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text)
+  let at = 0
+  for (const size of sizes) {
+    yield bytes.subarray(at, at + size)
+    at += size
+  }
+  yield bytes.subarray(at)
+}
+
+async function collect(rows: AsyncIterable<Row[]>): Promise<Row[]> {
+  const all: Row[] = []
+  for await (const some of rows) all.push(...some)
+  return all
+}
+
+const read = (text: string, sizes: readonly number[] = [], format?: 'ndjson' | 'json') =>
+  collect(readRows(decodeChunks(cut(text, sizes), 'The file'), format))
+const brief = (rows: readonly Row[]) => rows.map(({ line, value, fault }) => [line, value ?? fault])
+
+t.test('NDJSON and an array give the same rows, wherever the bytes are cut', async (t) => {
+  const json = fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)))
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(json, { minLength: 1 }),
+      fc.array(fc.nat(9)),
+      fc.constantFrom(0, 1, 2),
+      async (values, sizes, spaces) => {
+        const lines = await read(
+          `\ufeff${values.map((value) => JSON.stringify(value)).join('\r\n\n')}`,
+          sizes,
+          'ndjson',
+        )
+        const array = await read(` \n${JSON.stringify(values, undefined, spaces)}\n `, sizes)
+        const isStrict = (rows: readonly Row[]) => rows.filter(({ fault }) => fault === undefined)
+        t.strictSame(
+          isStrict(lines).map(({ value }) => value),
+          isStrict(array).map(({ value }) => value),
+        )
+        t.equal(lines.length, values.length)
+        t.equal(array.length, values.length)
+      },
+    ),
+    { numRuns: 150 },
+  )
+})
+
+t.test('each row has its line, and one that cannot be read has why', async (t) => {
+  t.strictSame(brief(await read('{"a":1}\n\n{"a":1,"a":2}\n7\n')).slice(0, 1), [[1, { a: 1 }]])
+  t.match(await read('{"a":1}\n\n{"a":1,"a":2}\n7'), [
+    { line: 1 },
+    { line: 3, fault: /refused/ },
+    { line: 4, value: 7 },
+  ])
+  t.strictSame(brief(await read('[\n{"a":\n1},\n\n{"b":2}]')), [
+    [2, { a: 1 }],
+    [5, { b: 2 }],
+  ])
+  t.strictSame(await read('[]'), [])
+  t.strictSame(await read(''), [])
+  t.match(await read('[1,,2]'), [{ value: 1 }, { fault: /row/ }, { value: 2 }])
+  for (const text of ['[1', '["', '[1] 2', '{}'])
+    await t.rejects(read(text, [], 'json'), { code: 'validation' }, text)
+  const invalid = (async function* () {
+    yield Buffer.from([0x22, 0xff])
+  })()
+  await t.rejects(collect(readRows(decodeChunks(invalid, 'The file'))), { message: 'The file is not UTF-8.' })
+  await t.rejects(read(`{"a":"${'x'.repeat(1024 * 1024)}"`, [4096]), {
+    code: 'too_large',
+    message: /Line 1:/,
+  })
+  await t.rejects(read(`[1,\n"${'x'.repeat(1024 * 1024)}`, [4096]), { code: 'too_large', message: /Line 2:/ })
+})
+
+const csv = (text: string, map: readonly string[] = [], sizes: readonly number[] = []) =>
+  collect(readCsv(decodeChunks(cut(text, sizes), 'The file'), map))
+
+t.test('CSV is rows by the paths of its columns', async (t) => {
+  const text =
+    '\ufeffkind,data.number,month,customer.id,notes\r\ncard,4242424242424242,07,"a\nb",x\r\n\r\nbank,,,,\n'
+  const map = ['kind=type', 'month=data.expiration_month', 'customer.id=metadata.customer.id', 'notes=']
+  t.strictSame(brief(await csv(text, map, [3, 1, 20])), [
+    [
+      2,
+      {
+        type: 'card',
+        data: { number: '4242424242424242', expiration_month: 7 },
+        metadata: { 'customer.id': 'a\nb' },
+      },
+    ],
+    [4, { type: 'bank' }],
+  ])
+  const whole =
+    'type,data,containers,metadata,deduplicate_token\ntoken,"{""a"":[1]}",/a/,"{""k"":""v""}",true\ntoken,42,"[""/a/"",""/b/""]",,\n'
+  t.strictSame(brief(await csv(whole)), [
+    [
+      2,
+      { type: 'token', data: { a: [1] }, containers: ['/a/'], metadata: { k: 'v' }, deduplicate_token: true },
+    ],
+    [3, { type: 'token', data: '42', containers: ['/a/', '/b/'] }],
+  ])
+  t.match(await csv('type,data\ntoken,{oops\ntoken,4242,7'), [
+    { line: 2, fault: /data/ },
+    { fault: /3 cells/ },
+  ])
+})
+
+t.test('a column without a place, and what is no CSV, is refused without quoting cells', async (t) => {
+  const refused: [string, string[], RegExp][] = [
+    ['type,secret\n', [], /column "secret" is no path/],
+    ['type,data\n', ['typ=type'], /--map names a column/],
+    ['type,a\n', ['a=type'], /Two columns give type/],
+    ['data,data.x\n', [], /Two columns give data/],
+    ['type,a\n', ['a=data.__proto__.x'], /no path/],
+    ['type,a\n', ['a=id.x'], /no path/],
+    ['type,a\n', ['a=data..x'], /no path/],
+    ['type\n', ['type'], /column=path/],
+    ['', [], /no line with the names/],
+    ['type,data\ntoken,"4242', [], /Line 2: this is not CSV/],
+    [`type,data\ntoken,"${'4'.repeat(1024 * 1024 + 1)}`, [], /not CSV/],
+  ]
+  for (const [text, map, message] of refused) {
+    const error = (await csv(text, map).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )) as Error
+    t.match(error?.message, message, text.slice(0, 30))
+    t.notMatch(error?.message, /4242/)
+  }
+})
+
+t.test('a cell that is neutralized comes back as it was, and never begins as a formula', async (t) => {
+  const text = fc.oneof(fc.string(), fc.constantFrom("'=1", "''+1", '=1', '-1', "'a", '\t', '＝1', '@x'))
+  await fc.assert(
+    fc.asyncProperty(text, async (value) => {
+      t.equal(restore(neutralize(value)), value)
+      t.notMatch(neutralize(value), /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/)
+      // A lone carriage return is an end of a line to a parser, and a cell without text is no cell.
+      fc.pre(value !== '' && !/^\s*(?:["[]|\{)/.test(value))
+      const line = toCsvLine(['token', neutralize(value)])
+      t.strictSame((await csv(`type,data\n${line}\n`))[0]?.value, { type: 'token', data: value })
+    }),
+    { numRuns: 200 },
+  )
+})
