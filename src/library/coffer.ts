@@ -1,5 +1,6 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
+import { resultOf } from '../framework/operation.js'
 import { createHandler as createAnswer, type Handler } from '../http/handle.js'
 import { completeService } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
@@ -44,7 +45,7 @@ export class OpenCoffer implements Coffer {
     { key, tenant, reveal = false }: AskOptions = {},
   ): Promise<ResultOf<Name>> {
     const as = key === undefined ? { reveal, tenant } : { key }
-    return (await this.#app.ask({ operation, input, as })).result
+    return resultOf(await this.#app.ask({ operation, input, as })) as ResultOf<Name>
   }
 
   as(key: string): Client {

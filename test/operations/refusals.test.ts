@@ -119,6 +119,16 @@ const SPOILINGS: Record<string, Spoiling> = {
   },
   'token delete': { good: { id: 'open' }, missing: unknown, container: closed },
   'token search': { good: {}, input: [...PAGE, { query: 'data:' }, { query: 'created_at:x' }] },
+  'token list-after': {
+    good: {},
+    input: [{ size: 0 }, { size: 101 }, { type: 'card', fingerprint: 'x' }],
+    container: { container: '/closed/' },
+  },
+  'token search-after': {
+    good: {},
+    input: [{ size: 0 }, { query: 'type:a OR type:b' }],
+    container: { query: 'container:/closed/' },
+  },
   'token tokenize': {
     good: { payload: CREATE },
     input: WRONG_TOKENS.map((wrong) => ({ payload: [CREATE, { ...CREATE, ...wrong }] })),
