@@ -32,6 +32,7 @@ export async function runOperation(
   definition: RegisteredOperation,
   words: readonly (string | undefined)[],
   options: Options,
+  given?: Steps,
 ): Promise<void> {
   const { terminal, config } = context
   const presentation = findPresentation(definition)
@@ -48,7 +49,7 @@ export async function runOperation(
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
-  const steps = (await presentation.load?.()) ?? {}
+  const steps = given ?? (await presentation.load?.()) ?? {}
   const gathered =
     (await steps.gather?.(context, words, options)) ??
     (await gatherInput(context, definition, words, options))

@@ -48,6 +48,25 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (context, _, options) => (await import('./serve/serve.js')).serve(context, options),
   },
   {
+    name: 'token export',
+    summary: 'Write all tokens as NDJSON, a JSON array, or CSV.',
+    details:
+      'The format is that of the name of the file; without one, NDJSON. Data is masked as in token list, unless --reveal.\n' +
+      'token import reads what was exported with --reveal. In CSV --fields chooses columns, cells that a spreadsheet would\n' +
+      'take for formulas begin with an apostrophe, and numbers as data come back as text.',
+    arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
+    options: [
+      ['--format <format>', 'ndjson, json or csv'],
+      ['--reveal', 'write data in the clear'],
+      ['--type <text>', 'only tokens of this type', true],
+      ['--container <text>', 'only tokens in this container or below it', true],
+      ['--metadata <key=value>', 'only tokens with this metadata', true],
+    ],
+    examples: ['coffer token export tokens.csv', 'coffer token export --type card --reveal | wc -l'],
+    run: async (context, words, options) =>
+      (await import('../bulk/export.js')).exportTokens(context, words, options),
+  },
+  {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],

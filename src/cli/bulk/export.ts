@@ -1,0 +1,127 @@
+/** `coffer token export`: writes all tokens, or those that filters match, page by page; `token import` reads them again. */
+import { open, rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { CofferError } from '../../errors.js'
+import type { CursorPage } from '../../framework/cursor.js'
+import type { TokenView } from '../../operations/token/token-attributes.js'
+import type { CommandContext } from '../context/context.js'
+import type { Options, Steps, Task } from '../context/task.js'
+import { BEGINS_AS_JSON } from '../input/options.js'
+import { displayLines, toJson } from '../output/display.js'
+import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
+import { createProgress } from '../output/progress.js'
+import { isTerminal, write } from '../output/terminal.js'
+import { runOperation } from '../run.js'
+import { ROW_FORMATS, type RowFormat } from './rows.js'
+
+const PAGE = 100
+/** What `token import` takes, so that an export can be imported. */
+const COLUMNS = [
+  'id',
+  'type',
+  'data',
+  'mask',
+  'containers',
+  'metadata',
+  'search_indexes',
+  'fingerprint_expression',
+  'expires_at',
+]
+
+/** Exports as the operation that lists by cursor. @throws CofferError those of it, `conflict` for a file that exists */
+export async function exportTokens(
+  context: CommandContext,
+  words: readonly (string | undefined)[],
+  options: Options,
+): Promise<void> {
+  const steps: Steps = { run: (task) => exportAll(task, words[0]) }
+  await runOperation(context, context.registry.find('token list-after')!, [], options, steps)
+}
+
+async function exportAll(task: Task, path = '-'): Promise<void> {
+  const { context, options } = task
+  const { signal, terminal, clock, config } = context
+  const form = createForm(chooseFormat(options.format ?? config.output, path), config.fields)
+  const target = path === '-' ? undefined : await createFile(resolve(context.cwd, path))
+  const show = isTerminal(terminal.stdout) ? displayLines : String
+  const put = target?.put ?? ((text: string) => write(terminal.stdout, show(text)))
+  const progress = createProgress(terminal, { label: 'Exporting' }, clock)
+  // From here on an interrupt ends the export between two pages, and removes the file.
+  context.stopsItself()
+  let count = 0
+  try {
+    await task.together(async () => {
+      if (!(await put(form.begin))) return
+      for (let start: string | undefined; ; ) {
+        if (signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+        const asked = { ...task.input, size: PAGE, ...(start === undefined ? {} : { start }) }
+        const { data, pagination } = (await task.ask(asked)) as CursorPage<TokenView>
+        if (!(await put(data.map((token, at) => form.show(token, count + at)).join('')))) return
+        count += data.length
+        await progress.show(count)
+        start = pagination.next
+        if (start === undefined) break
+      }
+      await put(form.end)
+    }, 'server')
+    await target?.close()
+  } catch (error) {
+    await target?.discard()
+    throw error
+  }
+  await progress.finish()
+  if (target !== undefined) await task.notice(`${count} tokens were exported to ${path}.`)
+}
+
+function chooseFormat(given: unknown, path: string): RowFormat {
+  const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
+  const format = ROW_FORMATS.find((known) => known === (given ?? ending))
+  if (format === undefined) throw new CofferError('usage', `--format takes ${ROW_FORMATS.join(', ')}.`)
+  return format
+}
+
+interface Form {
+  begin: string
+  show(token: TokenView, at: number): string
+  end: string
+}
+
+function createForm(format: RowFormat, fields: readonly string[] | undefined): Form {
+  if (format === 'csv') {
+    const columns = fields ?? COLUMNS
+    const cells = (token: TokenView) => columns.map((column) => toCell(readField(token, column), column))
+    const begin = `${toCsvLine(columns.map(neutralize))}\n`
+    return { begin, show: (token) => `${toCsvLine(cells(token))}\n`, end: '' }
+  }
+  const toText = (token: TokenView) => toJson(fields === undefined ? token : pickFields(token, fields))
+  if (format === 'ndjson') return { begin: '', show: (token) => `${toText(token)}\n`, end: '' }
+  return { begin: '[\n', show: (token, at) => `${at === 0 ? '' : ',\n'}${toText(token)}`, end: '\n]\n' }
+}
+
+/** Text that an import would take for JSON is written as JSON. */
+function toCell(value: unknown, column: string): string {
+  const isAmbiguous = typeof value === 'string' && (column === 'data' || column === 'mask')
+  return isAmbiguous && BEGINS_AS_JSON.test(value) ? toJson(value) : toCsvCell(value)
+}
+
+async function createFile(path: string) {
+  const file = await open(path, 'wx', 0o600).catch((cause: { code?: unknown }) => {
+    if (cause.code === 'EEXIST')
+      throw new CofferError('conflict', `${path} exists already. Give another file.`, { cause })
+    throw new CofferError('storage_failed', `${path} cannot be written.`, { cause })
+  })
+  return {
+    put: async (text: string) => {
+      await file.appendFile(text)
+      return true
+    },
+    close: async () => {
+      await file.sync()
+      await file.close()
+    },
+    discard: async () => {
+      await file.close()
+      await rm(path, { force: true })
+    },
+  }
+}
