@@ -43,7 +43,8 @@ export const SETTINGS = {
   ca: {
     flag: '--ca <file>',
     variable: 'COFFER_CA',
-    description: 'for --url: trust these certificate authorities (PEM) instead of the usual ones',
+    description:
+      'trust these certificate authorities (PEM): for --url instead of the usual ones, for proxies and reactor code besides them',
   },
   insecure: {
     flag: '--insecure',
@@ -89,7 +90,8 @@ export const SETTINGS = {
   allowNet: {
     flag: '--allow-net <hosts>',
     variable: 'COFFER_ALLOW_NET',
-    description: 'hosts that reactor code may fetch from, separated by commas: api.example.com:443',
+    description:
+      'hosts that reactor code may fetch from and proxies may call, separated by commas: api.example.com:443',
   },
   allowHost: {
     flag: '--allow-host <name>',

@@ -24,6 +24,7 @@ export const ERRORS = {
   rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },
   internal: { status: 500, exit: 1, title: 'Internal Server Error' },
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
+  bad_gateway: { status: 502, exit: 9, title: 'Bad Gateway' },
   unavailable: { status: 503, exit: 9, title: 'Service Unavailable' },
   vault_missing: { status: 503, exit: 6, title: 'Vault Missing' },
   vault_locked: { status: 503, exit: 6, title: 'Vault Locked' },

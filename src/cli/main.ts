@@ -115,8 +115,8 @@ async function runLine(
   }
   const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {
     opened.add(vault)
-    vault.configureReactors?.(reactorOptions(context))
     try {
+      vault.configureReactors?.(await reactorOptions(context))
       const result = await work(vault)
       await vault.settle?.()
       return result

@@ -12,6 +12,10 @@ export interface CodeAnswer {
   body?: unknown
 }
 
+export function isCodeAnswer(answer: object): answer is CodeAnswer {
+  return 'statusCode' in answer
+}
+
 /** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
 const OF_CONNECTION = [
   'connection',
@@ -62,22 +66,23 @@ export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   const status = statusCode ?? 200
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
     throw refuse('res.statusCode must be an integer from 200 to 599')
-  const passed = passAnswerHeaders(readHeaders(headers ?? {}), prefix)
+  const passed = passAnswerHeaders(readHeaders(headers ?? {}, 'res.headers'), prefix)
   return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
 }
 
-function readHeaders(given: unknown): Record<string, string> {
-  if (!isObject(given)) throw refuse('res.headers must be an object')
+/** Headers as code gives them, under the name that errors have for them. @throws CofferError `validation` */
+export function readHeaders(given: unknown, named: string): Record<string, string> {
+  if (!isObject(given)) throw refuse(`${named} must be an object`)
   let characters = 0
   const entries = Object.entries(given).map(([name, value]): [string, string] => {
-    if (!NAME.test(name)) throw refuse('res.headers has a name that no header can have')
+    if (!NAME.test(name)) throw refuse(`${named} has a name that no header can have`)
     if (typeof value !== 'string' || !VALUE.test(value))
-      throw refuse(`res.headers.${name} must be text without line breaks, in Latin-1`)
+      throw refuse(`${named}.${name} must be text without line breaks, in Latin-1`)
     characters += name.length + value.length
     return [name.toLowerCase(), value.trim()]
   })
   if (characters > MOST_HEADER_CHARACTERS)
-    throw refuse(`res.headers must have at most ${MOST_HEADER_CHARACTERS} characters`)
+    throw refuse(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
   return Object.fromEntries(entries)
 }
 

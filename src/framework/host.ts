@@ -9,6 +9,7 @@ import type { Claims } from './claims.js'
 import type { KnownCallers } from './known-callers.js'
 import type { Post } from './mail-port.js'
 import type { AnyOperation } from './operation.js'
+import type { Outbound } from './outbound-port.js'
 import type { FindReactors } from './reactor-runtime.js'
 import type { OpenVault } from './vault-port.js'
 
@@ -21,6 +22,10 @@ export interface Host extends OpenVault {
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background
+  /** Sends requests to other servers; starts with the first call. */
+  outbound(): Promise<Outbound>
+  /** The ports that servers of this vault listen on in this process. */
+  readonly ownPorts: Set<number>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** Compares two such hashes in constant time. */

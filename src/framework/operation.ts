@@ -10,12 +10,15 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission } from '../domain/permissions.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
-import type { Durability, StoreWriter } from '../storage/store.js'
+import type { Problem } from '../errors.js'
+import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
 import type { Caller } from './caller.js'
 import type { Post } from './mail-port.js'
+import type { Outbound } from './outbound-port.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
+import type { RelayAnswer, RelayRequest } from './relay.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
 import type { OfflineVault, OpenVault } from './vault-port.js'
 
@@ -82,6 +85,10 @@ export interface Session {
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background
+  /** Sends requests to other servers; starts with the first call. */
+  outbound(): Promise<Outbound>
+  /** The expression language, loaded on first use. */
+  expressions(): Promise<Expressions>
   /**
    * Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for
    * reads.
@@ -120,6 +127,21 @@ export interface OfflineSession {
   notice(text: string): Promise<void>
   /** Opens the vault and performs another operation as the owner. */
   ask(definition: AnyOperation): Promise<unknown>
+}
+
+/** Takes requests of any form: each of the methods, on the path and all below it. */
+export interface Relay {
+  readonly path: string
+  readonly methods: readonly string[]
+  /** The caller of a request that needs no API key; undefined for one that does. */
+  admit(
+    store: Pick<Store, 'read'>,
+    hashSecret: (text: string, reader: StoreReader) => Promise<string>,
+    request: RelayRequest,
+  ): Promise<Caller | undefined>
+  run(session: Session, request: RelayRequest): Promise<RelayAnswer>
+  /** The body of an error of ours, so that it cannot be taken for one of the other server. */
+  describeError(problem: Problem): object
 }
 
 /** What `check` can use: nothing that is stored. */
@@ -190,6 +212,8 @@ export interface Operation<
   readonly onlyFor?: 'public' | 'private'
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: Route
+  /** Takes requests of any form over HTTP, without a route: bodies as bytes, answers as they come. */
+  readonly relay?: Relay
   /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */
   readonly success?: 200 | 201 | 202
   /**

@@ -20,6 +20,7 @@ import {
   successOf,
 } from './operation.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
+import type { RelayAnswer, RelayRequest } from './relay.js'
 import { completeValue, keepFitting } from './schema.js'
 import { type Facts, requireOwner, runUnit } from './unit.js'
 
@@ -93,6 +94,23 @@ function toOutcome(result: unknown, success: number): Outcome {
   return { status: statusCode, headers, result: body }
 }
 
+/**
+ * Runs a request that `definition` relays. Contract: {@link authorize} accepted the caller, or the relay admitted it.
+ * @throws CofferError those of the operation
+ */
+export async function performRelay(
+  host: Host,
+  caller: Caller,
+  definition: AnyOperation,
+  request: RelayRequest,
+  traceId: string,
+): Promise<RelayAnswer> {
+  return definition.relay!.run(
+    createSession({ host, caller, definition, traceId, recipient: LOCAL_RECIPIENT }),
+    request,
+  )
+}
+
 /** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
 export async function performOffline(
   session: OfflineSession,
@@ -115,6 +133,8 @@ function createSession(facts: Facts): Session {
     createUuid: host.createUuid,
     post: host.post,
     reactors: host.reactors,
+    outbound: host.outbound,
+    expressions: host.expressions,
     background: host.background,
     inUnit: (work, durability) => runUnit(facts, work, durability),
     conclude: (work, durability) =>

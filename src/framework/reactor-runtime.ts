@@ -24,6 +24,8 @@ export interface Invocation {
   configuration: Readonly<Record<string, unknown>>
   /** The client of the code; null without permissions. */
   client: ClientCall | null
+  /** The code is a transform of a proxy: its whole result is `raw`, and an answer is `res` for it as well. */
+  transforms?: 'request' | 'response'
   /** Lowers the time limit to so many ms, never raises it. */
   timeMs?: number
 }
@@ -99,6 +101,8 @@ export interface ReactorOptions {
   prefix?: string
   /** `host` or `host:port`, as in `--allow-net`. */
   allowNet?: readonly string[]
+  /** Additional certificate authorities to trust, PEM; also for proxies. */
+  ca?: string
   /** The directory of the bundles that reactor code may require. */
   modulesDirectory?: string
   /** Child processes started in advance. */

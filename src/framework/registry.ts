@@ -144,6 +144,7 @@ function findCommandFaults({
   audience,
   permissions,
   success,
+  relay,
   positionals = [],
   input,
 }: AnyOperation): string[] {
@@ -152,6 +153,7 @@ function findCommandFaults({
   if ((permissions === undefined) === (audience === 'command'))
     faults.push('permissions are needed with every audience but owner, and with no other')
   if (success !== undefined) faults.push('success needs a route')
+  if (relay !== undefined && audience !== 'command') faults.push('relay needs the audience command')
   for (const positional of positionals) {
     if (!Object.hasOwn(input.properties ?? {}, positional))
       faults.push(`positional ${positional} is not in its input`)

@@ -2,11 +2,11 @@
  * Handles a request: route, API key, permission, body, `perform`. Callers rely on this order, which decides the error that
  * they get.
  */
-import { CofferError } from '../errors.js'
+import { CofferError, type Problem } from '../errors.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
-import { authorize, perform } from '../framework/perform.js'
+import { authorize, perform, performRelay } from '../framework/perform.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
@@ -18,6 +18,7 @@ import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
 import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
+import { findRelay, type RelayMatch, toAnswer, toRelayRequest } from './relay.js'
 import { createRouter, type Match, type Router } from './router.js'
 
 export interface AnswererOptions {
@@ -86,13 +87,18 @@ interface Visit {
   /** Whether web pages of other origins may read the answer. */
   isForPages: boolean
   applicationId?: string
+  /** The form of errors, if it is not a plain problem. */
+  wrap?: (problem: Problem) => object
 }
 
 async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const { ask } = visit
+  const { path, search } = splitTarget(ask.target)
+  const relayed = findRelay(parts.registry, path)
+  if (relayed !== undefined) visit.wrap = relayed.relay.describeError
   const checking = parts.checkHost?.(ask)
   if (checking !== undefined) await checking
-  const { path, search } = splitTarget(ask.target)
+  if (relayed !== undefined) return answerRelay(parts, visit, relayed, search)
   const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
   const page = parts.pages.get(pagePath)
   if (page !== undefined) return answerPage(parts, visit, pagePath, page)
@@ -100,15 +106,35 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   if ('allow' in match) return refuseMethod(parts, visit, match.allow)
   visit.route = match.operation.endpoint.path
   const caller = await identify(parts, ask)
-  visit.applicationId = caller.actor.id
   if (caller.applicationType !== 'public') visit.isForPages = false
-  ask.share?.belongsTo(caller.actor.id)
-  const waitSeconds = parts.rateLimit?.take(caller.actor.id) ?? 0
+  admit(parts, visit, caller)
+  return runOperation(parts, visit, match, caller, search)
+}
+
+/** Notes who calls. @throws CofferError `rate_limited` */
+function admit({ rateLimit }: Parts, visit: Visit, { actor }: Caller): void {
+  visit.applicationId = actor.id
+  visit.ask.share?.belongsTo(actor.id)
+  const waitSeconds = rateLimit?.take(actor.id) ?? 0
   if (waitSeconds > 0)
     throw new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`, {
       retryAfterSeconds: waitSeconds,
     })
-  return runOperation(parts, visit, match, caller, search)
+}
+
+async function answerRelay(parts: Parts, visit: Visit, match: RelayMatch, query: string): Promise<Answer> {
+  const { host, prefix, bodyLimitBytes } = parts
+  const { operation, relay } = match
+  const { ask, traceId } = visit
+  visit.route = relay.path
+  if (!relay.methods.includes(ask.method)) return refuseMethod(parts, visit, relay.methods.join(', '))
+  const request = toRelayRequest(ask, match, { query, prefix, bodyLimitBytes })
+  const admitted = await relay.admit(host.store, host.hashSecret, request)
+  const caller = admitted ?? (await identify(parts, ask))
+  if (admitted === undefined && caller.applicationType !== 'public') visit.isForPages = false
+  admit(parts, visit, caller)
+  if (admitted === undefined) authorize(caller, operation)
+  return toAnswer(await performRelay(host, caller, operation, request, traceId))
 }
 
 async function runOperation(
@@ -161,11 +187,11 @@ async function answerPage(parts: Parts, visit: Visit, path: string, page: Page):
   return refuseMethod(parts, visit, form === undefined ? 'GET, HEAD' : 'GET, HEAD, POST')
 }
 
-function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
+function refuse(parts: Parts, { ask, traceId, wrap }: Visit, error: unknown): Answer {
   // Without it a page could not read that its next request is not emulated.
   if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(ask))
     return answerPreflight(ask, ALL_METHODS)
-  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'), wrap)
   // RFC 9110, 11.6.1: a 401 says how to authenticate.
   if (answer.status === 401)
     answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
@@ -177,10 +203,10 @@ function refuse(parts: Parts, { ask, traceId }: Visit, error: unknown): Answer {
 }
 
 /** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
-function refuseMethod({ cors }: Parts, { ask, traceId }: Visit, allow: string): Answer {
+function refuseMethod({ cors }: Parts, { ask, traceId, wrap }: Visit, allow: string): Answer {
   if (cors && isPreflight(ask)) return answerPreflight(ask, allow)
   const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
-  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'), wrap)
   answer.headers.allow = allow
   return answer
 }

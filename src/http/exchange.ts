@@ -1,6 +1,6 @@
 /** Requests and answers as plain objects, independent of sockets. */
 import type { HeaderMap } from '../domain/code-answer.js'
-import { toProblem } from '../errors.js'
+import { type Problem, toProblem } from '../errors.js'
 import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
 
@@ -26,6 +26,8 @@ export interface Answer {
   body: string
   /** More pieces that follow `body`, if the whole is large. Sending removes them. */
   more?: string[]
+  /** Instead of a body: its bytes as they arrive, of any length. */
+  stream?: AsyncIterable<Uint8Array>
 }
 
 /** The methods that some path takes, as the header `Allow` lists them. */
@@ -103,9 +105,15 @@ export function answerGiven(status: number, headers: HeaderMap, body: unknown): 
   }
 }
 
-/** The problem document of `error`, in the content type that `accept` requests. */
-export function answerProblem(error: unknown, traceId: string, accept?: string): Answer {
+/** The problem document of `error`, in the content type that `accept` requests, or inside what `wrap` makes of it. */
+export function answerProblem(
+  error: unknown,
+  traceId: string,
+  accept?: string,
+  wrap?: (problem: Problem) => object,
+): Answer {
   const problem = toProblem(error, traceId)
+  if (wrap !== undefined) return answerText(problem.status, JSON_TYPE, JSON.stringify(wrap(problem)))
   const type = wantsPlainJson(accept) ? JSON_TYPE : PROBLEM_TYPE
   return answerText(problem.status, type, JSON.stringify(problem))
 }

@@ -3,7 +3,7 @@
  * is; this table says what there is to emulate, and what stays out of an area that is emulated.
  */
 import { FILTERS, ORDERED_FILTERS } from '../domain/expression/filters.js'
-import type { RoutedOperation } from '../framework/registry.js'
+import type { RegisteredOperation } from '../framework/registry.js'
 import { NOT_EMULATED } from './not-emulated.js'
 
 /**
@@ -160,10 +160,10 @@ const AREAS: readonly Area[] = [
   { name: 'Calls from web pages (CORS)', since: [] },
 ]
 
-/** The rows for what `routed` declares. */
-export function listFidelity(routed: readonly RoutedOperation[]): FidelityRow[] {
+/** The rows for what `operations` declare. */
+export function listFidelity(operations: readonly RegisteredOperation[]): FidelityRow[] {
   const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
-  const parts = new Set([...routed.flatMap(listParts), ...filters])
+  const parts = new Set([...operations.flatMap(listParts), ...filters])
   const rows = AREAS.map(({ name, early, since = [], without }) => ({
     area: name,
     early: early === undefined ? '–' : rate(early, parts),
@@ -180,7 +180,10 @@ export function listRatedCalls(): string[] {
   )
 }
 
-function listParts({ endpoint: { method, path, body, query }, output }: RoutedOperation): Part[] {
+function listParts({ endpoint, relay, output }: RegisteredOperation): Part[] {
+  if (relay !== undefined) return [`calls through \`${relay.path}\``]
+  if (endpoint === undefined) return []
+  const { method, path, body, query } = endpoint
   const call = nameCall(`${method} ${path}`)
   const answered = output?.type === 'object' && method !== 'GET' ? output.properties : {}
   const attributes = Object.keys({ ...body, ...query, ...answered })

@@ -19,7 +19,8 @@ export function toHandler(answerer: Answerer): Handler {
       headers: Object.fromEntries(request.headers),
       readBody: (limitBytes) => readStream(request.body, limitBytes),
     }
-    const { status, headers, body, more = [] } = await answerer(ask)
+    const { status, headers, body, more = [], stream } = await answerer(ask)
+    if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
     const isBare = body === '' || request.method === 'HEAD'
     return new Response(isBare ? null : [body, ...more].join(''), { status, headers })
   }

@@ -5,7 +5,7 @@
 
 import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../framework/output.js'
-import type { Registry, RoutedOperation } from '../framework/registry.js'
+import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../framework/schema.js'
 import { type HeaderNames, nameHeaders } from './headers.js'
 
@@ -76,6 +76,21 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
     const { path, method } = operation.endpoint
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation) }
   }
+  for (const operation of registry.operations) {
+    const { relay, name } = operation
+    if (relay === undefined) continue
+    for (const [path, at] of [
+      [relay.path, []],
+      [`${relay.path}/{path}`, [REST]],
+    ] as const) {
+      const described = describeRelay(operation, at, options.prefix)
+      const methods = relay.methods.map((method) => {
+        const operationId = `${name.replaceAll(' ', '-')}-${method.toLowerCase()}${at.length === 0 ? '' : '-below'}`
+        return [method.toLowerCase(), { operationId, ...described }] as const
+      })
+      paths[path] = Object.fromEntries(methods)
+    }
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -122,6 +137,33 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
         : [{ [API_KEY]: operation.permissions }],
       'x-code-samples': operation.examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
     }
+  }
+}
+
+const REST = { name: 'path', in: 'path', required: true, schema: { type: 'string' } }
+
+/** One method of a relay: any body, any answer; the problems of this server are inside another object. */
+function describeRelay(
+  { noun, summary, details = '', permissions, examples }: RegisteredOperation,
+  parameters: readonly JsonSchema[],
+  prefix: string,
+): Omit<OpenApiOperation, 'operationId'> {
+  const headers = ['key', 'url'].map((name) => ({
+    name: `${prefix}-proxy-${name}`.toUpperCase(),
+    in: 'header',
+    required: false,
+    schema: { type: 'string' },
+  }))
+  return {
+    tags: [noun],
+    summary,
+    description: details.replaceAll('\n', '\n\n'),
+    parameters: [...parameters, ...headers],
+    requestBody: { required: false, content: { '*/*': {} } },
+    responses: Object.fromEntries([...RANGES, 'default'].map((status) => [status, RELAYED])),
+    // Without a key for proxies that need none.
+    security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
+    'x-code-samples': examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
   }
 }
 
@@ -208,6 +250,10 @@ function findExample(examples: readonly string[]): unknown {
 /** The answer that code gives in full may have any status; one of ours has the schema of its own status. */
 const RANGES = ['2XX', '3XX', '4XX', '5XX']
 const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
+const RELAYED = {
+  description: 'The answer of the destination, or an error of this server.',
+  content: { '*/*': {} },
+}
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
 function describeResponses(

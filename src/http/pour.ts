@@ -5,6 +5,27 @@ import type { ServerResponse } from 'node:http'
 export const CHUNK_BYTES = 64 * 1024
 
 /**
+ * Writes `stream` as fast as the client reads it, and leaves it when the client has disconnected. An error of the stream
+ * closes the connection, so that the client sees that the answer is incomplete.
+ */
+export async function pourStream(response: ServerResponse, stream: AsyncIterable<Uint8Array>): Promise<void> {
+  const source = stream[Symbol.asyncIterator]()
+  const closed = new Promise<undefined>((resolve) => response.once('close', () => resolve(undefined)))
+  while (!response.destroyed) {
+    const next = await Promise.race([source.next(), closed]).catch(() => {
+      response.destroy()
+      return undefined
+    })
+    if (next === undefined || next.done === true) break
+    const piece = next.value
+    await Promise.race([new Promise<void>((resolve) => response.write(piece, () => resolve())), closed])
+  }
+  // Not awaited: a source that waits for its next piece ends when that comes, or never.
+  if (response.destroyed) void source.return?.()?.catch(() => undefined)
+  response.end()
+}
+
+/**
  * Writes `first` and then `more`, which it empties, and yields to the event loop after each chunk. Resolves when all data
  * is written or the client has disconnected.
  */

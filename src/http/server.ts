@@ -13,7 +13,7 @@ import { Connection, describeParserError } from './connection.js'
 import type { Answer, Ask } from './exchange.js'
 import { listen } from './listen.js'
 import { Load, Share } from './load.js'
-import { CHUNK_BYTES, pour } from './pour.js'
+import { CHUNK_BYTES, pour, pourStream } from './pour.js'
 import { RequestBody } from './request-body.js'
 
 export interface ServerLimits {
@@ -236,12 +236,18 @@ class Connections {
   }
 
   async #send(
-    { status, headers, body: first, more = [] }: Answer,
+    { status, headers, body: first, more = [], stream }: Answer,
     { request, response, connection }: Exchange,
     share: Share,
     body: RequestBody,
   ): Promise<void> {
     const isComplete = request.complete
+    if (stream !== undefined) {
+      share.settle(0)
+      if (!isComplete || this.#isStopping) headers.connection = 'close'
+      response.writeHead(status, headers)
+      return pourStream(response, stream)
+    }
     const bytes = more.reduce((sum, piece) => sum + Buffer.byteLength(piece), Buffer.byteLength(first))
     share.settle(bytes)
     if (status !== 204) headers['content-length'] = String(bytes)

@@ -56,7 +56,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
   const reference = createPages(
     () => createDocument(registry, { version, prefix, bodyLimitBytes }),
-    registry.routed,
+    registry.operations,
   )
   return {
     ...rest,
@@ -73,10 +73,13 @@ export function completeService(options: ServiceOptions): AnswererOptions {
 }
 
 /** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
-export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}): Promise<RunningServer> {
+export async function serveHttp(
+  service: ServiceOptions,
+  sockets: SocketOptions = {},
+): Promise<RunningServer> {
   const options = completeService(service)
   const { port = DEFAULT_PORT, addresses = LOOPBACK, allowHosts = [], ...rest } = sockets
-  return startServer({
+  const server = await startServer({
     ...rest,
     port,
     addresses,
@@ -88,4 +91,7 @@ export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}):
     ...(options.record === undefined ? {} : { record: options.record }),
     ...(options.reportFault === undefined ? {} : { reportFault: options.reportFault }),
   })
+  const { port: own, stop } = server
+  options.host.ownPorts?.add(own)
+  return { port: own, stop: () => stop().finally(() => options.host.ownPorts?.delete(own)) }
 }

@@ -1,13 +1,11 @@
-/**
- * The host's side of `fetch`, the only network access of reactor code. It resolves the name once, checks the address and
- * connects to that address, so that a second answer of a name server (DNS rebinding) has no effect.
- */
-import { lookup } from 'node:dns/promises'
+/** The host's side of `fetch`, the only network access of reactor code. */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
+import type { LookupFunction } from 'node:net'
+import type { SecureContext } from 'node:tls'
 import { CofferError } from '../errors.js'
-import { type AllowList, createAllowList } from './allow-list.js'
+import { createAllowList } from './allow-list.js'
+import { chooseAddress, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MOST_REDIRECTS = 5
@@ -23,16 +21,10 @@ const CREDENTIAL_HEADERS = /^(?:authorization|cookie)$/
 /** `signal` aborts the fetch when the run ends. */
 export type HostFetch = (request: FetchRequest, signal: AbortSignal) => Promise<FetchResponse>
 
-export interface Resolved {
-  address: string
-  family: number
-}
-
 export interface FetchOptions {
   /** `host` or `host:port`. */
   allowNet: readonly string[]
-  /** Returns all addresses of a name. */
-  resolve?: (host: string) => Promise<Resolved[]>
+  resolve?: Resolve
   /** Additional certificate authorities to trust, PEM. */
   ca?: string
 }
@@ -43,11 +35,12 @@ export interface FetchOptions {
  */
 export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOptions): HostFetch {
   const list = createAllowList(allowNet)
+  const trusted = ca === undefined ? undefined : trustAlso(ca)
   return async (asked, signal) => {
     let hop = readRequest(asked)
     for (let redirects = 0; ; redirects++) {
       const address = await chooseAddress(list, hop.url, resolve)
-      const response = await send(hop, address, ca, signal)
+      const response = await send(hop, address, trusted, signal)
       const location = response.headers.location
       if (!REDIRECTS.includes(response.statusCode!) || location === undefined || asked.redirect === 'manual')
         return readResponse(response, hop, redirects > 0)
@@ -96,39 +89,10 @@ function readUrl(text: string, base?: URL): URL {
   return url
 }
 
-function portOf({ port, protocol }: URL): number {
-  if (port !== '') return Number(port)
-  return protocol === 'https:' ? 443 : 80
-}
-
-async function chooseAddress(
-  list: AllowList,
-  url: URL,
-  resolve: (host: string) => Promise<Resolved[]>,
-): Promise<Resolved> {
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (!list.mayReach(host, portOf(url)))
-    throw new CofferError('forbidden', 'this host is not on the list of --allow-net')
-  const family = isIP(host)
-  const found = family === 0 ? await resolve(host) : [{ address: host, family }]
-  const address = found.find((each) => list.mayConnect(host, each.address, portOf(url)))
-  if (address !== undefined) return address
-  if (found.length === 0) throw new CofferError('unavailable', 'the name of the host has no address')
-  throw new CofferError('forbidden', 'the host has a private address, which --allow-net does not list')
-}
-
-async function resolveName(host: string): Promise<Resolved[]> {
-  try {
-    return await lookup(host, { all: true })
-  } catch (cause) {
-    throw new CofferError('unavailable', 'the name of the host cannot be resolved', { cause })
-  }
-}
-
 function send(
   hop: Hop,
   address: Resolved,
-  ca: string | undefined,
+  secureContext: SecureContext | undefined,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const { url, method, headers, body } = hop
@@ -144,7 +108,7 @@ function send(
     ...(url.username === ''
       ? {}
       : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
-    ...(ca === undefined ? {} : { ca }),
+    ...(secureContext === undefined ? {} : { secureContext }),
   }
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) =>

@@ -10,6 +10,7 @@ export type HostMessage =
       code?: string
       args: unknown
       rest?: object | undefined
+      transforms?: 'request' | 'response' | undefined
       configuration: unknown
       prefix: string
       hasClient: boolean

@@ -38,6 +38,8 @@ export interface PoolOptions {
   modulesDirectory?: string
   /** The hosts that code may fetch from. */
   allowNet?: readonly string[]
+  /** Additional certificate authorities to trust, PEM. */
+  ca?: string
   settings?: Partial<PoolSettings>
   /** The result of {@link confine}, if it is known already. */
   confinement?: Confinement
@@ -48,6 +50,7 @@ export function createReactorPool({
   node,
   modulesDirectory,
   allowNet = [],
+  ca,
   settings,
   confinement = confine(node, modulesDirectory),
 }: PoolOptions): ReactorRuntime {
@@ -56,7 +59,7 @@ export function createReactorPool({
   return new ReactorPool(complete, {
     clock: createPoolClock(),
     meter: createMemoryMeter(node.platform),
-    fetch: createHostFetch({ allowNet }),
+    fetch: createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) }),
     startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement }),
     sandbox: describeSandbox(node, confinement),
   })
@@ -95,11 +98,11 @@ export class ReactorPool implements ReactorRuntime {
 
   async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
-    const { args, rest, configuration } = request
+    const { args, rest, configuration, transforms } = request
     const { prefix, limits: most } = this.#settings
     const { resultBytes } = most
     const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
-    const given = { args, rest, configuration, prefix, hasClient: client !== null, resultBytes }
+    const given = { args, rest, transforms, configuration, prefix, hasClient: client !== null, resultBytes }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await this.#enqueue({

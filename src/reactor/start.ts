@@ -52,10 +52,11 @@ export function startReactors(
   options: ReactorOptions,
   confinement?: Confinement,
 ): ReactorRuntime {
-  const { allowNet = [], modulesDirectory } = options
+  const { allowNet = [], modulesDirectory, ca } = options
   return createReactorPool({
     node: describeThisNode(),
     allowNet,
+    ...(ca === undefined ? {} : { ca }),
     settings: readPoolSettings(values, options),
     ...(confinement === undefined ? {} : { confinement }),
     ...(modulesDirectory === undefined ? {} : { modulesDirectory }),

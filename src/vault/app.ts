@@ -26,6 +26,7 @@ import { readSettings } from '../operations/config/settings-record.js'
 import { loadOperation } from '../operations/load.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
+import type { LastingOutbound } from '../reactor/outbound.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import type { Engine } from '../storage/engine.js'
@@ -76,6 +77,8 @@ export function createApp(parts: {
   let secretsMac: Mac | undefined
   let reactorOptions: ReactorOptions = {}
   let reactors: Promise<Reactors> | undefined
+  let outbound: Promise<LastingOutbound> | undefined
+  const ownPorts = new Set<number>()
   let closing: Promise<void> | undefined
   let hasChosenKeys = false
   let isExposed = false
@@ -114,6 +117,13 @@ export function createApp(parts: {
       reactorOptions = { ...reactorOptions, ...options }
     },
     reactors: async (values) => (await loadReactors()).fit(values),
+    ownPorts,
+    outbound: () => {
+      outbound ??= import('../reactor/outbound.js').then(({ createOutbound }) =>
+        createOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
+      )
+      return outbound
+    },
     sandbox: async () => (await loadReactors()).sandbox,
     hashSecret: async (text, reader) => {
       secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
@@ -145,6 +155,7 @@ export function createApp(parts: {
     close: () => {
       background.close()
       closing ??= Promise.resolve(reactors?.then((running) => running.close()))
+        .then(async () => (await outbound)?.close())
         .then(() => background.idle())
         .then(() => post.close())
         .then(() => store.close())

@@ -20,11 +20,11 @@ function readSection(heading: string): string {
   return section?.split('\n## ')[0] ?? ''
 }
 
-const rowOf = (name: string, routed = registry.routed) =>
+const rowOf = (name: string, routed = registry.operations) =>
   listFidelity(routed).find(({ area }) => area === name) as FidelityRow
 
 t.test('the table of README is the one of this version', async (t) => {
-  const rows = listFidelity(registry.routed).map(
+  const rows = listFidelity(registry.operations).map(
     ({ area, early, today }) => `| ${area} | ${early} | ${today} |`,
   )
   const table = ['| Area | January 2023 | Today |', '| --- | --- | --- |', ...rows].join('\n')
@@ -50,10 +50,10 @@ t.test('every call is rated, and none that is left out is declared', async (t) =
 
 t.test('a declaration changes the table, and so does its absence', async (t) => {
   t.same(rowOf('Logs'), { area: 'Logs', early: 'emulated', today: 'emulated' })
-  const without = registry.routed.filter(({ name }) => name !== 'log entity-types')
+  const without = registry.operations.filter(({ name }) => name !== 'log entity-types')
   const gap = 'partly: not yet `GET /logs/entity-types`'
   t.same(rowOf('Logs', without), { area: 'Logs', early: gap, today: gap })
-  t.same(rowOf('Logs', createRegistry([]).routed), { area: 'Logs', early: 'not yet', today: 'not yet' })
+  t.same(rowOf('Logs', createRegistry([]).operations), { area: 'Logs', early: 'not yet', today: 'not yet' })
   const [create, ...others] = registry.routed
   const body = { ...create!.endpoint.body, card: {}, bank: {}, _extras: {} }
   const grown = [{ ...create!, endpoint: { ...create!.endpoint, body } }, ...others]
@@ -63,8 +63,8 @@ t.test('a declaration changes the table, and so does its absence', async (t) => 
 })
 
 t.test('the reference shows the table and the snippets', async (t) => {
-  const table = renderFidelity(registry.routed)
-  for (const { area } of listFidelity(registry.routed)) t.ok(table.includes(`>${area}<`), area)
+  const table = renderFidelity(registry.operations)
+  for (const { area } of listFidelity(registry.operations)) t.ok(table.includes(`>${area}<`), area)
   t.notMatch(table, '`')
   const page = renderClients()
   for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)

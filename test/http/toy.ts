@@ -185,7 +185,7 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
     bodyLimitBytes,
     pages: createPages(
       () => createDocument(registry, { version: '1.2.3', prefix, bodyLimitBytes }),
-      registry.routed,
+      registry.operations,
     ),
     record: (entry) => entries.push(entry),
     reportFault: (error) => faults.push(error),

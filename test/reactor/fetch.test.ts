@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { createAllowList, isPrivateAddress } from '../../src/reactor/allow-list.js'
-import { createHostFetch, type Resolved } from '../../src/reactor/fetch.js'
+import type { Resolved } from '../../src/reactor/destination.js'
+import { createHostFetch } from '../../src/reactor/fetch.js'
 import type { FetchRequest } from '../../src/reactor/messages.js'
 
 type Handle = (request: IncomingMessage, response: ServerResponse, body: string) => void

@@ -32,7 +32,7 @@ export async function askOffline(
       progress: progress.show,
     }),
     reactors: () => {
-      reactors ??= openReactors(reactorOptions(context))
+      reactors ??= reactorOptions(context).then(openReactors)
       return reactors
     },
     notice: async (text) => {

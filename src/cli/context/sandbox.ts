@@ -30,9 +30,11 @@ export function describeConfinementGaps(sandbox: Sandbox): string | undefined {
   return `Reactor code is not confined by: ${missing.join(', ')}. On Linux, install util-linux and allow user namespaces; the README says how.`
 }
 
-/** What the flags of this run allow reactor code to access. */
-export function reactorOptions({ config: { allowNet, modules }, cwd }: CommandContext): ReactorOptions {
+/** What the flags of this run allow reactor code, and proxies, to access. */
+export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
+  const { allowNet, modules, ca } = config
   return {
+    ...(ca === undefined ? {} : { ca: await input.readFile(ca, '--ca') }),
     ...(allowNet === undefined ? {} : { allowNet }),
     ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),
   }

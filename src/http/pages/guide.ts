@@ -1,6 +1,6 @@
 /** Sections of the reference: how clients are pointed at this server, and what it emulates. */
 import { encodeHtml as encode } from '../../domain/html.js'
-import type { RoutedOperation } from '../../framework/registry.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import { CLIENT_PREFIX, CLIENTS } from '../clients.js'
 import { listFidelity } from '../fidelity.js'
 
@@ -21,8 +21,8 @@ export function renderClients(): string {
 Give them its address and one of its keys.</p>${shown.join('')}</section>`
 }
 
-export function renderFidelity(routed: readonly RoutedOperation[]): string {
-  const rows = listFidelity(routed).map(({ area, early, today }) => {
+export function renderFidelity(operations: readonly RegisteredOperation[]): string {
+  const rows = listFidelity(operations).map(({ area, early, today }) => {
     const cells = [early, today].map((text) => `<td>${markCode(text)}</td>`)
     return `<tr><th scope="row">${encode(area)}</th>${cells.join('')}</tr>`
   })

@@ -1,5 +1,6 @@
 /** The noun `proxy` and its operations, in the order of the help. */
 import * as proxy from '../proxy/proxy.js'
+import { callProxy } from '../proxy/proxy-call.js'
 
 export const noun = {
   name: 'proxy',
@@ -11,5 +12,6 @@ export const noun = {
     proxy.updateProxy,
     proxy.patchProxy,
     proxy.deleteProxy,
+    callProxy,
   ],
 }

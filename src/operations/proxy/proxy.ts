@@ -20,7 +20,7 @@ import { requireRecord } from '../../framework/require-record.js'
 import { readScanned } from '../../framework/scan.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { nameFilter } from '../formula/formula-attributes.js'
-import { findBound } from '../reactor/reactor.js'
+import { findApplicationOf, findBound } from '../reactor/reactor.js'
 import { proxyBody, proxyId, proxyOutput, proxyPatch, viewProxy } from './proxy-attributes.js'
 
 const one = inputSchema(['id'], { id: proxyId })
@@ -125,8 +125,10 @@ export const patchProxy = operation({
   async run(context, input) {
     const before = await requireRecord(context, 'proxy', input.id)
     const { name, destination_url, configuration, require_auth, disable_detokenization } = before
-    const { application_id, request_transforms, response_transforms } = before
-    const application = application_id === undefined ? undefined : { id: application_id }
+    const { request_transforms, response_transforms } = before
+    // Without one that was deleted meanwhile.
+    const bound = await findApplicationOf(context, before)
+    const application = bound && { id: bound.id }
     const transforms: Record<string, unknown> = { request_transforms, response_transforms }
     // A patch with the singular form replaces the transforms.
     for (const direction of DIRECTIONS)

@@ -176,7 +176,10 @@ export function nameCaller({ actor: { type, id } }: Caller): string {
 }
 
 /** The application as a caller, without permissions if it has expired. */
-function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
+export function boundCaller(
+  { caller, now }: Pick<Context, 'caller' | 'now'>,
+  application: ApplicationRecord,
+): Caller {
   const isExpired = isExpiredApplication(application, now)
   return applicationCaller(
     caller.tenant,

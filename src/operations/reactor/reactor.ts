@@ -184,7 +184,7 @@ export async function findFormulaOf(
 /** The application of a reactor; undefined without one, or if it was deleted. */
 export async function findApplicationOf(
   context: Context,
-  { application_id }: ReactorRecord,
+  { application_id }: Pick<ReactorRecord, 'application_id'>,
 ): Promise<ApplicationRecord | undefined> {
   if (application_id === undefined) return undefined
   return context.store.get('application', context.caller.tenant, application_id)

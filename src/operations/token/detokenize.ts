@@ -25,9 +25,11 @@ interface Found {
 export type FoundExpressions = ReadonlyMap<string, Found>
 
 /** What a caller needs on the containers of each token, what is logged for it, and where it is. */
-interface Access {
+export interface Access {
   permission: Permission
-  log: LogEntry
+  /** Absent if `reached` has the uses logged later. */
+  log?: LogEntry
+  reached?(record: TokenRecord): void
   /** The name of the whole document in error messages. */
   whole: string
   /** Replaces the transform of the deciding rule. */
@@ -35,17 +37,17 @@ interface Access {
 }
 
 /** Code is given the data itself, whatever the rule's transform is. */
-const USE: Access = {
+export const USE = {
   permission: 'token:use',
   log: { operation: 'use', message: 'Token used' },
   whole: 'args',
   transform: 'reveal',
-}
-const READ: Access = {
+} as const satisfies Access
+const READ = {
   permission: 'token:read',
   log: { operation: 'read', message: 'Token retrieved' },
   whole: 'payload',
-}
+} as const satisfies Access
 
 export const detokenizeTokens = operation({
   name: 'token detokenize',
@@ -79,8 +81,9 @@ export const detokenizeTokens = operation({
  */
 export async function findExpressions(
   document: unknown,
-  tools: CheckTools,
-  whole = USE.whole,
+  tools: Pick<CheckTools, 'expressions'>,
+  whole: string = USE.whole,
+  most = MOST_TOKENS,
 ): Promise<FoundExpressions> {
   const errors: PropertyErrors = {}
   const found = new Map<string, Found>()
@@ -92,8 +95,8 @@ export async function findExpressions(
     if (expression !== undefined) found.set(text, { path: place, expression })
   }
   const { size } = pathsOfTokens(found)
-  if (size > MOST_TOKENS)
-    addError(errors, whole, `refers to ${size} tokens; at most ${MOST_TOKENS} can be detokenized at once`)
+  if (size > most)
+    addError(errors, whole, `refers to ${size} tokens; at most ${most} can be detokenized at once`)
   refuseErrors(errors)
   return found
 }
@@ -153,7 +156,7 @@ async function readTokens(
   found: FoundExpressions,
   access: Access,
 ): Promise<Map<string, TokenView>> {
-  const { permission, log, transform } = access
+  const { permission, log, reached, transform } = access
   const errors: PropertyErrors = {}
   const records: TokenRecord[] = []
   let size = 0
@@ -169,7 +172,8 @@ async function readTokens(
   const tokens = new Map<string, TokenView>()
   for (const record of records) {
     const granted = requireTransform(context, permission, record)
-    await reachToken(context, record, log)
+    if (log !== undefined) await reachToken(context, record, log)
+    reached?.(record)
     tokens.set(record.id, viewToken(record, transform ?? granted))
   }
   return tokens

@@ -108,7 +108,7 @@ class Guest {
   }
 
   async #invoke(
-    { code, args, rest, configuration, prefix, hasClient, resultBytes }: Work,
+    { code, args, rest, transforms, configuration, prefix, hasClient, resultBytes }: Work,
     run: Run,
   ): Promise<GuestMessage> {
     const source = this.#prepare(code)
@@ -117,8 +117,9 @@ class Guest {
     const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
     const { debug, info, warn, error } = run.globals.console
     const logger = { debug, info, warn, error }
-    const result = await handler({ args: args ?? {}, configuration, [prefix]: client, req, logger })
-    return describeResult(result, resultBytes)
+    const res = transforms === 'response' ? { res: args } : {}
+    const result = await handler({ args: args ?? {}, configuration, [prefix]: client, req, ...res, logger })
+    return describeResult(transforms === undefined ? result : { raw: result }, resultBytes)
   }
 
   async #check(code: string, run: Run): Promise<GuestMessage> {

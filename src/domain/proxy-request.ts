@@ -1,0 +1,211 @@
+/**
+ * The request of a call through a proxy: where it has expressions, and the request with their values in place. What is
+ * no expression stays as it was sent, byte for byte.
+ */
+import { CofferError, invalid } from '../errors.js'
+import type { HeaderMap } from './code-answer.js'
+import { canonicalJson } from './json/json.js'
+
+/** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
+export interface ProxyRequest {
+  method: string
+  path: string
+  query: string
+  headers: HeaderMap
+  body: Uint8Array
+}
+
+/** The texts with expressions, by place; their values have the same shape. */
+export interface ProxyDocument<T = string> {
+  path: readonly T[]
+  query: readonly T[]
+  headers: Readonly<Record<string, T>>
+  body: readonly T[]
+}
+
+export interface Template {
+  /** undefined if the request has no expression. */
+  document: ProxyDocument | undefined
+  /** @throws CofferError `validation` for a value that its place cannot have */
+  fill(values: ProxyDocument<unknown>): ProxyRequest
+}
+
+/** Literal text, or an expression as it is read. */
+type Piece = string | { expression: string }
+/** An expression in a URL or form; without an end, the rest, which is then no valid expression. */
+const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
+const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
+/** RFC 9110, 5.5, without characters beyond ASCII. */
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** @throws CofferError `validation` for an expression that cannot be read */
+export function findTemplate(request: ProxyRequest): Template {
+  const path = splitEncoded(request.path, 'path', decodeURIComponent)
+  const query = splitEncoded(request.query, 'query', decodeForm)
+  const body = splitBody(request)
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).filter(([, text]) => text.includes('{{')),
+  )
+  const document = {
+    path: expressionsOf(path),
+    query: expressionsOf(query),
+    headers,
+    body: expressionsOf(body.pieces),
+  }
+  const count = document.path.length + document.query.length + document.body.length
+  if (count + Object.keys(headers).length === 0) return { document: undefined, fill: () => request }
+  const fill = (values: ProxyDocument<unknown>): ProxyRequest => ({
+    method: request.method,
+    path: join(path, values.path, (value) => encode(value, 'path')),
+    query: join(query, values.query, (value) => encode(value, 'query')),
+    headers: { ...request.headers, ...mapValues(values.headers, toHeader) },
+    body:
+      document.body.length === 0
+        ? request.body
+        : new TextEncoder().encode(join(body.pieces, values.body, body.write)),
+  })
+  return { document, fill }
+}
+
+/** Whether the content is JSON by its type, or without one by its beginning. */
+export function isJsonContent(headers: HeaderMap, text: string): boolean {
+  const type = mediaTypeOf(headers)
+  if (type !== undefined) return /^application\/(?:[\w.+-]+\+)?json$/.test(type)
+  return /^\s*[[{]/.test(text) && parse(text) !== undefined
+}
+
+function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undefined {
+  return type?.replace(/;.*/s, '').trim().toLowerCase()
+}
+
+/** The text of a body; undefined if it is not UTF-8, or compressed. */
+export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undefined {
+  const { 'content-encoding': encoding = 'identity' } = headers
+  if (encoding.trim().toLowerCase() !== 'identity') return undefined
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+/** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
+export function leadsElsewhere(path: string): boolean {
+  return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment))
+}
+
+interface BodyTemplate {
+  pieces: Piece[]
+  write(value: unknown): string
+}
+
+function splitBody({ headers, body }: ProxyRequest): BodyTemplate {
+  const type = mediaTypeOf(headers)
+  const isForm = type === 'application/x-www-form-urlencoded'
+  const text = mayHaveExpression(body, isForm) ? textOfBody(headers, body) : undefined
+  if (text === undefined) return { pieces: [], write: textOf }
+  if (isForm)
+    return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body') }
+  if (!isJsonContent(headers, text)) return { pieces: [{ expression: text }], write: textOf }
+  if (parse(text) === undefined) throw invalid('body', 'is not valid JSON')
+  return { pieces: splitJson(text), write: (value) => JSON.stringify(value) }
+}
+
+/** Looks at the bytes, so that a body without an expression is not even decoded. */
+function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return bytes.includes('{{') || (isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1')))
+}
+
+/** The strings of a JSON text that have expressions; names of properties stay. */
+function splitJson(text: string): Piece[] {
+  const COLON = /\s*:/y
+  const pieces: Piece[] = []
+  let from = 0
+  for (const { 0: literal, index } of text.matchAll(JSON_STRING)) {
+    const end = index + literal.length
+    COLON.lastIndex = end
+    if (!literal.includes('{{') || COLON.test(text)) continue
+    pieces.push(text.slice(from, index), { expression: JSON.parse(literal) as string })
+    from = end
+  }
+  return [...pieces, text.slice(from)]
+}
+
+function splitEncoded(text: string, place: string, decode: (text: string) => string): Piece[] {
+  const pieces: Piece[] = []
+  let from = 0
+  for (const { 0: found, index } of text.matchAll(ENCODED)) {
+    pieces.push(text.slice(from, index), { expression: decodeOr(found, place, decode) })
+    from = index + found.length
+  }
+  return [...pieces, text.slice(from)]
+}
+
+function decodeOr(text: string, place: string, decode: (text: string) => string): string {
+  try {
+    return decode(text)
+  } catch {
+    throw invalid(place, 'has an expression that is not percent-encoded UTF-8')
+  }
+}
+
+function decodeForm(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '))
+}
+
+function expressionsOf(pieces: readonly Piece[]): string[] {
+  return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : piece.expression))
+}
+
+function join(
+  pieces: readonly Piece[],
+  values: readonly unknown[],
+  write: (value: unknown) => string,
+): string {
+  let next = 0
+  return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
+}
+
+/** Empty for null, canonical JSON for objects and arrays. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
+}
+
+function encode(value: unknown, place: string): string {
+  try {
+    return encodeURIComponent(textOf(value))
+  } catch {
+    throw invalid(place, 'cannot have a value with half of a character')
+  }
+}
+
+function toHeader(value: unknown, name: string): string {
+  const text = textOf(value)
+  if (HEADER_VALUE.test(text)) return text
+  throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
+}
+
+function mapValues(
+  record: Readonly<Record<string, unknown>>,
+  change: (value: unknown, name: string) => string,
+) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]))
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The body as code is given it: the value of JSON, else text. @throws CofferError `validation` */
+export function readBodyValue(headers: HeaderMap, body: Uint8Array): unknown {
+  const text = textOfBody(headers, body)
+  if (text === undefined) throw new CofferError('validation', 'A transform needs a body that is UTF-8 text.')
+  if (text === '') return null
+  return isJsonContent(headers, text) ? (parse(text) ?? text) : text
+}

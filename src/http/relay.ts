@@ -1,0 +1,53 @@
+/** Requests that an operation relays: what they ask for, and how their answers are sent. */
+import { isCodeAnswer } from '../domain/code-answer.js'
+import { CofferError } from '../errors.js'
+import type { Relay } from '../framework/operation.js'
+import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import type { RelayAnswer, RelayRequest } from '../framework/relay.js'
+import { type Answer, type Ask, answerGiven } from './exchange.js'
+import { readHeader } from './headers.js'
+
+export interface RelayMatch {
+  operation: RegisteredOperation
+  relay: Relay
+  /** After the path of the operation, as sent. */
+  rest: string
+}
+
+/** The operation that relays requests for `path`, or for one above it. */
+export function findRelay({ operations }: Registry, path: string): RelayMatch | undefined {
+  for (const operation of operations) {
+    const { relay } = operation
+    if (relay === undefined || !`${path}/`.startsWith(`${relay.path}/`)) continue
+    return { operation, relay, rest: path.slice(relay.path.length) }
+  }
+  return undefined
+}
+
+/** The request in the form of relays. */
+export function toRelayRequest(
+  ask: Ask,
+  { rest }: RelayMatch,
+  { query, prefix, bodyLimitBytes }: { query: string; prefix: string; bodyLimitBytes: number },
+): RelayRequest {
+  const names = Object.keys(ask.headers)
+  const headers = Object.fromEntries(names.map((name) => [name, readHeader(ask.headers, name) ?? '']))
+  return {
+    method: ask.method,
+    path: rest,
+    query,
+    headers,
+    prefix: prefix.toLowerCase(),
+    readBody: async () => {
+      const bytes = await ask.readBody(bodyLimitBytes)
+      if (bytes !== undefined) return bytes
+      throw new CofferError('too_large', `The body is larger than the limit of ${bodyLimitBytes} bytes.`)
+    },
+  }
+}
+
+export function toAnswer(answer: RelayAnswer): Answer {
+  if (isCodeAnswer(answer)) return answerGiven(answer.statusCode, answer.headers, answer.body)
+  const { status, headers, body } = answer
+  return { status, headers, body: '', stream: body }
+}

@@ -1,0 +1,155 @@
+/** Calls through proxies: over HTTP as they come, and as a command. */
+import { type CodeAnswer, isCodeAnswer, readHeaders } from '../../domain/code-answer.js'
+import { canonicalJson } from '../../domain/json/json.js'
+import { PROXY_KEY } from '../../domain/proxy.js'
+import { isJsonContent, textOfBody } from '../../domain/proxy-request.js'
+import { CofferError } from '../../errors.js'
+import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
+import { type Caller, decideBy } from '../../framework/caller.js'
+import { HttpAnswer, operation, type Relay } from '../../framework/operation.js'
+import { anyJson, component, text, textMap } from '../../framework/output.js'
+import type { RelayedAnswer, RelayRequest } from '../../framework/relay.js'
+import { inputSchema } from '../../framework/schema.js'
+import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+/** Of the headers that a command does not pass on. */
+const COMMAND_PREFIX = 'svc'
+/** Of an answer that a command prints. */
+const MOST_PRINTED_BYTES = 8 * 1024 * 1024
+
+const relay: Relay = {
+  path: '/proxy',
+  methods: METHODS,
+  describeError: (problem) => ({ proxy_error: problem }),
+  admit: (store, hashSecret, request) =>
+    store.read(async (reader) => {
+      const { key } = readKey(request)
+      if (key === undefined) return undefined
+      const entry = await findKey(reader, (secret) => hashSecret(secret, reader), key)
+      const proxy = entry && (await reader.get('proxy', entry.tenant, entry.proxy_id))
+      if (entry === undefined || proxy?.require_auth !== false) return undefined
+      const { application_id } = proxy
+      const application =
+        application_id === undefined
+          ? undefined
+          : await reader.get('application', entry.tenant, application_id)
+      const isUsable = application !== undefined && !isExpiredApplication(application, reader.now)
+      if (isUsable) return applicationCaller(entry.tenant, application)
+      const actor: Caller['actor'] = { type: 'system', id: proxy.id }
+      return { tenant: entry.tenant, actor, ...decideBy({ permissions: [], rules: [] }) }
+    }),
+  run: (session, request) => {
+    const { key, query } = readKey(request)
+    const url = request.headers[`${request.prefix}-proxy-url`]
+    if (key === undefined && url === undefined) {
+      const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
+      throw new CofferError(
+        'validation',
+        `Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`,
+      )
+    }
+    const target: Target = key === undefined ? { url: url! } : { key }
+    return callDestination(session, { ...request, query }, target)
+  },
+}
+
+export const callProxy = operation({
+  name: 'proxy call',
+  audience: 'command',
+  summary: 'Call another server, in which {{ token id }} stands for the data of the token.',
+  details:
+    'Expressions may be in the body, the values of headers, the path and the query. At most 20 tokens. Over HTTP: any\n' +
+    'method, path and body on /proxy, with the header SVC-PROXY-KEY or SVC-PROXY-URL. The host must be named with\n' +
+    '--allow-net. With --dry-run nothing is sent and no code runs: the request is shown, with masked data.',
+  permissions: ['token:use', 'proxy:invoke'],
+  needsOnePermission: true,
+  positionals: ['target'],
+  input: inputSchema(['target'], {
+    target: { type: 'string', description: 'The id or key of a proxy, or the URL of a destination.' },
+    method: { type: 'string', enum: METHODS, default: 'POST', description: `One of ${METHODS.join(', ')}.` },
+    path: { type: 'string', description: 'Appended to the URL of the destination: /charges?limit=3.' },
+    headers: {
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      maxProperties: 100,
+      sensitive: true,
+      flag: 'header',
+      description: 'A header: authorization=@file.',
+    },
+    body: { sensitive: true, description: 'The body: any JSON, or text.' },
+    dry_run: { type: 'boolean', description: 'Show the request, masked, instead of sending it.' },
+  }),
+  output: component('ProxyCall', ['method', 'url', 'headers', 'body'], {
+    method: text,
+    url: text,
+    headers: textMap,
+    'body?': anyJson('JSON, or text.'),
+  }),
+  examples: [
+    'coffer proxy call 9a1f… --path /charges --body @charge.json',
+    `coffer proxy call https://api.example.com/v1/charges --allow-net api.example.com --body '{"card":"{{ card-1 | json: "$.number" }}"}'`,
+  ],
+  mayAnswerHttp: true,
+  relay,
+  async runDetached(session, { target: named, body, dry_run, ...input }) {
+    const request = toRequest(input, body)
+    const target: Target = named.includes('://')
+      ? { url: named }
+      : PROXY_KEY.test(named)
+        ? { key: named }
+        : { id: named }
+    if (dry_run === true) return describeCall(session, request, target)
+    const answer = await callDestination(session, request, target)
+    return new HttpAnswer(isCodeAnswer(answer) ? answer : await print(answer))
+  },
+})
+
+/** The key of the proxy, and the query without it. */
+function readKey({ headers, query, prefix }: RelayRequest): { key: string | undefined; query: string } {
+  const name = `${prefix}-proxy-key`
+  const isKey = (pair: string) => pair === name || pair.startsWith(`${name}=`)
+  const pairs = query.split('&')
+  const given = pairs.find(isKey)?.slice(name.length + 1)
+  const rest = given === undefined ? query : pairs.filter((pair) => !isKey(pair)).join('&')
+  return { key: headers[name] ?? given, query: rest }
+}
+
+function toRequest(
+  {
+    method = 'POST',
+    path = '',
+    headers = {},
+  }: { method?: string; path?: string; headers?: Record<string, string> },
+  body: unknown,
+): RelayRequest {
+  const [, before = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path)!
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
+  const type = body === undefined || typeof body === 'string' ? {} : { 'content-type': 'application/json' }
+  const bytes = new TextEncoder().encode(
+    body === undefined ? '' : typeof body === 'string' ? body : canonicalJson(body),
+  )
+  return {
+    method,
+    path: before === '' || before.startsWith('/') ? before : `/${before}`,
+    query,
+    headers: readHeaders({ ...type, ...Object.fromEntries(given) }, 'headers'),
+    prefix: COMMAND_PREFIX,
+    readBody: async () => bytes,
+  }
+}
+
+async function print({ status, headers, collect }: RelayedAnswer): Promise<CodeAnswer> {
+  const bytes = await collect(MOST_PRINTED_BYTES)
+  const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
+  const body = isJsonContent(headers, text) ? parseLoosely(text) : text
+  return { statusCode: status, headers, ...(text === '' ? {} : { body }) }
+}
+
+function parseLoosely(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,149 @@
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  findTemplate,
+  isJsonContent,
+  leadsElsewhere,
+  type ProxyRequest,
+} from '../../src/domain/proxy-request.js'
+import { applyMask, MASK_PROGRAM } from '../../src/domain/proxy-transform.js'
+
+const request = (change: Partial<ProxyRequest> = {}): ProxyRequest => ({
+  method: 'POST',
+  path: '/a',
+  query: '',
+  headers: {},
+  body: new Uint8Array(),
+  ...change,
+})
+const body = (text: string, type?: string) =>
+  request({ body: Buffer.from(text), headers: type === undefined ? {} : { 'content-type': type } })
+const fill = (given: ProxyRequest, value: unknown) => {
+  const { document, fill } = findTemplate(given)
+  if (document === undefined) return given
+  const { path, query, headers, body } = document
+  const same = <T>(list: readonly T[]) => list.map(() => value)
+  const named = Object.fromEntries(Object.keys(headers).map((name) => [name, value]))
+  return fill({ path: same(path), query: same(query), headers: named, body: same(body) })
+}
+const textOf = ({ body }: ProxyRequest) => Buffer.from(body).toString()
+
+t.test('a request without an expression is the same, whatever it holds', async (t) => {
+  const bytes = fc.uint8Array({ maxLength: 60 })
+  const text = fc.string({ maxLength: 30 }).filter((each) => !/(?:\{|%7b){2}/i.test(each))
+  const type = fc.constantFrom(
+    'application/json',
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'image/png',
+  )
+  const property = fc.property(bytes, text, text, type, (body, path, query, type) => {
+    if (Buffer.from(body).includes('{{')) return
+    const given = request({ body, path, query, headers: { 'content-type': type } })
+    t.equal(findTemplate(given).document, undefined)
+    t.equal(findTemplate(given).fill({ path: [], query: [], headers: {}, body: [] }), given)
+  })
+  fc.assert(property, { numRuns: 300 })
+})
+
+t.test('a value in JSON is one value, and the rest of the text stays', async (t) => {
+  const property = fc.property(fc.jsonValue(), fc.string(), (value, name) => {
+    const text = `{ "a" : [ "{{ x }}" , 1.50 ],\n ${JSON.stringify(`${name}{{`)} : "\\"{{ y }}\\"" }`
+    const filled = textOf(fill(body(text, 'application/json'), value))
+    const plain = JSON.stringify(value)
+    t.equal(filled, `{ "a" : [ ${plain} , 1.50 ],\n ${JSON.stringify(`${name}{{`)} : ${plain} }`)
+  })
+  fc.assert(property, { numRuns: 200 })
+})
+
+t.test('a value in a URL or a form is percent-encoded, and decodes to itself', async (t) => {
+  const property = fc.property(fc.string({ unit: 'grapheme' }), (value) => {
+    const given = request({ path: '/x/{{a}}/y', query: 'b=%7B%7B+c+%7D%7D&d=e%20f' })
+    const { path, query } = fill(given, value)
+    const segments = path.split('/')
+    t.equal(segments.length, 4)
+    t.equal(decodeURIComponent(segments[2]!), value)
+    t.equal(new URLSearchParams(query).get('b'), value)
+    t.ok(query.endsWith('&d=e%20f'))
+    const form = textOf(fill(body('a=%7B%7Bx%7D%7D&b={{y}}', 'application/x-www-form-urlencoded'), value))
+    t.same(
+      [...new URLSearchParams(form)],
+      [
+        ['a', value],
+        ['b', value],
+      ],
+    )
+  })
+  fc.assert(property, { numRuns: 200 })
+  t.throws(() => fill(request({ path: '/{{a}}' }), '\ud800'), { code: 'validation' })
+  t.throws(() => findTemplate(request({ path: '/{{%ff}}' })), { code: 'validation' })
+})
+
+t.test('what is read as an expression', async (t) => {
+  const read = (change: Partial<ProxyRequest>) => findTemplate(request(change)).document
+  t.strictSame(read({ path: '/a%7b{x+y}%7D/{{ b' })?.path, ['{{x+y}}', '{{ b'])
+  t.strictSame(read({ query: 'a={{x+y%2Bz}}&{{n}}=1' })?.query, ['{{x y+z}}', '{{n}}'])
+  t.strictSame(read({ headers: { a: 'Bearer {{ x }}', b: '{ {' } })?.headers, { a: 'Bearer {{ x }}' })
+  const texts = (text: string, type?: string) => findTemplate(body(text, type)).document?.body
+  t.strictSame(texts('<a>{{ x }}</a>', 'text/xml'), ['<a>{{ x }}</a>'])
+  t.strictSame(texts('["{{ x }}"]'), ['{{ x }}'], 'JSON without a type')
+  t.strictSame(texts('[{{ x }}]'), ['[{{ x }}]'], 'text without a type')
+  t.equal(texts('{"{{ x }}" \n : 1}', 'application/json'), undefined, 'a name')
+  t.throws(() => texts('[{{ x }}]', 'application/problem+json'), { code: 'validation' })
+  const binary = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('{{ x }}')])
+  t.equal(findTemplate(request({ body: binary })).document, undefined, 'bytes that are no text')
+  const packed = request({ body: Buffer.from('{{ x }}'), headers: { 'content-encoding': 'gzip' } })
+  t.equal(findTemplate(packed).document, undefined)
+})
+
+t.test('values of headers are one line of ASCII', async (t) => {
+  const header = (value: unknown) => fill(request({ headers: { a: '{{ x }}' } }), value).headers.a
+  for (const [value, text] of [
+    ['x', 'x'],
+    [1, '1'],
+    [null, ''],
+    [{ b: [1] }, '{"b":[1]}'],
+  ] as const)
+    t.equal(header(value), text)
+  for (const value of ['a\nb', 'a\rb', 'a\0b', 'ü', '\u2028', { a: 'ü' }])
+    t.throws(() => header(value), { code: 'validation' })
+})
+
+t.test('paths that lead elsewhere', async (t) => {
+  for (const path of [
+    '/..',
+    '/a/../b',
+    '/a/.',
+    '/%2e%2E/a',
+    '/a%2f..%2fb',
+    '/a\\..\\b',
+    '/a/.%2e',
+    '/..;a=b/c',
+  ])
+    t.ok(leadsElsewhere(path), path)
+  for (const path of ['', '/', '/a..b', '/...', '/.well-known/x', '/a/..b', '/a;../b..'])
+    t.notOk(leadsElsewhere(path), path)
+  t.ok(isJsonContent({ 'content-type': 'application/vnd.a+json; charset=utf-8' }, ''))
+  t.notOk(isJsonContent({ 'content-type': 'text/json-like' }, '{}'))
+})
+
+t.test('a mask covers the spans, and nothing of them is left', async (t) => {
+  const module: { exports?: (given: object) => Promise<{ spans: number[] }> } = {}
+  new Function('module', MASK_PROGRAM)(module)
+  const mask = async (text: string, expression: string, replacement = '*') =>
+    Buffer.from(
+      applyMask(text, await module.exports!({ args: { text, expression } }), replacement),
+    ).toString()
+  for (const [text, expression, masked] of [
+    ['a 1234 b 5678', '([0-9]+)', 'a **** b ****'],
+    ['ab-cd', '(a)(b)-(?:c)(d)', '**-c*'],
+    ['abcd', '((b)(c))', 'a**d'],
+    ['x', '(y)?', 'x'],
+    ['é😀', '(é)', '*😀'],
+    ['😀a', '(.)a', '*a'],
+    ['', '(a)', ''],
+    ['aaa', '(?=(aa))', '***'],
+  ] as const)
+    t.equal(await mask(text, expression), masked, expression)
+  t.equal(Buffer.from(applyMask('abc', { spans: 'x' }, '*')).toString(), 'abc')
+})
