@@ -177,6 +177,12 @@ export class Keeping {
     this.#reached.push(...reached.map(({ containers: _, ...entity }) => entity))
   }
 
+  /** Begins the unit of work in which the answer is kept. @throws CofferError `conflict` if one is kept already */
+  async begin(store: StoreWriter, tenant: number): Promise<void> {
+    if (this.#isStale) await removeAnswer(store, tenant, this.#id)
+    await store.makeRoom('answer', tenant, this.#id)
+  }
+
   /**
    * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
    * gone.
@@ -189,17 +195,14 @@ export class Keeping {
   ): Promise<void> {
     if (status >= 300) return
     const { tenant } = caller
-    if (this.#isStale) await removeAnswer(store, tenant, this.#id)
     const subjects: AnswerSubject[] = []
     for (const { kind, id, containers } of this.#listSubjects(caller, reached)) {
-      const found = containers === undefined ? await store.get(kind, tenant, id) : { containers }
+      const isKnown = containers !== undefined || (kind === 'application' && id === caller.actor.id)
+      const found = isKnown ? { containers } : await store.get(kind, tenant, id)
       if (found === undefined) return
-      const isToken = 'containers' in found
-      subjects.push({
-        kind,
-        id,
-        ...(isToken && { granted: grantsOn(caller, this.#definition, { id, containers: found.containers }) }),
-      })
+      const present = 'containers' in found ? found.containers : undefined
+      const granted = present && grantsOn(caller, this.#definition, { id, containers: present })
+      subjects.push({ kind, id, ...(granted && { granted }) })
     }
     const json = toKeptJson(this.#definition.output ?? {}, result)
     if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)

@@ -16,7 +16,7 @@ const READ_AT_ONCE = 20
  */
 const MOST_OF_APPLICATION = 10_000
 
-/** @throws CofferError `conflict` if an answer with this id is kept */
+/** Contract: `makeRoom` was called for the id. */
 export async function insertAnswer(
   store: StoreWriter,
   tenant: number,
@@ -26,7 +26,7 @@ export async function insertAnswer(
   const parts = Math.max(0, Math.ceil(subjects.length / SUBJECTS_OF_ONE) - 1)
   const at = (part: number) => subjects.slice(part * SUBJECTS_OF_ONE, (part + 1) * SUBJECTS_OF_ONE)
   const first = { ...answer, subjects: at(0), ...(parts > 0 && { parts }) }
-  await store.insert('answer', tenant, first, options)
+  await store.insert('answer', tenant, first, { ...options, fresh: true })
   for (let part = 1; part <= parts; part++) {
     const record = {
       id: partId(answer.id, part),

@@ -38,6 +38,7 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
+    if (toOutcome !== undefined) await keeping?.begin(store, caller.tenant)
     const out = await work(context)
     if (reached.length > 0) {
       await writeLog(context, reached, traceId)

@@ -97,6 +97,8 @@ export interface PutOptions {
 export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` when a live record has this id. */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
+  /** What `insert` does first, unless the id is fresh: cheap before the unit's first change. @throws CofferError `conflict` */
+  makeRoom(kind: Kind, tenant: number, id: string): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */

@@ -4,6 +4,7 @@
  * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -29,6 +30,7 @@ const NAMES = {
   floor: 'raw node:http',
   bare: 'coffer without a vault',
   coffer: 'coffer',
+  keyed: 'coffer, idempotency keys',
   sqlcipher: 'Fastify over SQLCipher',
   postgres: 'Fastify over PostgreSQL',
 }
@@ -61,7 +63,7 @@ const floors = {
 const others = [await start('bare', 0, OWN_SERVER, ['bare']), ...(await startSized())]
 const all = [...Object.values(floors), ...others]
 pinToCores()
-const get = await compare('get', [floors.get, ...others])
+const get = await compare('get', [floors.get, ...others.filter(({ kind }) => kind !== 'keyed')])
 const cursorPages = await measurePages(
   others.filter(({ kind }) => kind === 'coffer'),
   Number(rounds),
@@ -71,6 +73,7 @@ const post = await compare('post', [floors.post, ...others])
 for (const { child } of all) child.disconnect()
 printGoals(counts, [
   ...judge('POST', post),
+  judgeKeyed(post),
   ...judge('GET', get),
   ...cursorPages,
   ...judgeBulk(bulk),
@@ -85,7 +88,8 @@ async function startSized(): Promise<Contender[]> {
   const peers = (['sqlcipher', 'postgres'] as const).filter((kind) => isInstalled(packages[kind]))
   if (peers.length < 2) console.log('Not all peers are installed: npm run bench:peers')
   for (const tokens of counts) {
-    started.push(await start('coffer', tokens, OWN_SERVER, ['coffer', String(tokens)]))
+    for (const kind of ['coffer', 'keyed'] as const)
+      started.push(await start(kind, tokens, OWN_SERVER, ['coffer', String(tokens)]))
     for (const kind of peers)
       started.push(await start(kind, tokens, join(PEERS, 'server.js'), [kind, String(tokens), sample]))
   }
@@ -143,7 +147,7 @@ async function measure(method: 'get' | 'post', contender: Contender, seconds: nu
     port: ready.port,
     connections: CONNECTIONS,
     seconds,
-    next: method === 'get' ? createGets(ready) : createPosts(ready),
+    next: method === 'get' ? createGets(ready) : createPosts(ready, contender.kind === 'keyed'),
     status: method === 'get' ? 200 : 201,
   })
   const after = await askUsage(child)
@@ -207,6 +211,16 @@ function judgeBulk({ ours, sqlite, sqlcipher }: Bulk): Goal[] {
   ]
 }
 
+function judgeKeyed(rows: Rows): Goal {
+  const find = (wanted: Kind, size: number) =>
+    column([...rows].find(([{ kind, tokens }]) => kind === wanted && tokens === size)![1], 'perSecond')
+  return {
+    name: 'POST with an idempotency key over POST',
+    least: 0.8,
+    ratios: counts.map((size) => ratiosOf(find('keyed', size), find('coffer', size))),
+  }
+}
+
 function column(rows: readonly Row[], name: keyof Row): Measured {
   return { name, values: rows.map((row) => row[name]) }
 }
@@ -219,11 +233,12 @@ function createGets({ key, ids }: Ready): () => string {
   }
 }
 
-function createPosts({ key }: Ready): () => string {
+function createPosts({ key }: Ready, isKeyed: boolean): () => string {
   let serial = 1_000_000
   return () => {
     const body = JSON.stringify(makeToken(serial++))
-    return `POST /tokens HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const idempotency = isKeyed ? `SVC-IDEMPOTENCY-KEY: ${randomUUID()}\r\n` : ''
+    return `POST /tokens HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n${idempotency}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   }
 }
 

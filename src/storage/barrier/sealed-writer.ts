@@ -33,6 +33,10 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     if (kind === 'token') await this.#noteContainers(tenant, (record as RecordOf['token']).containers)
   }
 
+  async makeRoom(kind: Kind, tenant: number, id: string): Promise<void> {
+    await this.#makeRoom(kind, tenant, digestId(await this.keysOf(tenant), kind, tenant, id))
+  }
+
   async replace<K extends Kind>(
     kind: K,
     tenant: number,
