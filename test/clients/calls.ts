@@ -1,0 +1,52 @@
+/** The calls that a client has, found on the client itself, and which of them were answered. */
+
+// biome-ignore lint/suspicious/noExplicitAny: a client is taken as it comes, whatever its types say
+export type Client = any
+
+/** Every property of an object with its getters and methods, those of its classes included. */
+function membersOf(object: object): string[] {
+  const names = new Set<string>()
+  for (let at = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
+    for (const name of Object.getOwnPropertyNames(at)) names.add(name)
+  return [...names].filter((name) => name !== 'constructor' && !name.startsWith('_') && name !== 'client')
+}
+
+/** Every `group.call` of a client. A getter that throws is what the client does not have here. */
+export function listCalls(client: object, below = '', depth = 0): string[] {
+  return membersOf(client).flatMap((name) => {
+    let value: unknown
+    try {
+      value = (client as Record<string, unknown>)[name]
+    } catch {
+      return []
+    }
+    if (typeof value === 'function') return [below + name]
+    if (typeof value !== 'object' || value === null || depth > 4) return []
+    return listCalls(value, `${below}${name}.`, depth + 1)
+  })
+}
+
+/** The same client; `answered` gets the calls that it has answered without an error. */
+export function watch(client: Client, answered: Set<string>, below = ''): Client {
+  return new Proxy(client, {
+    get(target, name) {
+      const value = Reflect.get(target, name, target)
+      const path = below + String(name)
+      if (typeof value === 'object' && value !== null) return watch(value, answered, `${path}.`)
+      if (typeof value !== 'function') return value
+      return async (...words: unknown[]) => {
+        const answer = await value.apply(target, words)
+        answered.add(path)
+        return answer
+      }
+    },
+  })
+}
+
+/** Calls the call of this path. */
+export function call(client: Client, path: string, ...words: unknown[]): Promise<Client> {
+  const names = path.split('.')
+  const last = names.pop()!
+  const group = names.reduce((at, name) => at[name], client)
+  return group[last](...words)
+}

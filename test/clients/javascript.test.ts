@@ -1,0 +1,194 @@
+/** The JavaScript clients of today and of January 2023, unchanged, call everything that they have. */
+import { createRequire } from 'node:module'
+import t, { type Test } from 'tap'
+import { type Client, call, listCalls, watch } from './calls.js'
+import { type Served, serveClients } from './server.js'
+
+const require = createRequire(import.meta.url)
+
+/** Calls of the vendor's input fields, which are pages on the vendor's own servers. */
+const ELEMENTS = /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete)$/
+/** `Not Emulated` answers them. */
+const OUT = /^(?:applicationTemplates|threeds|tokenIntents)\./
+/** Neither of today's interface nor of the one of January 2023: an unknown path. */
+const UNKNOWN = /^transactions\./
+/** Calls that come later. */
+const LATER = /^proxy\./
+/** Not a call but a step of one. */
+const INNER = /^proxy\.proxyRequest$/
+
+interface Setup {
+  served: Served
+  open(key: string): Promise<Client>
+  answered: Set<string>
+  calls: string[]
+}
+
+async function start(t: Test, name: string): Promise<Setup> {
+  const served = await serveClients(t)
+  const { BasisTheory } = require(name) as Client
+  const create = (key: string): Promise<Client> =>
+    new BasisTheory().init(key, { apiBaseUrl: served.url, disableTelemetry: true })
+  const answered = new Set<string>()
+  const calls = listCalls(await create(served.keys.management)).filter(
+    (path) => !path.startsWith('initOptions'),
+  )
+  return { served, open: async (key) => watch(await create(key), answered), answered, calls }
+}
+
+/** Checks that each call was answered, or is refused as it should be. Deletes the tenant. */
+async function finish(t: Test, { served, open, answered, calls }: Setup): Promise<void> {
+  const manager = await open(served.keys.management)
+  const refused = async (path: string) => {
+    let status: number | undefined
+    for (const words of [['x', {}], [{}], ['x', 'y', {}]]) {
+      const error = await call(manager, path, ...words).catch((reason) => reason)
+      status = error?.status
+      if (status === 404) break
+    }
+    return status
+  }
+  const listed = (pattern: RegExp) => calls.filter((each) => pattern.test(each) && !INNER.test(each))
+  for (const path of [...listed(OUT), ...listed(UNKNOWN)]) t.equal(await refused(path), 404, path)
+  for (const path of listed(LATER)) t.ok([400, 404].includes((await refused(path)) ?? 0), path)
+  await manager.tenants.delete()
+  const others = calls.filter(
+    (each) => ![ELEMENTS, OUT, UNKNOWN, LATER].some((pattern) => pattern.test(each)),
+  )
+  t.ok(others.length >= 45, `${others.length} calls`)
+  t.strictSame(
+    others.filter((each) => !answered.has(each)),
+    [],
+    'each of the others was answered',
+  )
+}
+
+const metadata = { team: 'Blue' }
+
+/** What both have. */
+async function useCommon(t: Test, { served, open }: Setup): Promise<void> {
+  const [own, manager, browser] = await Promise.all([
+    open(served.keys.private),
+    open(served.keys.management),
+    open(served.keys.public),
+  ])
+  const card = { number: '4242424242424242', expiration_month: 12, expiration_year: 2040, cvc: '123' }
+  const token = await own.tokens.create({
+    type: 'card',
+    data: card,
+    metadata,
+    searchIndexes: ['{{ data.number | last4 }}'],
+  })
+  t.match(token, { type: 'card', metadata, data: { number: 'XXXXXXXXXXXX4242' } })
+  t.match(await own.tokens.retrieve(token.id), { id: token.id })
+  t.match(await own.tokens.update(token.id, { metadata: { team: 'Red' } }), { metadata: { team: 'Red' } })
+  t.match(await own.tokens.list({ type: ['card'], size: 5 }), {
+    pagination: { totalItems: 1 },
+    data: [{ id: token.id }],
+  })
+  t.match(
+    await own.tokens.list({ metadata: { team: 'red' } }),
+    { data: [{ id: token.id }] },
+    'whatever the case',
+  )
+  t.match(await own.tokens.search({ query: 'data:4242' }), { pagination: { totalItems: 1 } })
+  t.match(await own.tokenize({ a: 'x' }), { a: /^[0-9a-f-]{36}$/ })
+
+  const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'js-1' })
+  t.equal((await again()).id, (await again()).id, 'a retry by key makes no second token')
+
+  const grants = { type: 'private', permissions: ['token:read'] }
+  const made = await manager.applications.create({ name: 'made', ...grants })
+  t.match(made, { key: /^key_/ })
+  t.match((await manager.applications.list({ id: made.id })).data, [{ name: 'made' }])
+  t.match(await manager.applications.retrieve(made.id), { name: 'made' })
+  t.match(await manager.applications.update(made.id, { name: 'new', ...grants }), { name: 'new' })
+  t.match(await manager.applications.regenerateKey(made.id), { key: /^key_/ })
+  t.match(await own.applications.retrieveByKey(), { type: 'private' })
+  t.match(await own.applications.getApplicationByKey(), { type: 'private' })
+  await manager.applications.delete(made.id)
+
+  const code = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + 1 } })'
+  const draft = {
+    type: 'private',
+    name: 'sum',
+    code,
+    configuration: [],
+    requestParameters: [{ name: 'a', type: 'number' }],
+  }
+  const formula = await manager.reactorFormulas.create(draft)
+  t.match((await manager.reactorFormulas.list({ name: 'sum' })).data, [{ id: formula.id }])
+  t.match(await manager.reactorFormulas.retrieve(formula.id), { name: 'sum' })
+  t.match(await manager.reactorFormulas.update(formula.id, { ...draft, name: 'more' }), { name: 'more' })
+  const reactor = await manager.reactors.create({
+    name: 'one',
+    formula: { id: formula.id },
+    configuration: {},
+  })
+  t.match((await manager.reactors.list({ name: 'one' })).data, [{ id: reactor.id }])
+  t.match(await manager.reactors.retrieve(reactor.id), { name: 'one', formula: { id: formula.id } })
+  t.match(await manager.reactors.update(reactor.id, { name: 'two', configuration: {} }), { name: 'two' })
+  await manager.reactors.patch(reactor.id, { name: 'three' })
+  t.match(await own.reactors.react(reactor.id, { args: { a: 2 } }), { raw: { sum: 3 } })
+  await manager.reactors.delete(reactor.id)
+  await manager.reactorFormulas.delete(formula.id)
+
+  const target = { name: 'echo', destinationUrl: 'https://example.com/api' }
+  const proxy = await manager.proxies.create(target)
+  t.match((await manager.proxies.list({ name: 'echo' })).data, [{ id: proxy.id }])
+  t.match(await manager.proxies.retrieve(proxy.id), target)
+  t.match(await manager.proxies.update(proxy.id, { ...target, name: 'more' }), { name: 'more' })
+  await manager.proxies.patch(proxy.id, { name: 'most' })
+  await manager.proxies.delete(proxy.id)
+
+  const session = await browser.sessions.create()
+  await own.sessions.authorize({ nonce: session.nonce, permissions: ['token:create'] })
+  const guest = await (await open(session.sessionKey)).tokens.create({ type: 'token', data: 'x' })
+  await own.tokens.delete(guest.id)
+
+  t.match(await manager.tenants.retrieve(), { name: 'clients' })
+  t.match(await manager.tenants.update({ name: 'renamed' }), { name: 'renamed' })
+  t.ok((await manager.tenants.retrieveUsageReport()).tokenReport)
+  const invitation = await manager.tenants.createInvitation({ email: 'ada@example.com' })
+  t.match((await manager.tenants.listInvitations()).data, [{ id: invitation.id }])
+  t.match(await manager.tenants.retrieveInvitation(invitation.id), { status: 'PENDING' })
+  await manager.tenants.resendInvitation(invitation.id)
+  await served.accept()
+  const other = await manager.tenants.createInvitation({ email: 'eve@example.com' })
+  await manager.tenants.deleteInvitation(other.id)
+  const { data: members } = await manager.tenants.listMembers()
+  await manager.tenants.deleteMember(members.find(({ role }: { role: string }) => role === 'ADMIN').id)
+  t.ok((await manager.logs.list({ size: 100 })).data.length > 20)
+  t.ok((await manager.permissions.list()).length > 10)
+}
+
+t.test('the client of today', async (t) => {
+  const setup = await start(t, '@basis-theory/basis-theory-js')
+  await useCommon(t, setup)
+  const manager = await setup.open(setup.served.keys.management)
+  const { id } = await manager.applications.create({
+    name: 'keys',
+    type: 'private',
+    permissions: ['token:read'],
+  })
+  const key = await manager.applicationKeys.create(id)
+  t.match(await manager.applicationKeys.get(id), [{ id: key.id }, {}])
+  t.match(await manager.applicationKeys.getById(id, key.id), { id: key.id })
+  await manager.applicationKeys.delete(id, key.id)
+  await finish(t, setup)
+})
+
+t.test('the client of 1.79.3', async (t) => {
+  const setup = await start(t, 'basis-theory-js-1')
+  await useCommon(t, setup)
+  const own = await setup.open(setup.served.keys.private)
+  const [parent, child] = [
+    await own.tokens.create({ type: 'token', data: 1 }),
+    await own.tokens.create({ type: 'token', data: 2 }),
+  ]
+  await own.tokens.createAssociation(parent.id, child.id)
+  t.match((await own.tokens.listChildren(parent.id)).data, [{ id: child.id }])
+  await own.tokens.deleteAssociation(parent.id, child.id)
+  t.match(await own.tokens.createChild(parent.id, { type: 'token', data: 3 }), { type: 'token' })
+  await finish(t, setup)
+})
