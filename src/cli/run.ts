@@ -14,9 +14,10 @@ import type { CommandContext } from './context/context.js'
 import { readApiKey, requireVault } from './context/credentials.js'
 import type { Options, Steps, Task } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
+import { readIds } from './input/ids.js'
 import { resolveName, resolveNames } from './input/names.js'
 import { listFlags } from './input/options.js'
-import { gatherInput } from './input/request.js'
+import { gatherInputs } from './input/request.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
 
 const LARGEST_PAGE = 1000
@@ -50,12 +51,22 @@ export async function runOperation(
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
   const steps = given ?? (await presentation.load?.()) ?? {}
+  const ids = await readIds(context, definition, words)
+  const asked = await steps.gather?.(context, words, options)
   const gathered =
-    (await steps.gather?.(context, words, options)) ??
-    (await gatherInput(context, definition, words, options))
+    asked === undefined ? await gatherInputs(context, definition, ids?.words ?? words, options) : [asked]
   const facts = { context, definition, options, words, format, key, empty: presentation.empty }
-  const list = (noun: string) => listAll(createTask({ ...facts, input: {} }), noun)
-  const input = await resolveNames(definition.input.properties ?? {}, gathered, list)
+  const asking = createTask({ ...facts, input: {} })
+  const list = (noun: string, task = asking) => listAll(task, noun)
+  const resolve = (each: OperationInput, task?: Task) =>
+    resolveNames(definition.input.properties ?? {}, each, (noun) => list(noun, task))
+  if (ids !== undefined || gathered.length > 1) {
+    const { runEach } = await import('./many.js')
+    await confirmDestruction(asking, steps)
+    const create = (input: OperationInput) => createTask({ ...facts, input })
+    return runEach({ createTask: create, resolve, steps, inputs: gathered, ids })
+  }
+  const input = await resolve(gathered[0]!)
   if (isExplained) {
     const { explainOperation } = await import('./commands/explain.js')
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined

@@ -15,7 +15,8 @@ t.test('the help of every operation has its examples, its permissions and the ca
     t.equal(code, 0, `${name} --help ends well`)
     t.equal(stderr, '')
     t.match(stdout, `Usage: coffer ${command}`)
-    for (const parameter of parameters) t.match(stdout, `<${parameter.replaceAll('_', '-')}>`)
+    for (const parameter of parameters.slice(0, -1)) t.match(stdout, `<${parameter.replaceAll('_', '-')}>`)
+    for (const parameter of parameters.slice(-1)) t.match(stdout, `<${parameter.replaceAll('_', '-')}...>`)
     for (const text of [summary, details, ...examples])
       t.ok(stdout.includes(text), `${name}: ${text.slice(0, 60)}`)
     t.match(
@@ -65,7 +66,7 @@ t.test('without words the program and its nouns show what there is', async (t) =
   t.equal((await home.run(['help'])).stdout, top.stdout)
   const noun = await home.run(['token'])
   t.equal(noun.code, 0)
-  for (const verb of ['create', 'list', 'get <id>', 'update <id>', 'delete <id>'])
+  for (const verb of ['create', 'list', 'get <id...>', 'update <id...>', 'delete <id...>'])
     t.match(noun.stdout, `  ${verb}`)
   t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
 })
@@ -104,7 +105,7 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['help token creat', "Unknown command 'creat' (Did you mean create?)"],
     ['zzzzzz', "Unknown command 'zzzzzz'. See: coffer --help"],
     ['token get', "Missing required argument 'id'."],
-    ['token get one two', "Too many arguments for 'get'. Expected 1 argument but got 2."],
+    ['tenant use one two', "Too many arguments for 'use'. Expected 1 argument but got 2."],
     ['token list --size', "Option '--size <number>' argument missing."],
     ['token list --size 1 --size 2', '--size may be given only once.'],
     [

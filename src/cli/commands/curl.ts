@@ -22,6 +22,7 @@ export async function printCurl(
   const { config, terminal } = context
   const { endpoint, positionals } = definition as RoutedOperation
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
+  if (words.length > positionals.length) throw new CofferError('usage', '--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, words[at]]))
   // What is in the body is not even read.
   const input = endpoint.takesBody ? named : await gatherInput(context, definition, words, options)

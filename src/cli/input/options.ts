@@ -41,16 +41,23 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
 }
 
 /** The positional arguments of the operation's command, in commander's syntax. */
-export function listWords({
-  positionals,
-  input,
-}: RegisteredOperation): [name: string, description: string][] {
+export function listWords(definition: RegisteredOperation): [name: string, description: string][] {
+  const { positionals, input } = definition
   const { properties = {}, required = [] } = input
-  return positionals.map((name) => {
-    const word = name.replaceAll('_', '-')
-    const { description = '' } = properties[name] as Schema
+  return positionals.map((name, at) => {
+    const isMany = takesMany(definition) && at === positionals.length - 1
+    const word = `${name.replaceAll('_', '-')}${isMany ? '...' : ''}`
+    const { description: text = '' } = properties[name] as Schema
+    const description = isMany
+      ? `${text.replace(/\.$/, '')}; several one after another, or - for lines of standard input`
+      : text
     return [required.includes(name) ? `<${word}>` : `[${word}]`, phrase(description)]
   })
+}
+
+/** Whether the command takes several values of its last argument, which is the id in a path. */
+export function takesMany({ endpoint, positionals }: RegisteredOperation): boolean {
+  return endpoint !== undefined && positionals.length > 0
 }
 
 export function takesBody({ endpoint }: RegisteredOperation): boolean {

@@ -28,6 +28,16 @@ export async function gatherInput(
   words: readonly (string | undefined)[],
   given: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
+  return (await gatherInputs(context, definition, words, given))[0]!
+}
+
+/** The same for each body, where an operation that creates was given several: NDJSON, with the same flags for all. */
+export async function gatherInputs(
+  context: GatheringContext,
+  definition: RegisteredOperation,
+  words: readonly (string | undefined)[],
+  given: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>[]> {
   const { input } = context
   const flags = listFlags(definition)
   const { positionals } = definition
@@ -36,19 +46,21 @@ export async function gatherInput(
   await warnOfExposed(context, flags, options)
   const contents = await readContents(input, flags, options)
   const { wholeBody, sentBody } = definition
-  const body = await readBody(context, input, definition, contents, options)
-  const values = readValues(flags, contents, body, context.clock)
-  if (wholeBody !== undefined && values[wholeBody] === undefined) {
-    const source = typeof options.file === 'string' ? options.file : '-'
-    values[wholeBody] = await readDocument(context, source)
-  }
+  const bodies = await readBodies(context, input, definition, contents, options)
+  const isDocument = wholeBody !== undefined && contents[wholeBody] === undefined
+  const source = typeof options.file === 'string' ? options.file : '-'
+  const document = isDocument ? { [wholeBody]: await readDocument(context, source) } : {}
   const named = positionals.flatMap((name, at) =>
     words[at] === undefined || flags.some(({ property }) => property === name) ? [] : [[name, words[at]]],
   )
-  const sent = { ...body, ...values }
-  const whole = sentBody === undefined ? {} : { [sentBody]: sent }
-  const merged = { ...sent, ...whole, ...Object.fromEntries(named) }
-  return completeInput(context, definition, flags, resolvePaths(context, definition, merged))
+  const inputs: Record<string, unknown>[] = []
+  for (const body of bodies) {
+    const sent = { ...body, ...document, ...readValues(flags, contents, body, context.clock) }
+    const whole = sentBody === undefined ? {} : { [sentBody]: sent }
+    const merged = { ...sent, ...whole, ...Object.fromEntries(named) }
+    inputs.push(await completeInput(context, definition, flags, resolvePaths(context, definition, merged)))
+  }
+  return inputs
 }
 
 /** The values of flags that were given as arguments. @throws CofferError `usage` for one given twice */
@@ -188,23 +200,34 @@ async function noteWaiting(
  * Reads standard input only if it is not a terminal and a required property, or all flags, are missing. Otherwise a
  * command could wait for an input that is never closed.
  */
-async function readBody(
+async function readBodies(
   context: GatheringContext,
   input: InputReader,
   definition: RegisteredOperation,
   given: Contents,
   options: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> {
-  if (!takesBody(definition) || definition.wholeBody !== undefined) return {}
+): Promise<Record<string, unknown>[]> {
+  if (!takesBody(definition) || definition.wholeBody !== undefined) return [{}]
   if (typeof options.file === 'string')
-    return parseBody(await input.readFile(options.file, '--file'), options.file)
+    return parseBodies(definition, await input.readFile(options.file, '--file'), options.file)
   const isMissing = listFlags(definition).some(
     ({ isRequired, property }) => isRequired && given[property] === undefined,
   )
   const isWanted = isMissing || Object.keys(given).length === 0
-  if (!isWanted || isTerminal(context.terminal.stdin) || input.isStdinTaken) return {}
+  if (!isWanted || isTerminal(context.terminal.stdin) || input.isStdinTaken) return [{}]
   const text = await input.readFile('-', 'standard input')
-  return text.trim() === '' ? {} : parseBody(text, 'standard input')
+  return text.trim() === '' ? [{}] : parseBodies(definition, text, 'standard input')
+}
+
+/** A body on each line, if the first line is one by itself and more follow. */
+function parseBodies(
+  { success }: RegisteredOperation,
+  text: string,
+  name: string,
+): Record<string, unknown>[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
+  const isMany = success === 201 && lines.length > 1 && /\}\s*$/.test(lines[0]!) && /^\s*\{/.test(lines[1]!)
+  return isMany ? lines.map((line) => parseBody(line, name)) : [parseBody(text, name)]
 }
 
 /** A body that may be any JSON. */

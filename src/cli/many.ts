@@ -1,0 +1,76 @@
+/** Runs an operation for several ids or bodies, one after another. The first that fails ends the command. */
+import { CofferError } from '../errors.js'
+import type { OperationInput } from '../framework/operation.js'
+import type { Steps, Task } from './context/task.js'
+import type { Ids } from './input/ids.js'
+
+export interface Many {
+  createTask(input: OperationInput): Task
+  /** Finds the ids that names stand for, by what `task` may list. */
+  resolve(input: OperationInput, task: Task): Promise<OperationInput>
+  steps: Steps
+  /** More than one, or one for all ids. */
+  inputs: readonly OperationInput[]
+  ids: Ids | undefined
+}
+
+/** Flags that have no meaning for several, by commander's names. */
+const OF_ONE = {
+  all: '--all',
+  curl: '--curl',
+  explain: '--explain',
+  explainAs: '--explain-as',
+  follow: '--follow',
+  idempotencyKey: '--idempotency-key',
+}
+
+/** Results are printed as they come as JSON and ids, and at the end as a table or CSV. */
+export async function runEach({ createTask, resolve, steps, inputs, ids }: Many): Promise<void> {
+  const whole = createTask(inputs[0]!)
+  const { format, context, options, ask, together, askAsOwner } = whole
+  for (const [name, flag] of Object.entries(OF_ONE))
+    if (options[name] !== undefined) throw new CofferError('usage', `${flag} takes one id or body at a time.`)
+  const isStreamed = format !== 'table' && format !== 'csv'
+  const results: unknown[] = []
+  let count = 0
+  const print = async (result: unknown) => {
+    count++
+    if (result === undefined) return
+    if (isStreamed) await whole.print(result, format === 'json' ? 'ndjson' : format)
+    else results.push(result)
+  }
+  const finish = async () => {
+    if (results.length > 0) await whole.print(results)
+    else if (count > 0 && !isStreamed) await whole.print(undefined)
+  }
+  const work = async () => {
+    for await (const { input, name } of eachInput(inputs, ids)) {
+      if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+      try {
+        const task = { ...createTask(await resolve(input, whole)), print, together, askAsOwner }
+        if (steps.run === undefined) await print(await ask(task.input))
+        else await steps.run({ ...task, ask: (asked = task.input, ...rest) => ask(asked, ...rest) })
+      } catch (error) {
+        throw error instanceof CofferError ? tell(error, name, count) : error
+      }
+    }
+  }
+  await together(work).finally(finish)
+}
+
+async function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
+  if (ids === undefined) for (const [at, input] of inputs.entries()) yield { input, name: `body ${at + 1}` }
+  else for await (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
+}
+
+/** The error with what it is about; what came before stays done. */
+function tell(error: CofferError, name: string, done: number): CofferError {
+  const { code, message, errors, status, traceId } = error
+  const about = `${name}: ${message}${done === 0 ? '' : ` (done before: ${done})`}`
+  return new CofferError(code, about, {
+    status,
+    cause: error,
+    ...(errors === undefined ? {} : { errors }),
+    ...(traceId === undefined ? {} : { traceId }),
+  })
+}

@@ -1,0 +1,85 @@
+/** Commands for several ids, and for several bodies. */
+import t from 'tap'
+import { createVaultHome, type Home } from './home.js'
+
+const BODIES = ['one', 'two', 'three']
+  .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
+  .join('')
+const ids = async (home: Home) => (await home.run(['token', 'list', '--output', 'id'])).stdout
+
+t.test('NDJSON on standard input or in a file creates each, under the flags of all', async (t) => {
+  const home = await createVaultHome(t)
+  const made = await home.run(['token', 'create', '--metadata', 'a=b', '--fields', 'id,metadata'], {
+    stdin: `${BODIES}\n`,
+  })
+  t.equal(made.stdout, ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''))
+  home.write('apps.ndjson', '{"name":"a","type":"private"}\n{"name":"b","type":"public"}')
+  const apps = await home.run([
+    'app',
+    'create',
+    '--file',
+    'apps.ndjson',
+    '--permission',
+    'token:create',
+    '--output',
+    'id',
+  ])
+  t.equal(apps.stdout.trim().split('\n').length, 2)
+  const refused = await home.run(['token', 'create'], {
+    stdin: `{"type":"token","data":1}\n{"type":"x","data":2}\n{"type":"token","data":3}`,
+  })
+  t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1\)/ })
+  t.equal((await ids(home)).split('\n').length - 1, 4, 'the first that fails ends the command')
+  const invalid = await home.run(['token', 'create'], { stdin: '{"type":"token","data":1}\n{"type":' })
+  t.equal(invalid.code, 2)
+  t.equal((await ids(home)).split('\n').length - 1, 4, 'and nothing is created of what is not JSON')
+  t.equal(
+    (await home.run(['token', 'create'], { stdin: '{"type":\n"token","data":{\n}\n}' })).code,
+    0,
+    'one body may have lines',
+  )
+})
+
+t.test('a verb that takes an id takes several, and lines of standard input', async (t) => {
+  const home = await createVaultHome(t)
+  await home.run(['token', 'create'], { stdin: BODIES })
+  const get = (words: string[], stdin = '') => home.run(['token', 'get', ...words], { stdin })
+  t.equal(
+    (await get(['three', 'one', '--reveal', '--fields', 'data'])).stdout,
+    '{"data":"d-three"}\n{"data":"d-one"}\n',
+  )
+  t.equal((await get(['-', '--fields', 'id'], '\n two\r\none')).stdout, '{"id":"two"}\n{"id":"one"}\n')
+  const table = await get(['one', 'two', '--output', 'table', '--fields', 'id'])
+  t.match(table.stdout, /^id\s*\none\s*\ntwo\s*\n$/)
+  t.match(await get(['one', 'no-such', 'two', '--fields', 'id']), {
+    code: 3,
+    stdout: '{"id":"one"}\n',
+    stderr: /no-such: .*\(done before: 1\)/,
+  })
+  const changed = await home.run(['token', 'update', 'one', 'two', '--metadata', 'a=b', '--output', 'id'])
+  t.equal(changed.stdout, 'one\ntwo\n')
+  t.equal((await home.run(['token', 'link', 'one', 'two', 'three'])).code, 0)
+  t.equal((await home.json(['token', 'children', 'one'])).pagination.total_items, 2)
+  t.match(await home.run(['token', 'delete', '-'], { stdin: 'one\n' }), { code: 2, stderr: /--yes/ })
+  const asked = await home.run(['token', 'delete', 'one', 'two'], {
+    columns: 100,
+    answers: [['Go on?', 'n\n']],
+  })
+  t.match(asked, { code: 130, stderr: /token one two\. Go on/ })
+  t.equal((await home.run(['token', 'delete', '-', '--yes'], { stdin: 'one\ntwo\n' })).code, 0)
+  t.equal(await ids(home), 'three\n')
+  t.match(await get(['-'], ''), { code: 0, stdout: '' })
+  for (const flag of ['--explain', '--curl']) t.equal((await get(['one', 'two', flag])).code, 2)
+  const key = ['token', 'update', 'a', 'b', '--metadata', 'a=b', '--idempotency-key', 'k']
+  t.match(await home.run(key), { code: 2, stderr: /one id or body at a time/ })
+})
+
+t.test('names stand for several ids too', async (t) => {
+  const home = await createVaultHome(t)
+  for (const name of ['front', 'back'])
+    await home.json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
+  const { stdout } = await home.run(['app', 'get', 'back', 'front', '--fields', 'name'])
+  t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
+  t.equal((await home.run(['app', 'delete', 'back', 'front', '--yes'])).code, 0)
+  t.equal((await home.json(['app', 'list'])).pagination.total_items, 0)
+})
