@@ -100,6 +100,8 @@ const commandLineOptions: BuildOptions = {
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'none',
+  // Node prints the line of an error that nobody caught.
+  lineLimit: 200,
   // ASCII alone, so that it can be read without being decoded.
   charset: 'ascii',
   // Otherwise Node would look through each late package for its export names, which takes longer than running it.

@@ -8,6 +8,7 @@ export type {
   AskOptions,
   Coffer,
   CofferServer,
+  Control,
   HandlerOptions,
   ServerOptions,
   Tenant,

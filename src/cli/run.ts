@@ -40,7 +40,10 @@ export async function runOperation(
   const format = chooseFormat(terminal, config.output)
   if (options.curl === true)
     return (await import('./commands/curl.js')).printCurl(context, definition, words, options)
-  const key = definition.audience === 'owner' ? undefined : await readApiKey(context)
+  const key =
+    definition.audience === 'owner' && definition.control === undefined
+      ? undefined
+      : await readApiKey(context)
   const isExplained = options.explain === true || typeof options.explainAs === 'string'
   if (config.url !== undefined) {
     const served =

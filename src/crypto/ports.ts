@@ -35,6 +35,8 @@ export interface RecordKeys {
   data: Cipher
   index: TextMac
   fingerprint: Mac
+  /** Of a fork: the ids of its tenants, by those that are in records from before it. */
+  renamed?: ReadonlyMap<string, string>
 }
 
 /** The vault's own keys (tenant 0), and the keys of a tenant from the raw bytes in its record. */

@@ -6,6 +6,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import type { Background } from './background.js'
 import type { Claims } from './claims.js'
+import type { ControlPlane } from './control-port.js'
 import type { KnownCallers } from './known-callers.js'
 import type { Post } from './mail-port.js'
 import type { AnyOperation } from './operation.js'
@@ -17,6 +18,8 @@ export interface Host extends OpenVault {
   readonly store: Store
   readonly random: RandomSource
   readonly post: Post
+  /** Absent without one. */
+  control?: ControlPlane
   createUuid(): string
   expressions(): Promise<Expressions>
   /** Runs reactor code; starts with the first call. */

@@ -14,6 +14,7 @@ import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
 import type { Caller } from './caller.js'
+import type { ControlPlane } from './control-port.js'
 import type { Post } from './mail-port.js'
 import type { Outbound } from './outbound-port.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
@@ -109,6 +110,8 @@ export interface Session {
     definition: AnyOperation,
     input: OperationInput,
   ): Promise<(context: Context) => Promise<unknown>>
+  /** @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane */
+  control(): ControlPlane
   /** Performs another operation as `caller`. */
   perform(
     caller: Caller,
@@ -151,6 +154,9 @@ export interface CheckTools {
   /** ms since the epoch. */
   now(): Promise<number>
 }
+
+/** The path below which the control plane is. */
+export const CONTROL_PATH = '/_coffer'
 
 /** What an operation answered. */
 export interface Outcome<Result = unknown> {
@@ -212,6 +218,8 @@ export interface Operation<
   readonly onlyFor?: 'public' | 'private'
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: Route
+  /** `METHOD /path` below {@link CONTROL_PATH}, for the key of the control plane; with audience `owner`. */
+  readonly control?: string
   /** Takes requests of any form over HTTP, without a route: bodies as bytes, answers as they come. */
   readonly relay?: Relay
   /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */

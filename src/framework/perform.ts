@@ -142,6 +142,14 @@ function createSession(facts: Facts): Session {
         toOutcome(result, success),
       ),
     vault: () => requireOwner(host, caller),
+    control: () => {
+      const control = requireOwner(host.control, caller)
+      if (control !== undefined) return control
+      throw new CofferError(
+        'not_found',
+        'This vault has no control plane. Give the address of a server: --url URL',
+      )
+    },
     prepare: async (other, inner, input) => {
       authorize(other, inner)
       const complete = completeValue(inner.input, input) as OperationInput

@@ -107,6 +107,8 @@ export interface ReactorOptions {
   modulesDirectory?: string
   /** Child processes started in advance. */
   spares?: number
+  /** What code takes for the present, at each run; undefined for the real time. */
+  time?: () => { offsetMs?: number; frozenMs?: number } | undefined
 }
 
 /** The runtime for the vault's settings, whose stored values are `values`. @throws CofferError `usage` */

@@ -1,6 +1,6 @@
 /** The registry of operations. It validates their declarations when it is created. */
 import { PERMISSIONS, type Permission } from '../domain/permissions.js'
-import { type AnyOperation, successOf } from './operation.js'
+import { type AnyOperation, CONTROL_PATH, successOf } from './operation.js'
 import { itemOutput } from './page.js'
 import { findUnknownName, type ObjectSchema, type Schema } from './schema.js'
 
@@ -57,6 +57,8 @@ export interface Registry {
   readonly nouns: readonly Noun[]
   readonly operations: readonly RegisteredOperation[]
   readonly routed: readonly RoutedOperation[]
+  /** Those of the control plane, which are not in `routed`. */
+  readonly controls: readonly RoutedOperation[]
   find(name: string): RegisteredOperation | undefined
 }
 
@@ -85,7 +87,14 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
     }
   }
   const operations = [...byName.values()]
-  return { nouns, operations, routed: operations.filter(isRouted), find: (name) => byName.get(name) }
+  const routed = operations.filter(isRouted)
+  return {
+    nouns,
+    operations,
+    routed: routed.filter(({ control }) => control === undefined),
+    controls: routed.filter(({ control }) => control !== undefined),
+    find: (name) => byName.get(name),
+  }
 }
 
 function isRouted(operation: RegisteredOperation): operation is RoutedOperation {
@@ -93,7 +102,8 @@ function isRouted(operation: RegisteredOperation): operation is RoutedOperation 
 }
 
 function register(definition: AnyOperation): RegisteredOperation {
-  const { name, route, permissions = [], positionals = [], output } = definition
+  const { name, control, permissions = [], positionals = [], output } = definition
+  const route = definition.route ?? control?.replace(' ', ` ${CONTROL_PATH}`)
   const [noun = '', ...rest] = name.split(' ')
   const verb = rest.pop() ?? ''
   const { columns = itemOutput(output ?? {}).columns ?? [] } = definition
@@ -165,8 +175,11 @@ function findRouteFaults(definition: AnyOperation, { method, path, parameters, q
   const { audience, isInternal, permissions, positionals } = definition
   const input: ObjectSchema = definition.input
   const faults: string[] = []
-  if (audience !== undefined || isInternal) faults.push('an operation with an audience has no route')
-  if (permissions === undefined) faults.push('a route needs permissions')
+  const isControl = definition.control !== undefined
+  if ((audience !== undefined || isInternal) && !isControl)
+    faults.push('an operation with an audience has no route')
+  if (isControl && audience !== 'owner') faults.push('the control plane is for the owner')
+  if (permissions === undefined && !isControl) faults.push('a route needs permissions')
   for (const positional of positionals ?? []) {
     if (parameters.includes(positional) || !Object.hasOwn(input.properties ?? {}, positional))
       faults.push(`positional ${positional} is not in its query or body`)

@@ -39,6 +39,8 @@ export interface AnswererOptions {
   /** Whether web pages of other origins may read answers. */
   cors: boolean
   record?(entry: AccessEntry): void
+  /** Receives every entry too, before the answer. */
+  observe?(entry: AccessEntry): void
   /** Receives internal errors; the caller sees only the trace id. */
   reportFault?(error: unknown, traceId: string): void
   /** ms of a monotonic clock. */
@@ -65,14 +67,16 @@ export function createAnswerer(options: AnswererOptions): Answerer {
     const answer = await answerVisit(parts, visit).catch((error: unknown) => refuse(parts, visit, error))
     answer.headers[parts.names.traceId] = traceId
     if (visit.isForPages) Object.assign(answer.headers, corsHeaders)
-    options.record?.({
+    const entry = {
       method: ask.method,
       route: visit.route,
       status: answer.status,
       ms: options.clock() - started,
       traceId,
       ...(visit.applicationId === undefined ? {} : { applicationId: visit.applicationId }),
-    })
+    }
+    options.observe?.(entry)
+    options.record?.(entry)
     return answer
   }
 }
@@ -224,7 +228,7 @@ function nameAsWritten(error: unknown, { query }: Endpoint, { idempotencyKey }: 
 }
 
 /** Path and query of the request target, which can be an absolute URL (RFC 9112, 3.2.2). */
-function splitTarget(target: string): { path: string; search: string } {
+export function splitTarget(target: string): { path: string; search: string } {
   const rest = target.startsWith('/') ? target : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '')
   const at = rest.indexOf('?')
   if (at === -1) return { path: rest || '/', search: '' }

@@ -28,6 +28,8 @@ export interface Answer {
   more?: string[]
   /** Instead of a body: its bytes as they arrive, of any length. */
   stream?: AsyncIterable<Uint8Array>
+  /** The connection is cut: before anything is sent, or after so many bytes of the body. */
+  cutAt?: 'start' | number
 }
 
 /** The methods that some path takes, as the header `Allow` lists them. */

@@ -1,6 +1,6 @@
 /** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
-import type { Ask } from './exchange.js'
+import type { Answer, Ask } from './exchange.js'
 
 export type Handler = (request: Request) => Promise<Response>
 
@@ -19,11 +19,25 @@ export function toHandler(answerer: Answerer): Handler {
       headers: Object.fromEntries(request.headers),
       readBody: (limitBytes) => readStream(request.body, limitBytes),
     }
-    const { status, headers, body, more = [], stream } = await answerer(ask)
+    const { status, headers, body, more = [], stream, cutAt } = await answerer(ask)
+    if (cutAt !== undefined) return cutAnswer({ status, headers, body }, cutAt)
     if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
     const isBare = body === '' || request.method === 'HEAD'
     return new Response(isBare ? null : [body, ...more].join(''), { status, headers })
   }
+}
+
+/** As `fetch` sees a connection that ends too early. */
+function cutAnswer({ status, headers, body }: Answer, at: 'start' | number): Response {
+  const ended = () => new TypeError('fetch failed', { cause: new Error('The connection was cut.') })
+  if (at === 'start') throw ended()
+  const stream = new ReadableStream({
+    start(controller) {
+      controller.enqueue(Buffer.from(body).subarray(0, at))
+    },
+    pull: (controller) => controller.error(ended()),
+  })
+  return new Response(stream, { status, headers })
 }
 
 async function readStream(body: Request['body'], limitBytes: number): Promise<Uint8Array | undefined> {

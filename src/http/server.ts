@@ -236,12 +236,13 @@ class Connections {
   }
 
   async #send(
-    { status, headers, body: first, more = [], stream }: Answer,
+    { status, headers, body: first, more = [], stream, cutAt }: Answer,
     { request, response, connection }: Exchange,
     share: Share,
     body: RequestBody,
   ): Promise<void> {
     const isComplete = request.complete
+    if (cutAt === 'start') return void request.socket.destroy()
     if (stream !== undefined) {
       share.settle(0)
       if (!isComplete || this.#isStopping) headers.connection = 'close'
@@ -253,6 +254,10 @@ class Connections {
     if (status !== 204) headers['content-length'] = String(bytes)
     if (!isComplete || (this.#isStopping && connection.isLast)) headers.connection = 'close'
     response.writeHead(status, headers)
+    if (cutAt !== undefined) {
+      response.write(Buffer.from(first).subarray(0, cutAt), () => request.socket.destroy())
+      return
+    }
     const isWhole = isComplete || body.isHopeless
     if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, first, more)
     else if (isWhole) return void response.end(first)

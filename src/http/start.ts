@@ -4,7 +4,7 @@ import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
-import { type AnswererOptions, createAnswerer } from './answerer.js'
+import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import { nameCorsHeaders } from './cors.js'
 import { nameHeaders } from './headers.js'
 import { createHostCheck } from './hosts.js'
@@ -35,8 +35,16 @@ export interface ServiceOptions {
   /** Additional pages by path. */
   pages?: ReadonlyMap<string, Page>
   record?(entry: AccessEntry): void
+  observe?(entry: AccessEntry): void
+  /** Makes the answerer, of those that `create` makes. */
+  door?(create: CreateAnswerer): Answerer
   reportFault?(error: unknown, traceId: string): void
 }
+
+/** Makes an answerer of the service with these changes. */
+export type CreateAnswerer = (
+  changes: { [K in keyof ServiceOptions]?: ServiceOptions[K] | undefined },
+) => Answerer
 
 /** The options of the sockets. */
 export interface SocketOptions {
@@ -72,6 +80,16 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   }
 }
 
+/** Answers for a service; with `allowHosts`, for it and other usual hosts alone. */
+export function createServiceAnswerer(service: ServiceOptions, allowHosts?: readonly string[]): Answerer {
+  const create: CreateAnswerer = (changes) => {
+    const options = completeService({ ...service, ...changes } as ServiceOptions)
+    const check = allowHosts === undefined ? {} : { checkHost: createHostCheck(options.host, allowHosts) }
+    return createAnswerer({ ...options, ...check })
+  }
+  return service.door === undefined ? create({}) : service.door(create)
+}
+
 /** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
 export async function serveHttp(
   service: ServiceOptions,
@@ -83,7 +101,7 @@ export async function serveHttp(
     ...rest,
     port,
     addresses,
-    answerer: createAnswerer({ ...options, checkHost: createHostCheck(options.host, allowHosts) }),
+    answerer: createServiceAnswerer(service, allowHosts),
     load: new Load(options.bodyLimitBytes),
     traceHeader: nameHeaders(options.prefix).traceId,
     headers: options.cors ? nameCorsHeaders(options.prefix) : {},

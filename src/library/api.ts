@@ -4,6 +4,7 @@ import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import type { Rate } from '../http/rate-limit.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { Seed } from '../operations/seed/seed-schema.js'
+import type { ControlCalls } from './control.js'
 
 /** How a vault answers requests. */
 export interface HandlerOptions {
@@ -32,6 +33,20 @@ export interface AskOptions {
   key?: string
 }
 
+/**
+ * The control plane of a vault. State and clock are those of a vault in memory; of another, these calls reject with
+ * `not_found`.
+ */
+export interface Control extends ControlCalls {
+  /** The key of `/_coffer/` on the server; absent where requests cannot reach it. */
+  readonly key?: string
+  /**
+   * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
+   * parallel test worker. A server answers for it too, by its keys. `stop` deletes it.
+   */
+  fork(): Promise<Coffer>
+}
+
 /** An open vault. */
 export interface Coffer {
   /** The first tenant. */
@@ -51,6 +66,8 @@ export interface Coffer {
    * @throws CofferError `usage` for a key that no header can carry
    */
   as(key: string): Client
+  /** Returns to a state, sets the clock, makes requests fail, and tells which there were. */
+  readonly control: Control
   /** Stops the server, if there is one, and closes the vault. */
   stop(): Promise<void>
   /** {@link stop}, for `await using`. */
@@ -93,4 +110,5 @@ export type VaultOptions = HandlerOptions &
 export interface CofferServer extends Coffer {
   readonly url: string
   readonly port: number
+  readonly control: Control & { fork(): Promise<CofferServer> }
 }

@@ -1,20 +1,24 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
+import { createDoor } from '../control/door.js'
+import type { Plane } from '../control/plane.js'
 import { resultOf } from '../framework/operation.js'
-import { createHandler as createAnswer, type Handler } from '../http/handle.js'
-import { completeService } from '../http/start.js'
+import { type Handler, toHandler } from '../http/handle.js'
+import { createServiceAnswerer, DEFAULT_PREFIX } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { App } from '../vault/app.js'
-import type { AskOptions, Coffer, HandlerOptions, Tenant } from './api.js'
+import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.js'
 import { clientOver } from './client.js'
+import { createControlCalls } from './control.js'
 import { serviceOf } from './service.js'
 
 /** Requests have it where they name no host. */
 const ORIGIN = 'http://localhost'
 
-/** What a vault was opened with. */
+/** What a vault was opened with. `controlKey`: of its control plane over HTTP, if it has that. */
 export interface Opened {
-  app: App
+  plane: Plane
+  controlKey?: string | undefined
   tenant: Tenant
   keys: Readonly<Record<string, string>>
   options: HandlerOptions
@@ -23,15 +27,37 @@ export interface Opened {
 export class OpenCoffer implements Coffer {
   readonly tenant: Readonly<Tenant>
   readonly keys: Readonly<Record<string, string>>
-  readonly #app: App
+  readonly control: Control
+  readonly #plane: Plane
+  readonly #controlKey: string | undefined
   readonly #options: HandlerOptions
+  readonly #stop: (() => Promise<void>) | undefined
   #handle: Handler | undefined
 
-  constructor({ app, tenant, keys, options }: Opened) {
+  constructor({ plane, controlKey, tenant, keys, options }: Opened, stop?: () => Promise<void>) {
+    this.#stop = stop
     this.tenant = tenant
     this.keys = keys
-    this.#app = app
+    this.#plane = plane
+    this.#controlKey = controlKey
+    this.control = {
+      ...createControlCalls((name, input) => this.ask(name, input)),
+      ...(controlKey === undefined ? {} : { key: controlKey }),
+      fork: () => this.#fork(),
+    }
     this.#options = options
+  }
+
+  get #app(): App {
+    return this.#plane.app
+  }
+
+  async #fork(): Promise<Coffer> {
+    const { id, tenant, keys } = await this.#plane.fork()
+    const { plane } = this.#plane.forks.get(id)!
+    const { owner_id } = await plane.app.tenant()
+    const stop = () => this.#plane.deleteFork(id)
+    return new OpenCoffer({ plane, tenant: { ...tenant, owner_id }, keys, options: this.#options }, stop)
   }
 
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
@@ -54,11 +80,14 @@ export class OpenCoffer implements Coffer {
   }
 
   createHandler(options: HandlerOptions): Handler {
-    return createAnswer(completeService(this.serviceOf(options)))
+    return toHandler(createServiceAnswerer(this.serviceOf(options)))
   }
 
   serviceOf(options: HandlerOptions) {
-    return serviceOf(this.#app, { ...this.#options, ...options })
+    const chosen = { ...this.#options, ...options }
+    const { prefix = DEFAULT_PREFIX } = chosen
+    const door = createDoor({ plane: this.#plane, key: this.#controlKey, prefix })
+    return serviceOf(this.#app, { ...chosen, door })
   }
 
   admitOthers(): void {
@@ -66,7 +95,7 @@ export class OpenCoffer implements Coffer {
   }
 
   stop(): Promise<void> {
-    return this.#app.close()
+    return this.#stop === undefined ? this.#plane.close() : this.#stop()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,10 +1,10 @@
 /** Opens vaults in the caller's process, and serves them. */
 import { readFile } from 'node:fs/promises'
+import { drawControlKey, openControlled } from '../control/open.js'
+import { Plane } from '../control/plane.js'
 import type { RunningServer } from '../http/server.js'
 import { LOOPBACK, serveHttp } from '../http/start.js'
-import type { App } from '../vault/app.js'
-import { openVault as openApp, openEphemeral } from '../vault/open.js'
-import { seedVault } from '../vault/seeding.js'
+import { openVault as openApp } from '../vault/open.js'
 import type {
   Coffer,
   CofferServer,
@@ -22,13 +22,11 @@ import { OpenCoffer, type Opened } from './coffer.js'
  */
 export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
   const { clock, seed, ...others } = options
-  const app = await openEphemeral({ tenantName: 'test', ...(clock === undefined ? {} : { clock }) })
-  const applications = await seedVault(app, seed).catch(async (error: unknown) => {
-    await app.close()
-    throw error
-  })
+  const effects = { tenantName: 'test', ...(clock === undefined ? {} : { clock }) }
+  const { plane, applications } = await openControlled(effects, seed)
+  const controlKey = drawControlKey(plane.app.random)
   const keys = Object.entries(applications).map(([name, { key }]) => [name, key])
-  return new OpenCoffer(await complete(app, Object.fromEntries(keys), others))
+  return new OpenCoffer(await complete(plane, Object.fromEntries(keys), others, controlKey))
 }
 
 /** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
@@ -39,17 +37,21 @@ export async function openVault(options: VaultOptions): Promise<Coffer> {
       ? { kind: 'key-file', text: await readFile(others.keyFile, 'utf8') }
       : { kind: 'passphrase', passphrase: others.passphrase },
   )
-  return new OpenCoffer(await complete(app, {}, others))
+  const plane = new Plane(app)
+  app.control = plane
+  return new OpenCoffer(await complete(plane, {}, others))
 }
 
 async function complete(
-  app: App,
+  plane: Plane,
   keys: Record<string, string>,
   { reactors, ...options }: HandlerOptions & ReactorAccess,
+  controlKey?: string,
 ): Promise<Opened> {
+  const { app } = plane
   app.configureReactors({ ...reactors, ...(options.prefix && { prefix: options.prefix }) })
   const { id, name, owner_id } = await app.tenant()
-  return { app, tenant: { id, name, owner_id }, keys, options }
+  return { plane, controlKey, tenant: { id, name, owner_id }, keys, options }
 }
 
 /** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
@@ -75,27 +77,41 @@ export async function startServer(options: ServerOptions = {}): Promise<CofferSe
     const service = vault.serviceOf(handling)
     const server = await serveHttp(service, { port, ...sockets })
     const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
-    return withServer(vault, server, url, given === undefined)
+    return served(vault, { url, port: server.port }, stopper(vault, server, given === undefined))
   } catch (error) {
     if (given === undefined) await vault.stop()
     throw error
   }
 }
 
-function withServer(vault: OpenCoffer, server: RunningServer, url: string, isOwned: boolean): CofferServer {
+function stopper(vault: OpenCoffer, server: RunningServer, isOwned: boolean): () => Promise<void> {
   let stopping: Promise<void> | undefined
-  const stop = () => {
+  return () => {
     stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined))
     return stopping
   }
+}
+
+/** `vault`, or a fork of it, as a server answers for it. */
+function served(
+  vault: Coffer,
+  place: { url: string; port: number },
+  stop: () => Promise<void>,
+): CofferServer {
   return {
-    url,
-    port: server.port,
+    ...place,
     tenant: vault.tenant,
     keys: vault.keys,
     fetch: (input, init) => vault.fetch(input, init),
     ask: (operation, input, asking) => vault.ask(operation, input, asking),
     as: (key) => vault.as(key),
+    control: {
+      ...vault.control,
+      fork: async () => {
+        const fork = await vault.control.fork()
+        return served(fork, place, () => fork.stop())
+      },
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   }

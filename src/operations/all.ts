@@ -4,6 +4,7 @@ import { createRegistry } from '../framework/registry.js'
 import type { Answer, Infer } from '../framework/schema.js'
 import { noun as app } from './nouns/app.js'
 import { noun as config } from './nouns/config.js'
+import { noun as control } from './nouns/control.js'
 import { noun as formula } from './nouns/formula.js'
 import { noun as invite } from './nouns/invite.js'
 import { noun as log } from './nouns/log.js'
@@ -16,7 +17,22 @@ import { noun as tenant } from './nouns/tenant.js'
 import { noun as token } from './nouns/token.js'
 import { noun as vault } from './nouns/vault.js'
 
-const nouns = [token, app, session, formula, reactor, proxy, log, tenant, member, invite, seed, vault, config]
+const nouns = [
+  token,
+  app,
+  session,
+  formula,
+  reactor,
+  proxy,
+  log,
+  tenant,
+  member,
+  invite,
+  seed,
+  control,
+  vault,
+  config,
+]
 
 export const registry = createRegistry(nouns)
 

@@ -15,6 +15,8 @@ export type HostMessage =
       prefix: string
       hasClient: boolean
       resultBytes: number
+      /** What the code takes for the present; absent for the real time. */
+      time?: { offsetMs?: number; frozenMs?: number } | undefined
     }
   | { kind: 'check'; code: string }
   | { kind: 'reply'; call: number; value: unknown }

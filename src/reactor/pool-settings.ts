@@ -1,4 +1,5 @@
 /** The settings of the pool: the number of children, how they are shared between callers, and the limits of a run. */
+import type { ReactorOptions } from '../framework/reactor-runtime.js'
 import { DEFAULT_LIMITS, type ReactorLimits } from './limits.js'
 
 export interface PoolSettings {
@@ -23,6 +24,8 @@ export interface PoolSettings {
   mostWaitingOfCaller: number
   /** Maximum time in ms that a run waits for a child. */
   waitMs: number
+  /** What runs take for the present. */
+  time?: ReactorOptions['time']
 }
 
 export const DEFAULT_SETTINGS: PoolSettings = {

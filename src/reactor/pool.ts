@@ -99,10 +99,19 @@ export class ReactorPool implements ReactorRuntime {
   async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
     const { args, rest, configuration, transforms } = request
-    const { prefix, limits: most } = this.#settings
+    const { prefix, limits: most, time } = this.#settings
     const { resultBytes } = most
     const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
-    const given = { args, rest, transforms, configuration, prefix, hasClient: client !== null, resultBytes }
+    const given = {
+      args,
+      rest,
+      transforms,
+      configuration,
+      prefix,
+      hasClient: client !== null,
+      resultBytes,
+      time: time?.(),
+    }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await this.#enqueue({

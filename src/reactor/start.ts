@@ -63,7 +63,7 @@ export function startReactors(
   })
 }
 
-function readPoolSettings(values: Values, { prefix, spares }: ReactorOptions): Partial<PoolSettings> {
+function readPoolSettings(values: Values, { prefix, spares, time }: ReactorOptions): Partial<PoolSettings> {
   const timeMs = settingOf(values, 'reactors.time_limit_ms')
   return {
     isolation: settingOf(values, 'reactors.isolation'),
@@ -77,5 +77,6 @@ function readPoolSettings(values: Values, { prefix, spares }: ReactorOptions): P
     },
     ...(prefix === undefined ? {} : { prefix }),
     ...(spares === undefined ? {} : { spares }),
+    ...(time === undefined ? {} : { time }),
   }
 }

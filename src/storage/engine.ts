@@ -2,6 +2,7 @@
  * The port of storage engines: sealed rows, in units of work. An engine may be part of this process, or reached over a
  * network. The port above it is `store.ts`; `barrier/` translates between the two.
  */
+import type { Clock } from '../crypto/ports.js'
 import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
 import type { Header } from './vault-file.js'
 
@@ -163,7 +164,22 @@ export interface Engine {
    */
   changeCounter?(kind: number): number
   readonly maintenance?: EngineMaintenance
+  readonly branches?: EngineBranches
   close(): Promise<void>
+}
+
+/** All rows of an engine at one moment; later changes leave it alone. */
+export interface EngineState {
+  readonly branches: 'of this process'
+}
+
+/** The capability to come back to a state, and to begin another engine from it; both share its rows. */
+export interface EngineBranches {
+  save(): Promise<EngineState>
+  /** What was read before is out of date for {@link Engine.changeCounter}. Times and sequences never go back. */
+  restore(state: EngineState): Promise<void>
+  /** An engine with the rows of `state` whose kind `keeps` names, and without logs. */
+  fork(state: EngineState, options: { clock: Clock; keeps(kind: number): boolean }): Engine
 }
 
 /** What the owner of a vault may ask of an engine as a whole. */

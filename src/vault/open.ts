@@ -27,6 +27,7 @@ import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
+import { createMemoryVault, type MemoryVault } from './memory-vault.js'
 import {
   type ChooseOpener,
   choosePrimitives,
@@ -68,7 +69,7 @@ interface VaultFactory {
 const FACTORIES: Readonly<Record<string, VaultFactory>> = {
   '': { create: createInDirectory, open: openInDirectory },
   'memory:': {
-    create: createInMemory,
+    create: async (effects, tenantName) => (await createInMemory(effects, tenantName)).app,
     open: async () => {
       throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
     },
@@ -110,25 +111,27 @@ export async function createVault(
 }
 
 /** A vault in memory, with one tenant. By default it is made to start soon, as for a command. */
-export async function openEphemeral(options: {
+export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
+  const { tenantName, clock = Date.now, role = 'command' } = options
+  return createInMemory({ clock, random: createRandom(), role }, tenantName)
+}
+
+export interface EphemeralOptions {
   tenantName: string
   clock?: Clock
   role?: Effects['role']
-}): Promise<App> {
-  const { tenantName, clock = Date.now, role = 'command' } = options
-  return createInMemory({ clock, random: createRandom(), role }, tenantName)
 }
 
 async function createInMemory(
   { clock, random, role }: Pick<Effects, 'clock' | 'random' | 'role'>,
   tenantName: string,
-): Promise<App> {
+): Promise<MemoryVault> {
   const primitives = await choosePrimitives(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ keys: keyring.engine, clock })
-  const app = createApp({ engine, keyring, random, header: undefined, primitives })
-  await createFirstTenant(app, tenantName)
-  return app
+  const vault = createMemoryVault({ engine, keyring, random, primitives })
+  await createFirstTenant(vault.app, tenantName)
+  return vault
 }
 
 async function createInDirectory(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {

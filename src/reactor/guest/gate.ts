@@ -4,11 +4,14 @@
  */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { toBuffer } from './buffer-facade.js'
+import type { GuestTime } from './date.js'
 import { type Any, define, guard, plainError, toNode, type Work } from './shield.js'
 
 /** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
   current: object
+  /** What its code takes for the present; absent for the real time. */
+  time?: GuestTime | undefined
 }
 
 /** The object of Node's that an object of ours represents; undefined for any other. */

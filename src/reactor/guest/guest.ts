@@ -86,6 +86,7 @@ class Guest {
     const run = new Run(this.#realm.describeError)
     this.#run = run
     this.#epoch.current = run
+    this.#epoch.time = message.kind === 'run' ? message.time : undefined
     const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, run)
     const last = await work.catch(
       (error): GuestMessage => ({ kind: 'failed', failure: this.#describe(error) }),

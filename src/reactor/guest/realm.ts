@@ -7,6 +7,7 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 import { Buffer } from './buffer-facade.js'
 import { clone } from './clone.js'
 import { createCryptoFacade, createWebCrypto } from './crypto-facade.js'
+import { createDate } from './date.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events-facade.js'
 import type { Epoch } from './gate.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
@@ -105,7 +106,7 @@ function findHiddenPrototypes(): object[] {
 function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
   return {
     // The Date and Math of SES compartments have neither the time nor random numbers.
-    Date,
+    Date: createDate(() => epoch.time),
     Math,
     Intl,
     Buffer,

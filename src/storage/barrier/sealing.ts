@@ -64,6 +64,8 @@ export function openRecord(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed
   }
   const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)
+  if (keys.renamed !== undefined && 'tenant_id' in record)
+    record.tenant_id = keys.renamed.get(record.tenant_id) ?? record.tenant_id
   return record
 }
 

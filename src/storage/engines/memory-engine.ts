@@ -4,22 +4,43 @@
 
 import type { Clock, EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import type { Engine, EngineReader, EngineWriter, LogQuery, MaybePromise, Row } from '../engine.js'
+import type {
+  Engine,
+  EngineBranches,
+  EngineReader,
+  EngineState,
+  EngineWriter,
+  LogQuery,
+  MaybePromise,
+  Row,
+} from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
-import { createCounters } from '../lsm/counters.js'
+import { type Counters, copyCounters, createCounters } from '../lsm/counters.js'
 import { checkChain } from '../lsm/log-chain.js'
 import { Memtable } from '../lsm/memtable.js'
 import { type View, walkMatches } from '../lsm/query.js'
+import { INSERT, LOG } from '../lsm/sstable/row-change.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LogCheck } from '../store.js'
 
+/** With more layers than this, they are merged before another is added. */
+const MOST_LAYERS = 8
+
+interface MemoryState extends EngineState {
+  readonly layers: readonly Memtable[]
+  readonly counters: Counters
+  /** What forks begin with, once there was one. */
+  forked?: Memtable
+}
+
 class MemoryEngine implements Engine {
   readonly #keys: EngineKeys
   readonly #clock: Clock
-  readonly #rows = new Memtable()
+  /** Youngest first. All but the first are part of saved states, and do not change. */
+  #layers: Memtable[] = [new Memtable()]
   readonly #changeCounters = new ChangeCounters()
-  readonly #counters = createCounters()
+  #counters = createCounters()
   #last: Promise<unknown> = Promise.resolve()
   readonly #pace = new TimeSlice()
   #waiting = 0
@@ -44,7 +65,7 @@ class MemoryEngine implements Engine {
         const result = await work(transaction)
         for (const change of transaction.changes) {
           this.#changeCounters.note(change)
-          this.#rows.apply(change)
+          this.#layers[0]!.apply(change)
         }
         if (transaction.changes.length > 0 || transaction.isNoted) transaction.advance(this.#counters)
         return result
@@ -61,6 +82,34 @@ class MemoryEngine implements Engine {
     })
   }
 
+  readonly branches: EngineBranches = {
+    save: () =>
+      this.#inTurn(async (): Promise<MemoryState> => {
+        if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
+        const [youngest, ...older] = this.#layers
+        const isChanged = youngest!.count('records') + youngest!.count('logs') + youngest!.shadowed.length > 0
+        const layers = isChanged || youngest!.dropped.size > 0 ? this.#layers : older
+        this.#layers = [new Memtable(), ...layers]
+        return { branches: 'of this process', layers, counters: copyCounters(this.#counters) }
+      }),
+    restore: (state) =>
+      this.#inTurn(async () => {
+        const { layers, counters } = state as MemoryState
+        const { seq, logSeq, rev } = this.#counters
+        this.#layers = [new Memtable(), ...layers]
+        this.#counters = { ...copyCounters(counters), seq, logSeq, rev }
+        this.#changeCounters.noteAll()
+      }),
+    fork: (state, { clock, keeps }) => {
+      const memory = state as MemoryState
+      const engine = new MemoryEngine(this.#keys, clock)
+      memory.forked ??= merge(memory.layers, keeps)
+      engine.#layers = [new Memtable(), memory.forked]
+      engine.#counters = { ...copyCounters(memory.counters), chains: new Map() }
+      return engine
+    },
+  }
+
   changeCounter(kind: number): number {
     return this.#changeCounters.of(kind)
   }
@@ -72,7 +121,7 @@ class MemoryEngine implements Engine {
 
   #view(): View {
     return {
-      memtables: [this.#rows],
+      memtables: this.#layers,
       uncommitted: 0,
       records: [],
       logs: [],
@@ -93,6 +142,19 @@ class MemoryEngine implements Engine {
     this.#last = result.catch(() => undefined).then(() => this.#rest())
     return result
   }
+}
+
+/** The live records of the kinds that `keeps` names, and all logs if it names those, as one. */
+function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): Memtable {
+  const merged = new Memtable()
+  for (const family of ['records', 'logs'] as const)
+    for (let depth = layers.length - 1; depth >= 0; depth--)
+      for (const row of layers[depth]!.each(family)) {
+        if (!keeps(row.kind) || layers.slice(0, depth).some((above) => above.isShadowed(family, row)))
+          continue
+        merged.apply({ kind: family === 'logs' ? LOG : INSERT, row })
+      }
+  return merged
 }
 
 /** An empty vault in memory. */

@@ -21,6 +21,8 @@ export interface ServeOptions {
   wantsSamples: boolean
   cors: boolean
   exitsWithParent: boolean
+  /** Whether a vault on disk has the part of the control plane that leaves its state and clock alone. */
+  hasControls: boolean
   /** The path of a seed for the vault in memory. */
   seed?: string
   rate?: Rate
@@ -46,6 +48,7 @@ export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
+    hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     ...omitUndefined({ seed: readSeed(textOf(flags.seed), ephemeral === true) }),
     ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),

@@ -2,22 +2,24 @@
 
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { createDoor } from '../../../control/door.js'
+import { drawControlKey, openControlled } from '../../../control/open.js'
+import { Plane } from '../../../control/plane.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
 import { authenticate } from '../../../framework/authenticate.js'
+import { CONTROL_PATH } from '../../../framework/operation.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
 import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
 import { nameHeaders } from '../../../http/headers.js'
 import { DEFAULT_PREFIX, type ServiceOptions, serveHttp } from '../../../http/start.js'
 import type { App } from '../../../vault/app.js'
-import { openEphemeral } from '../../../vault/open.js'
 import {
   beginBeyondAuthorizer,
   ensureSampleApplications,
   findSampleApplications,
   type SampleApplication,
 } from '../../../vault/sample-applications.js'
-import { seedVault } from '../../../vault/seeding.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
@@ -77,6 +79,8 @@ function withParent(context: CommandContext): CommandContext {
 }
 
 interface Opened {
+  /** Of a vault in memory. */
+  plane?: Plane
   /** By type, or by name. */
   samples: Record<string, SampleApplication>
   place: string
@@ -91,8 +95,9 @@ async function openInMemory(
   const { clock, input } = context
   const seed =
     path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })
-  const app = await openEphemeral({ tenantName: 'ephemeral', clock, role: 'server' })
-  return { app, samples: await seedVault(app, seed), place: 'in memory, lost when the server stops' }
+  const effects = { tenantName: 'ephemeral', clock, role: 'server' } as const
+  const { plane, applications: samples } = await openControlled(effects, seed)
+  return { app: plane.app, plane, samples, place: 'in memory, lost when the server stops' }
 }
 
 async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
@@ -121,7 +126,11 @@ async function serveVault(
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
   app.configureReactors({ prefix: options.prefix, spares: 1 })
-  const service = { ...createService(context, options, app), pages: mail.pages }
+  const plane = opened.plane ?? (options.hasControls ? new Plane(app) : undefined)
+  if (plane !== undefined) app.control = plane
+  const key = drawControlKey(app.random)
+  const door = plane && { door: createDoor({ plane, key, prefix: options.prefix }) }
+  const service = { ...createService(context, options, app), pages: mail.pages, ...door }
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   if (options.isRemote) app.admitOthers()
   const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
@@ -135,12 +144,14 @@ async function serveVault(
   })
   const scheme = tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${options.hostName}:${server.port}`
-  await announce(context, options, app, { ...opened, ...(await mail.start(url)), url })
+  const controlKey = plane && key
+  await announce(context, options, app, { ...opened, ...(await mail.start(url)), url, controlKey })
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
   await server.stop()
   await sweeping
+  await plane?.close()
 }
 
 function createService(context: CommandContext, options: ServeOptions, app: App): ServiceOptions {
@@ -191,7 +202,7 @@ async function announce(
   { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
-  { url, outboxUrl, samples, place, flags }: Opened & { url: string; outboxUrl?: string },
+  { url, outboxUrl, samples, place, flags, controlKey }: Announced,
 ): Promise<void> {
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
@@ -203,6 +214,7 @@ async function announce(
       owner_id,
       applications: samples,
       outbox_url: outboxUrl,
+      control: controlKey && { url: `${url}${CONTROL_PATH}`, key: controlKey },
       reactor_sandbox: sandbox,
     }
     await write(terminal.stdout, `${JSON.stringify(line)}\n`)
@@ -215,7 +227,7 @@ async function announce(
     const profile = [['url', url], ...others].map((words) => `coffer profile set local ${words.join(' ')}`)
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    const pasted = { profile, command }
+    const pasted = { profile, command, controlKey }
     await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox, ...pasted }))
   }
   const gaps = describeConfinementGaps(sandbox)
@@ -226,9 +238,12 @@ async function announce(
   }
 }
 
+type Announced = Opened & { url: string; outboxUrl?: string; controlKey: string | undefined }
+
 interface Introduction extends Opened {
   url: string
   outboxUrl: string | undefined
+  controlKey: string | undefined
   header: string
   sandbox: Sandbox
   /** Command lines that make a profile of this server. */
@@ -240,6 +255,7 @@ interface Introduction extends Opened {
 function introduce({
   url,
   outboxUrl,
+  controlKey,
   header,
   place,
   samples,
@@ -254,11 +270,13 @@ function introduce({
   const known = samples.private?.key ?? Object.values(samples).find(({ key }) => key !== undefined)?.key
   const key = known ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
+  const control =
+    controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
   const outbox = outboxUrl === undefined ? '' : `Outbox, with the mail that is not sent: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 Vault: ${place}
 ${describeConfinement(sandbox)}
-${outbox}${list}${advice}
+${outbox}${control}${list}${advice}
 Try:
 ${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
     -d '{"type":"card_number","data":"4242424242424242"}'

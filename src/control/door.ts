@@ -1,0 +1,210 @@
+/**
+ * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/`, for this machine
+ * alone; forks, which are known by their keys; faults; and the record of requests.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { formatDate } from '../domain/dates.js'
+import { parseJson } from '../domain/json/json.js'
+import { CofferError } from '../errors.js'
+import { authenticate } from '../framework/authenticate.js'
+import { CONTROL_PATH } from '../framework/operation.js'
+import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
+import type { AccessEntry } from '../http/access-log.js'
+import { type Answerer, splitTarget } from '../http/answerer.js'
+import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
+import { nameHeaders, readHeader } from '../http/headers.js'
+import { createRouter } from '../http/router.js'
+import { type CreateAnswerer, DEFAULT_BODY_LIMIT_BYTES } from '../http/start.js'
+import { registry } from '../operations/all.js'
+import type { Plane } from './plane.js'
+import { redactBody } from './requests.js'
+
+export interface DoorOptions {
+  plane: Plane
+  /** The key of the control plane, if requests can reach that. */
+  key?: string | undefined
+  prefix: string
+}
+
+const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
+const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+
+export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: CreateAnswerer) => Answerer {
+  return (create) => {
+    const names = nameHeaders(prefix)
+    const answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
+    const entries = new Map<string, AccessEntry>()
+    const router = createRouter(registry)
+    const answererOf = (plane: Plane) => {
+      const known = answerers.get(plane)
+      if (known !== undefined) return known
+      const host = plane.app
+      const api = create({ host, observe: (entry) => entries.set(entry.traceId, entry) })
+      const control = create({
+        host,
+        registry: { ...registry, routed: registry.controls },
+        authenticate: async (_, given) => {
+          if (key === undefined || !host.isEqualSecret(given, key))
+            throw new CofferError('unauthenticated', 'This is not the control key.')
+          return host.owner({ reveal: false })
+        },
+        cors: false,
+        rate: undefined,
+      })
+      const made = { api, control }
+      answerers.set(plane, made)
+      return made
+    }
+    const fail = (error: CofferError, ask: Ask): Answer => {
+      const traceId = base.app.createUuid()
+      const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
+      answer.headers[names.traceId] = traceId
+      return answer
+    }
+
+    const control = async (ask: Ask, path: string): Promise<Answer> => {
+      if (ask.client !== undefined && !LOOPBACK_CLIENT.test(ask.client))
+        return fail(new CofferError('not_found', 'There is nothing at this path.'), ask)
+      if (!isOwnOrigin(ask))
+        return fail(
+          new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
+          ask,
+        )
+      const [, id, rest] = FORK_PATH.exec(path) ?? []
+      if (id === undefined || rest === undefined) return answererOf(base).control(ask)
+      const fork = base.forks.get(id)
+      if (fork === undefined) return fail(new CofferError('not_found', 'There is no fork with this id.'), ask)
+      const target = `${CONTROL_PATH}${rest}${ask.target.slice(ask.target.indexOf(path) + path.length)}`
+      return answererOf(fork.plane).control({ ...ask, target })
+    }
+
+    const find = async (ask: Ask): Promise<Plane> => {
+      const given = readHeader(ask.headers, names.apiKey)
+      if (base.forks.size === 0 || given === undefined) return base
+      for (const { plane } of base.forks.values()) {
+        try {
+          await authenticate(plane.app, given)
+          return plane
+        } catch (error) {
+          if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
+        }
+      }
+      return base
+    }
+
+    const serve = async (asked: Ask, path: string): Promise<Answer> => {
+      const plane = await find(asked)
+      const started = performance.now()
+      let sent: Promise<Uint8Array | undefined> | undefined
+      const readBody = (limitBytes: number) => {
+        sent ??= asked.readBody(limitBytes)
+        return sent
+      }
+      const ask = { ...asked, readBody }
+      const operation = findOperation(router, ask.method, path)
+      const rules = await plane.faults.choose({
+        operation: operation?.name,
+        method: ask.method,
+        path,
+        header: (name) => readHeader(ask.headers, name),
+        body: async () => readOrNothing(await readBody(DEFAULT_BODY_LIMIT_BYTES)),
+      })
+      for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
+      const rule = rules.find(({ kind }) => kind !== 'delay')
+      let answer: Answer
+      if (rule?.kind === 'status') answer = fail(problemOf(rule), ask)
+      else if (rule?.kind === 'drop') answer = { ...fail(problemOf({ status: 503 }), ask), cutAt: 'start' }
+      else answer = await plane.gate.pass(() => answererOf(plane).api(ask))
+      if (rule?.kind === 'status' && rule.retry_after !== undefined)
+        answer.headers['retry-after'] = String(rule.retry_after)
+      if (rule?.kind === 'lose') {
+        await answer.stream?.[Symbol.asyncIterator]().return?.()
+        answer.cutAt = 'start'
+      }
+      if (rule?.kind === 'cut' && answer.stream !== undefined)
+        answer.stream = cutStream(answer.stream, rule.bytes ?? 0)
+      else if (rule?.kind === 'cut') answer.cutAt = rule.bytes ?? Math.floor(answer.body.length / 2)
+      const traceId = answer.headers[names.traceId] ?? ''
+      const entry = entries.get(traceId)
+      entries.delete(traceId)
+      const applied = rules.at(-1)?.kind
+      const request = redactBody(textOf(await sent), knownOf(operation, 'input'))
+      const shown = answer.more === undefined ? answer.body : ''
+      const isProblem =
+        answer.headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
+      plane.requests.add({
+        method: ask.method,
+        path,
+        ...(operation === undefined ? {} : { operation: operation.name }),
+        status: answer.cutAt === 'start' ? 0 : answer.status,
+        ...(entry?.applicationId === undefined ? {} : { application_id: entry.applicationId }),
+        trace_id: traceId,
+        at: formatDate(plane.now()),
+        ms: Math.round((performance.now() - started) * 100) / 100,
+        ...(applied === undefined ? {} : { fault: applied }),
+        ...(request === undefined ? {} : { request }),
+        ...(shown === '' ? {} : { answer: redactBody(shown, knownOf(operation, 'output'), isProblem) }),
+      })
+      return answer
+    }
+
+    return async (ask) => {
+      const { path } = splitTarget(ask.target)
+      const isControl = path === CONTROL_PATH || path.startsWith(`${CONTROL_PATH}/`)
+      return isControl && key !== undefined ? control(ask, path) : serve(ask, path)
+    }
+  }
+}
+
+async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
+  let left = bytes
+  for await (const chunk of stream) {
+    yield chunk.subarray(0, left)
+    left -= chunk.length
+    if (left <= 0) throw new Error('The answer is cut, as the control plane was asked to do.')
+  }
+}
+
+function isOwnOrigin({ headers }: Ask): boolean {
+  const origin = readHeader(headers, 'origin')
+  if (origin === undefined) return true
+  return URL.canParse(origin) && new URL(origin).host === readHeader(headers, 'host')
+}
+
+function findOperation(
+  router: ReturnType<typeof createRouter>,
+  method: string,
+  path: string,
+): RoutedOperation | undefined {
+  try {
+    const match = router.match(method, path)
+    return 'operation' in match ? match.operation : undefined
+  } catch {
+    // The answer says what is wrong with the path.
+    return undefined
+  }
+}
+
+/** The names of the properties that a body of the operation has; undefined where it may be any JSON. */
+function knownOf(operation: RegisteredOperation | undefined, side: 'input' | 'output'): string[] | undefined {
+  const isOpen = operation?.wholeBody !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
+  const schema = operation?.[side]
+  return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
+}
+
+function readOrNothing(bytes: Uint8Array | undefined): unknown {
+  try {
+    return parseJson(textOf(bytes))
+  } catch {
+    return undefined
+  }
+}
+
+function textOf(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? '' : Buffer.from(bytes).toString('utf8')
+}
+
+function problemOf({ status = 500, detail }: { status?: number; detail?: string }): CofferError {
+  const code = status === 429 ? 'rate_limited' : status === 503 ? 'unavailable' : 'internal'
+  return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
+}

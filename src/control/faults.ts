@@ -1,0 +1,64 @@
+/** The rules by which requests fail on purpose, with counts of what they fit and applied to. */
+import { matchesName } from '../domain/formula.js'
+import { isObject } from '../domain/json/json.js'
+import type { CountedRule, FaultRule } from '../framework/control-port.js'
+
+/** A request, as rules see it. */
+export interface Target {
+  operation: string | undefined
+  method: string
+  path: string
+  header(name: string): string | undefined
+  /** The body as JSON; read only where a rule asks for it. */
+  body(): Promise<unknown>
+}
+
+export class Faults {
+  #rules: CountedRule[] = []
+
+  get rules(): CountedRule[] {
+    return this.#rules.map((rule) => ({ ...rule }))
+  }
+
+  set(rules: readonly FaultRule[]): void {
+    this.#rules = rules.map((rule) => ({ ...rule, matched: 0, applied: 0 }))
+  }
+
+  /** The rules that apply to the request, which are counted. */
+  async choose(target: Target): Promise<FaultRule[]> {
+    const chosen: FaultRule[] = []
+    for (const rule of this.#rules) {
+      if (!(await fits(rule, target))) continue
+      rule.matched++
+      const { times, every } = rule
+      const isChosen =
+        times !== undefined ? rule.matched <= times : every === undefined || rule.matched % every === 0
+      if (!isChosen) continue
+      rule.applied++
+      chosen.push(rule)
+    }
+    return chosen
+  }
+}
+
+async function fits(rule: FaultRule, { operation, method, path, header, body }: Target): Promise<boolean> {
+  if (rule.operation !== undefined && rule.operation !== operation) return false
+  if (rule.method !== undefined && rule.method !== method) return false
+  if (
+    rule.path !== undefined &&
+    !(rule.path.includes('*') ? matchesName(path, rule.path) : path === rule.path)
+  )
+    return false
+  for (const [name, value] of Object.entries(rule.headers ?? {}))
+    if (header(name.toLowerCase()) !== value) return false
+  for (const [at, value] of Object.entries(rule.body ?? {}))
+    if (String(valueAt(await body(), at)) !== value) return false
+  return true
+}
+
+function valueAt(value: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((at, name) => {
+    const isThere = (isObject(at) || Array.isArray(at)) && Object.hasOwn(at, name)
+    return isThere ? (at as Record<string, unknown>)[name] : undefined
+  }, value)
+}

@@ -1,0 +1,35 @@
+/** Lets many pass, or one alone: that one waits until the others have left, and those who come meanwhile wait for it. */
+export class Gate {
+  #inside = 0
+  #closed: Promise<void> | undefined
+  #whenEmpty: (() => void) | undefined
+
+  async pass<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#closed !== undefined) await this.#closed
+    this.#inside++
+    try {
+      return await work()
+    } finally {
+      if (--this.#inside === 0) this.#whenEmpty?.()
+    }
+  }
+
+  async alone<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#closed !== undefined) await this.#closed
+    let open = () => {}
+    this.#closed = new Promise((resolve) => {
+      open = resolve
+    })
+    try {
+      if (this.#inside > 0)
+        await new Promise<void>((resolve) => {
+          this.#whenEmpty = resolve
+        })
+      return await work()
+    } finally {
+      this.#whenEmpty = undefined
+      this.#closed = undefined
+      open()
+    }
+  }
+}

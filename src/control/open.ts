@@ -1,0 +1,34 @@
+/** Opens vaults in memory with a control plane. */
+import type { RandomSource } from '../crypto/ports.js'
+import { base58 } from '../domain/base58.js'
+import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
+import { type SeededApplications, seedVault } from '../vault/seeding.js'
+import { TestClock } from './clock.js'
+import { Plane } from './plane.js'
+
+const KEY_BYTES = 16
+const KEY_LENGTH = 22
+
+/** A vault in memory, with the contents of `seed`, to which it can be reset. */
+export async function openControlled(
+  options: EphemeralOptions,
+  seed: unknown,
+): Promise<{ plane: Plane; applications: SeededApplications }> {
+  const clock = new TestClock(options.clock ?? Date.now)
+  const memory = await openEphemeral({ ...options, clock: clock.now })
+  try {
+    const applications = await seedVault(memory.app, seed)
+    const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
+    const plane = await new Plane(memory.app, { memory, clock, names }).begin()
+    memory.app.control = plane
+    return { plane, applications }
+  } catch (error) {
+    await memory.app.close()
+    throw error
+  }
+}
+
+/** A key of a control plane: `ctl_` and 22 base58 characters. */
+export function drawControlKey(random: RandomSource): string {
+  return `ctl_${base58(random.bytes(KEY_BYTES), KEY_LENGTH)}`
+}

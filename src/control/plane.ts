@@ -1,0 +1,160 @@
+/** A vault's control plane: its clock, snapshots and forks if it is in memory, its faults and its latest requests. */
+import { CofferError } from '../errors.js'
+import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/control-port.js'
+import type { EngineState } from '../storage/engine.js'
+import type { App } from '../vault/app.js'
+import type { MemoryVault } from '../vault/memory-vault.js'
+import type { TestClock } from './clock.js'
+import { Faults } from './faults.js'
+import { Gate } from './gate.js'
+import { Requests } from './requests.js'
+
+const MOST_SNAPSHOTS = 100
+const MOST_FORKS = 100
+
+/** A vault in memory, whose state and clock can be set. */
+export interface Controlled {
+  memory: MemoryVault
+  clock: TestClock
+  /** Of the applications that the vault began with, by their ids. */
+  names: ReadonlyMap<string, string>
+}
+
+export class Plane implements ControlPlane {
+  readonly app: App
+  readonly faults = new Faults()
+  readonly requests = new Requests()
+  /** Requests pass through it, so that each sees the state before a change of it, or the one after. */
+  readonly gate = new Gate()
+  readonly forks = new Map<string, { plane: Plane; facts: Fork }>()
+  readonly #controlled: Controlled | undefined
+  readonly #snapshots = new Map<string, EngineState>()
+  #start: EngineState | undefined
+
+  constructor(app: App, controlled?: Controlled) {
+    this.app = app
+    this.#controlled = controlled
+    if (controlled !== undefined) app.configureReactors({ time: () => controlled.clock.shift })
+  }
+
+  now(): number {
+    return this.#controlled?.clock.now() ?? Date.now()
+  }
+
+  /** Notes the present state as the one to reset to. */
+  async begin(): Promise<this> {
+    this.#start = await this.#controlled?.memory.save()
+    return this
+  }
+
+  async reset(): Promise<void> {
+    const { memory, clock } = this.#require()
+    await this.gate.alone(() => memory.restore(this.#start!))
+    clock.set('real')
+    await this.#settle()
+    this.faults.set([])
+    this.requests.clear()
+  }
+
+  async saveSnapshot(name: string): Promise<void> {
+    const { memory } = this.#require()
+    if (!this.#snapshots.has(name) && this.#snapshots.size >= MOST_SNAPSHOTS)
+      throw new CofferError('unprocessable', `There are at most ${MOST_SNAPSHOTS} snapshots.`)
+    this.#snapshots.set(name, await this.gate.alone(() => memory.save()))
+  }
+
+  listSnapshots(): string[] {
+    this.#require()
+    return [...this.#snapshots.keys()]
+  }
+
+  async restoreSnapshot(name: string): Promise<void> {
+    const { memory } = this.#require()
+    const snapshot = this.#snapshots.get(name)
+    if (snapshot === undefined) throw new CofferError('not_found', 'There is no snapshot with this name.')
+    await this.gate.alone(() => memory.restore(snapshot))
+  }
+
+  deleteSnapshot(name: string): void {
+    this.#require()
+    if (!this.#snapshots.delete(name))
+      throw new CofferError('not_found', 'There is no snapshot with this name.')
+  }
+
+  async fork(): Promise<Fork> {
+    const { memory, clock, names } = this.#require()
+    if (this.forks.size >= MOST_FORKS)
+      throw new CofferError('unprocessable', `There are at most ${MOST_FORKS} forks. Delete one.`)
+    const own = clock.copy()
+    const forked = await memory.fork(this.#start!, own.now)
+    const plane = await new Plane(forked.app, { memory: forked.memory, clock: own, names }).begin()
+    forked.app.control = plane
+    const { id, name } = await forked.app.tenant()
+    const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
+    const facts: Fork = { id, tenant: { id, name }, keys: Object.fromEntries(keys) }
+    this.forks.set(id, { plane, facts })
+    return facts
+  }
+
+  listForks(): Fork[] {
+    this.#require()
+    return [...this.forks.values()].map(({ facts }) => facts)
+  }
+
+  async deleteFork(id: string): Promise<void> {
+    this.#require()
+    const fork = this.forks.get(id)
+    if (fork === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
+    this.forks.delete(id)
+    await fork.plane.close()
+  }
+
+  readClock(): ClockState {
+    return this.#require().clock.state
+  }
+
+  async setClock(mode: ClockState['mode'], at?: number): Promise<ClockState> {
+    this.#require().clock.set(mode, at)
+    return this.#settle()
+  }
+
+  async advanceClock(ms: number): Promise<ClockState> {
+    this.#require().clock.advance(ms)
+    return this.#settle()
+  }
+
+  listFaults() {
+    return this.faults.rules
+  }
+
+  setFaults(rules: readonly FaultRule[]): void {
+    this.faults.set(rules)
+  }
+
+  findRequests(filter: RequestFilter, count: number, timeoutMs: number) {
+    return this.requests.find(filter, count, timeoutMs)
+  }
+
+  clearRequests(): void {
+    this.requests.clear()
+  }
+
+  async close(): Promise<void> {
+    for (const { plane } of this.forks.values()) await plane.close()
+    this.forks.clear()
+    await this.app.close()
+  }
+
+  /** Confirms the clock, so that its jump holds nothing back, and purges what has expired. */
+  async #settle(): Promise<ClockState> {
+    const { clock } = this.#require()
+    await this.app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
+    while ((await this.app.sweep()) > 0) {}
+    return clock.state
+  }
+
+  #require(): Controlled {
+    if (this.#controlled !== undefined) return this.#controlled
+    throw new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
+  }
+}

@@ -1,0 +1,82 @@
+/** The latest requests, without anything secret, and waiting for some. */
+import { isObject, parseJson } from '../domain/json/json.js'
+import type { RequestFilter, RequestRecord } from '../framework/control-port.js'
+
+const MOST_REQUESTS = 1000
+/** Longer bodies are not kept. */
+const MOST_BODY_LENGTH = 16_384
+/** Properties of bodies whose values are shown: names of things, never data. */
+const SHOWN = new Set(
+  'id tenant_id parent_id child_id type containers permissions operation entity_type deduplicate_token'.split(
+    ' ',
+  ),
+)
+
+export class Requests {
+  readonly #records: RequestRecord[] = []
+  readonly #waiting = new Set<() => void>()
+
+  add(record: RequestRecord): void {
+    this.#records.push(record)
+    if (this.#records.length > MOST_REQUESTS) this.#records.shift()
+    for (const look of this.#waiting) look()
+  }
+
+  clear(): void {
+    this.#records.length = 0
+  }
+
+  async find(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]> {
+    const names = Object.keys(filter) as (keyof RequestFilter)[]
+    const search = () =>
+      this.#records.filter((record) => names.every((name) => record[name] === filter[name]))
+    if (search().length >= count || timeoutMs === 0) return search()
+    await new Promise<void>((resolve) => {
+      const finish = () => {
+        clearTimeout(timer)
+        this.#waiting.delete(look)
+        resolve()
+      }
+      const look = () => {
+        if (search().length >= count) finish()
+      }
+      const timer = setTimeout(finish, timeoutMs)
+      this.#waiting.add(look)
+    })
+    return search()
+  }
+}
+
+/**
+ * What is shown of a JSON body: the properties that are `known`, with values only where they name something. Of a body
+ * without known properties, which may be any JSON, its kind.
+ */
+export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
+  if (text === '') return undefined
+  const value = text.length > MOST_BODY_LENGTH ? undefined : parseOrNothing(text)
+  if (value === undefined) return `(${text.length} characters)`
+  // A problem has no data; what the code of a reactor said in one may.
+  if (isProblem && isObject(value) && value.type !== 'urn:coffer:problem:reactor-failed') return value
+  if (known === undefined || !isObject(value)) return describe(value)
+  const entries = Object.entries(value).filter(([name]) => known.includes(name))
+  return Object.fromEntries(
+    entries.map(([name, item]) => [name, SHOWN.has(name) && isPlain(item) ? item : describe(item)]),
+  )
+}
+
+function parseOrNothing(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+function isPlain(value: unknown): boolean {
+  return Array.isArray(value) ? value.every((item) => typeof item !== 'object') : !isObject(value)
+}
+
+function describe(value: unknown): unknown {
+  if (value === null) return null
+  return Array.isArray(value) ? `(array of ${value.length})` : `(${typeof value})`
+}

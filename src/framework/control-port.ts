@@ -1,0 +1,99 @@
+/** The port of the control plane, by which tests put a vault into a known state and watch it. */
+
+export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose'] as const
+
+/** What happens to a request that a rule applies to; `operation`, `method` and `path` restrict the rule. */
+export interface FaultRule {
+  operation?: string
+  method?: string
+  /** `*` matches any text. */
+  path?: string
+  /** Values of headers, and of properties of the JSON body by their dotted paths, as text. */
+  headers?: Record<string, string>
+  body?: Record<string, string>
+  /** Only the first so many requests. */
+  times?: number
+  /** Only every so many requests. */
+  every?: number
+  /**
+   * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
+   * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work.
+   */
+  kind: (typeof FAULT_KINDS)[number]
+  status?: number
+  detail?: string
+  /** Seconds, of a status: the header `Retry-After`. */
+  retry_after?: number
+  delay_ms?: number
+  bytes?: number
+}
+
+/** A rule, and how many requests it fits and applied to. */
+export type CountedRule = FaultRule & { matched: number; applied: number }
+
+export interface ClockState {
+  mode: 'real' | 'offset' | 'frozen'
+  /** In the format of the API. */
+  now: string
+  offset_ms: number
+}
+
+/** A request that was answered, without anything secret. */
+export interface RequestRecord {
+  method: string
+  path: string
+  operation?: string
+  /** 0 if the connection was dropped. */
+  status: number
+  application_id?: string
+  trace_id: string
+  at: string
+  ms: number
+  fault?: FaultRule['kind']
+  /** As JSON without its values. */
+  request?: unknown
+  answer?: unknown
+}
+
+export interface RequestFilter {
+  operation?: string
+  method?: string
+  status?: number
+  application_id?: string
+}
+
+export interface Fork {
+  id: string
+  tenant: { id: string; name: string }
+  /** By the names of the applications. */
+  keys: Record<string, string>
+}
+
+/**
+ * A vault's control plane. State, clock and forks are those of a vault in memory.
+ * @throws CofferError `not_found` for another
+ */
+export interface ControlPlane {
+  reset(): Promise<void>
+  saveSnapshot(name: string): Promise<void>
+  listSnapshots(): string[]
+  /** @throws CofferError `not_found` */
+  restoreSnapshot(name: string): Promise<void>
+  /** @throws CofferError `not_found` */
+  deleteSnapshot(name: string): void
+  /** @throws CofferError `unprocessable` beyond the limit */
+  fork(): Promise<Fork>
+  listForks(): Fork[]
+  /** @throws CofferError `not_found` */
+  deleteFork(id: string): Promise<void>
+  readClock(): ClockState
+  /** `at`, ms since the epoch, is the time from now on; without it the present one. Does what is due. */
+  setClock(mode: ClockState['mode'], at?: number): Promise<ClockState>
+  /** Does what is due. */
+  advanceClock(ms: number): Promise<ClockState>
+  listFaults(): CountedRule[]
+  setFaults(rules: readonly FaultRule[]): void
+  /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
+  findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
+  clearRequests(): void
+}

@@ -1,0 +1,40 @@
+/** The control plane as library calls: a method for each of its operations. */
+import type { InputOf, OperationName, ResultOf } from '../operations/all.js'
+
+type Call<Name extends OperationName> =
+  Record<never, never> extends InputOf<Name>
+    ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
+    : (input: InputOf<Name>) => Promise<ResultOf<Name>>
+
+type Ask = <Name extends OperationName>(
+  name: Name,
+  input?: Record<string, unknown>,
+) => Promise<ResultOf<Name>>
+
+export type ControlCalls = ReturnType<typeof createControlCalls>
+
+export function createControlCalls(ask: Ask) {
+  const call = <Name extends OperationName>(name: Name) =>
+    ((input: Record<string, unknown> = {}) => ask(name, input)) as Call<Name>
+  return {
+    reset: call('control reset'),
+    snapshots: {
+      create: call('control snapshot create'),
+      list: call('control snapshot list'),
+      restore: call('control snapshot restore'),
+      delete: call('control snapshot delete'),
+    },
+    clock: {
+      get: call('control clock get'),
+      set: call('control clock set'),
+      advance: call('control clock advance'),
+    },
+    faults: {
+      list: call('control fault list'),
+      set: call('control fault set'),
+      clear: call('control fault clear'),
+    },
+    requests: { list: call('control request list'), clear: call('control request clear') },
+    outbox: call('control outbox'),
+  }
+}

@@ -1,0 +1,26 @@
+/** The `Date` of reactor code: that of the language, whose present a test can set. */
+
+/** The present: ms that are added to the real time, or the time at which it stands still. */
+export interface GuestTime {
+  offsetMs?: number
+  frozenMs?: number
+}
+
+/** `time` gives what holds for the current run; undefined for the real time. */
+export function createDate(time: () => GuestTime | undefined): DateConstructor {
+  const Real = Date
+  const realNow = Real.now
+  const now = (): number => {
+    const { offsetMs = 0, frozenMs } = time() ?? {}
+    return Math.floor(frozenMs ?? realNow() + offsetMs)
+  }
+  // A function, because `Date()` without `new` is a text.
+  function SetDate(this: unknown, ...args: unknown[]): unknown {
+    if (new.target === undefined) return new Real(now()).toString()
+    return Reflect.construct(Real, args.length === 0 ? [now()] : args, new.target)
+  }
+  const { UTC, parse, prototype } = Real
+  const properties = { name: 'Date', length: 7, prototype, now, UTC, parse }
+  for (const [name, value] of Object.entries(properties)) Object.defineProperty(SetDate, name, { value })
+  return SetDate as unknown as DateConstructor
+}

@@ -1,0 +1,94 @@
+/** A vault in memory, which can come back to a state, and begin another vault from one. */
+import type { Keyring } from '../crypto/keyring.js'
+import type { Clock, RandomSource, RecordKeys } from '../crypto/ports.js'
+import type { Primitives } from '../crypto/primitives.js'
+import { API_KEY_BYTES, formatApiKey, keysOf } from '../domain/application.js'
+import type { ApplicationRecord } from '../domain/records.js'
+import { revokeKeys } from '../operations/application/application-record.js'
+import type { Engine, EngineState } from '../storage/engine.js'
+import { readAll } from '../storage/pages.js'
+import type { StoreWriter } from '../storage/store.js'
+import { type App, createApp } from './app.js'
+
+/** Row kinds that hold logs, which a fork does not take along. */
+const LOG_KINDS = [254, 255]
+
+export interface MemoryVault {
+  readonly app: App
+  save(): Promise<EngineState>
+  restore(state: EngineState): Promise<void>
+  /** A vault with the data of `state`, whose tenants and API keys are its own. `keys`: by the ids of applications. */
+  fork(
+    state: EngineState,
+    clock: Clock,
+  ): Promise<{ memory: MemoryVault; app: App; keys: Record<string, string> }>
+}
+
+export interface MemoryParts {
+  engine: Engine
+  keyring: Keyring
+  random: RandomSource
+  primitives: Primitives
+}
+
+export function createMemoryVault(parts: MemoryParts): MemoryVault {
+  const app = createApp({ ...parts, header: undefined })
+  // The engine in memory has the capability.
+  const branches = parts.engine.branches!
+  return {
+    app,
+    save: branches.save,
+    restore: branches.restore,
+    fork: async (state, clock) => {
+      const renamed = new Map<string, string>()
+      const engine = branches.fork(state, { clock, keeps: (kind) => !LOG_KINDS.includes(kind) })
+      const memory = createMemoryVault({ ...parts, engine, keyring: renaming(parts.keyring, renamed) })
+      const keys = await memory.app.store.write((writer) => becomeOther(memory.app, writer, renamed))
+      return { memory, app: memory.app, keys }
+    },
+  }
+}
+
+/** The same keys, which several vaults use; records that they open have the new ids of tenants. */
+function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
+  const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
+  return {
+    ...keyring,
+    vault: rename(keyring.vault),
+    openTenant: (raw) => rename(keyring.openTenant(raw)),
+    wipe: () => {},
+  }
+}
+
+/** Gives every tenant another id, and every application another key. */
+async function becomeOther(
+  app: App,
+  store: StoreWriter,
+  renamed: Map<string, string>,
+): Promise<Record<string, string>> {
+  const keys: Record<string, string> = {}
+  const tenants = await readAll(store, 'tenant', 0)
+  for (const tenant of tenants) {
+    const id = app.createUuid()
+    renamed.set(tenant.id, id)
+    await store.replace('tenant', 0, { ...tenant, id })
+    for (const application of await readAll(store, 'application', tenant.number)) {
+      await revokeKeys(store, keysOf(application))
+      const key = formatApiKey(app.random.bytes(API_KEY_BYTES))
+      keys[application.id] = key
+      const hash = await app.hashSecret(key, store)
+      const { key_hash: _, ...rest } = application
+      const { created_by, created_at } = application
+      const entry = { id: app.createUuid(), hash, created_by, created_at }
+      const record: ApplicationRecord = { ...rest, tenant_id: id, keys: [entry] }
+      await store.insert(
+        'api_key',
+        0,
+        { id: hash, tenant: tenant.number, application_id: application.id },
+        { fresh: true },
+      )
+      await store.replace('application', tenant.number, record)
+    }
+  }
+  return keys
+}

@@ -1,0 +1,258 @@
+/** The control plane as library calls: state, forks, clock, requests. */
+import t from 'tap'
+import { type Coffer, openTestVault, type Seed, startServer } from '../../src/index.js'
+
+const SEED: Seed = {
+  applications: [
+    {
+      name: 'backend',
+      type: 'private',
+      permissions: ['token:create', 'token:read', 'token:update', 'token:use'],
+    },
+    { name: 'short', type: 'private', permissions: ['token:read'], expires_at: '2030-01-02T00:00:00Z' },
+    { name: 'ops', type: 'management', permissions: ['report:read', 'log:read'] },
+  ],
+  tokens: [
+    { id: 'card-1', type: 'card', data: { number: '4242424242424242' } },
+    { id: 'brief', type: 'token', data: 1, expires_at: '2030-01-03T00:00:00Z' },
+  ],
+  reactors: [
+    {
+      name: 'now',
+      code: 'module.exports = async () => ({ raw: [Date.now(), new Date().toISOString(), typeof Date()] })',
+    },
+  ],
+  invitations: [{ email: 'ada@example.com' }],
+}
+const START = Date.parse('2030-01-01T00:00:00Z')
+
+const open = () => openTestVault({ seed: SEED, clock: () => START })
+const idsOf = async (vault: Coffer) =>
+  (await vault.ask('token list', { size: 100 })).data.map(({ id }) => id).sort()
+const add = (vault: Coffer, id: string) => vault.ask('token create', { id, type: 'token', data: id })
+
+t.test('reset and snapshots return to what was there, logs and keys included', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  const { control } = vault
+  await add(vault, 'one')
+  await control.snapshots.create({ name: 'with one' })
+  await vault.ask('token delete', { id: 'one' })
+  await vault.ask('token delete', { id: 'card-1' })
+  const { key } = await vault.ask('app create', {
+    name: 'late',
+    type: 'private',
+    permissions: ['token:read'],
+  })
+  await vault.ask('tenant create', { name: 'late' })
+  await control.snapshots.restore({ name: 'with one' })
+  t.same(await idsOf(vault), ['brief', 'card-1', 'one'])
+  await t.rejects(vault.ask('token list', {}, { key: key! }), { code: 'unauthenticated' })
+  t.match(await vault.ask('tenant list'), { length: 1 })
+  await vault.ask('tenant create', { name: 'later' })
+  await vault.ask('token create', { type: 'token', data: 1 }, { tenant: 'later' })
+  await control.reset()
+  t.same(await idsOf(vault), ['brief', 'card-1'])
+  t.match(await vault.ask('log verify'), { is_whole: true })
+  t.match(await vault.ask('log list'), {
+    data: [{ message: 'Token retrieved' }, { message: 'Token retrieved' }],
+  })
+  t.equal(
+    (await vault.fetch('/tokens/card-1', { headers: { 'svc-api-key': vault.keys.backend! } })).status,
+    200,
+  )
+  t.same(await control.snapshots.list(), ['with one'])
+  for (let round = 0; round < 30; round++) {
+    await add(vault, `round-${round}`)
+    await control.snapshots.create({ name: 'again' })
+  }
+  t.equal((await idsOf(vault)).length, 32, 'many layers are merged')
+  await control.snapshots.delete({ name: 'again' })
+  await t.rejects(control.snapshots.restore({ name: 'again' }), { code: 'not_found' })
+  await t.rejects(control.snapshots.delete({ name: 'again' }), { code: 'not_found' })
+})
+
+t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
+  const server = await startServer({ seed: SEED, clock: () => START })
+  t.teardown(() => server.stop())
+  await add(server, 'later')
+  const [left, right] = [await server.control.fork(), await server.control.fork()]
+  for (const fork of [left, right]) {
+    t.same(await idsOf(fork), ['brief', 'card-1'])
+    t.same(Object.keys(fork.keys).sort(), ['backend', 'ops', 'short'])
+    t.not(fork.tenant.id, server.tenant.id)
+  }
+  t.not(left.tenant.id, right.tenant.id)
+  await add(left, 'left')
+  t.same(
+    [await idsOf(left), await idsOf(right)],
+    [
+      ['brief', 'card-1', 'left'],
+      ['brief', 'card-1'],
+    ],
+  )
+  const get = async (key: string, path: string) => {
+    const answer = await fetch(`${server.url}${path}`, { headers: { 'svc-api-key': key } })
+    return [answer.status, ((await answer.json()) as { tenant_id?: string }).tenant_id]
+  }
+  t.same(await get(left.keys.backend!, '/tokens/left'), [200, left.tenant.id])
+  t.same(await get(left.keys.backend!, '/tokens/card-1'), [200, left.tenant.id])
+  t.same((await get(right.keys.backend!, '/tokens/left'))[0], 404)
+  t.same((await get(server.keys.backend!, '/tokens/left'))[0], 404)
+  t.same((await get(server.keys.backend!, '/tokens/later'))[0], 200)
+  await t.rejects(left.ask('token list', {}, { key: server.keys.backend! }), { code: 'unauthenticated' })
+  const created = await left.as(left.keys.backend!).tokens.create({ type: 'token', data: 1 })
+  t.equal(created.tenant_id, left.tenant.id)
+  t.match(await left.ask('log verify'), { is_whole: true })
+  const logged = (await left.ask('log list', { size: 100 })).data
+  t.ok(logged.length > 0 && logged.every(({ tenant_id }) => tenant_id === left.tenant.id), 'a log of its own')
+  await left.control.clock.advance({ by: '30d' })
+  t.same(
+    [await idsOf(left), await idsOf(right)].map((ids) => ids.includes('brief')),
+    [false, true],
+  )
+  await left.control.reset()
+  t.same(await idsOf(left), ['brief', 'card-1'], 'to where it began')
+  const url = `${server.url}/_coffer/forks/${left.tenant.id}/requests`
+  const headers = { 'svc-api-key': server.control.key! }
+  t.equal((await fetch(url, { headers })).status, 200)
+  await left.stop()
+  t.equal((await fetch(url, { headers })).status, 404)
+  t.same((await get(left.keys.backend!, '/tokens'))[0], 401, 'its keys are gone')
+  await right.stop()
+})
+
+t.test('reset, snapshots and forks while 50 clients work: each sees one state whole', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  const client = vault.as(vault.keys.backend!)
+  await client.tokens.tokenize({ payload: Array.from({ length: 20 }, (_, index) => `new ${index}`) })
+  await vault.control.snapshots.create({ name: 'twenty' })
+  let isOver = false
+  const seen = new Set<number>()
+  const clients = Array.from({ length: 50 }, async () => {
+    while (!isOver) seen.add((await client.tokens.list({ size: 100 })).data.length)
+  })
+  for (let round = 0; round < 10; round++) {
+    await vault.control.reset()
+    await (await vault.control.fork()).stop()
+    await vault.control.snapshots.restore({ name: 'twenty' })
+  }
+  isOver = true
+  await Promise.all(clients)
+  t.same([...seen].sort(), [2, 22])
+})
+
+t.test('everything that depends on time follows the clock', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  const { clock } = vault.control
+  t.match(await clock.get(), { mode: 'real', now: '2030-01-01T00:00:00.000+00:00', offset_ms: 0 })
+  const statusOf = async (key: string) =>
+    (await vault.fetch('/tokens', { headers: { 'svc-api-key': key } })).status
+  t.equal(await statusOf(vault.keys.short!), 200)
+  t.match(await clock.advance({ by: '25h' }), { mode: 'offset', now: '2030-01-02T01:00:00.000+00:00' })
+  t.equal(await statusOf(vault.keys.short!), 401, 'the key of an application expires')
+  t.same(await idsOf(vault), ['brief', 'card-1'])
+  await clock.advance({ by: '24h' })
+  t.same(await idsOf(vault), ['card-1'], 'a token expires')
+  t.match(
+    await vault
+      .ask('log list', { size: 100 })
+      .then(({ data }) => data.filter(({ actor_type }) => actor_type === 'system')),
+    [{ entity_id: 'brief', operation: 'delete', created_at: '2030-01-03T01:00:00.000+00:00' }],
+    'and was purged before the clock answered',
+  )
+  t.match(await vault.ask('invite list'), { data: [{ status: 'PENDING' }] })
+  await clock.advance({ by: '24h' })
+  t.match(await vault.ask('invite list'), { data: [{ status: 'EXPIRED' }] }, 'an invitation expires')
+  const usage = async () => (await vault.ask('tenant usage')).token_report.monthly_active_tokens
+  t.equal(await usage(), 2)
+  await clock.advance({ by: '30d' })
+  t.equal(await usage(), 0, 'another month')
+  await clock.set({ mode: 'frozen', at: '2040-05-06T07:08:09Z' })
+  const { created_at } = await vault.ask('token create', { type: 'token', data: 1 })
+  t.equal(created_at, '2040-05-06T07:08:09.000+00:00')
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  t.match(await clock.get(), { mode: 'frozen', now: created_at })
+  const [reactor] = (await vault.ask('reactor list')).data
+  const run = async () =>
+    ((await vault.ask('reactor react', { id: reactor!.id })) as { raw: [number, string, string] }).raw
+  t.same(
+    await run(),
+    [Date.parse('2040-05-06T07:08:09Z'), '2040-05-06T07:08:09.000Z', 'string'],
+    'Date in a reactor',
+  )
+  await clock.set({ mode: 'offset', at: '2050-01-01T00:00:00Z' })
+  t.match((await run())[1], /^2050-01-01T00:00/)
+  t.match(await clock.set({ mode: 'real' }), { mode: 'real', offset_ms: 0 })
+  await t.rejects(clock.advance({ by: 'soon' }), { code: 'validation' })
+  await t.rejects(clock.set({ mode: 'frozen', at: 'soon' }), { code: 'validation' })
+})
+
+t.test('requests are kept without what they carry, and waited for', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  const { requests } = vault.control
+  const headers = {
+    'svc-api-key': vault.keys.backend!,
+    'content-type': 'application/json',
+    'svc-trace-id': 'trace-1',
+  }
+  const post = (path: string, body: unknown) =>
+    vault.fetch(path, { method: 'POST', headers, body: JSON.stringify(body) })
+  const secret = { id: 'SECRET', 'SECRET name': ['SECRET'], number: 5555 }
+  await post('/tokens', {
+    id: 'one',
+    type: 'token',
+    data: secret,
+    mask: 'SECRET',
+    metadata: { a: 'SECRET' },
+    SECRET: 1,
+  })
+  await post('/tokenize', { id: 'SECRET', type: 'SECRET' })
+  await post('/tokens?x=SECRET', { type: 'card', data: 'SECRET' })
+  await vault.fetch('/tokens/one', { headers })
+  const list = await requests.list()
+  t.notMatch(JSON.stringify(list), /SECRET|5555|key_/)
+  t.match(list[0], {
+    method: 'POST',
+    path: '/tokens',
+    operation: 'token create',
+    status: 201,
+    trace_id: 'trace-1',
+    at: '2030-01-01T00:00:00.000+00:00',
+    request: { id: 'one', type: 'token', data: '(object)', mask: '(string)' },
+    answer: { id: 'one', fingerprint: '(string)' },
+  })
+  t.type(list[0]!.application_id, 'string')
+  t.match(list[1], { operation: 'token tokenize', request: '(object)' })
+  t.match(
+    list[2],
+    { status: 400, answer: { title: 'Bad Request', errors: { data: [/./] } } },
+    'a problem is shown',
+  )
+  t.match(await requests.list({ operation: 'token create', status: 201 }), { length: 1 })
+  const waiting = requests.list({ operation: 'token get', count: 3, timeout: '30s' })
+  for (let round = 0; round < 2; round++) await vault.fetch('/tokens/one', { headers })
+  t.match(await waiting, { length: 3 })
+  const started = performance.now()
+  t.match(
+    await requests.list({ operation: 'token get', count: 9, timeout: '1s' }),
+    { length: 3 },
+    'what there is',
+  )
+  t.ok(performance.now() - started > 900)
+  for (let round = 0; round < 1000; round++) await vault.fetch('/healthz')
+  t.match(await requests.list(), { length: 1000 })
+  await requests.clear()
+  t.same(await requests.list(), [])
+  t.match(await vault.control.outbox(), { pagination: { total_items: 1 } })
+})
+
+t.test('a vault on disk or a caller with a key has no state or clock to set', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  for (const operation of ['control reset', 'control clock get', 'control request list'] as const)
+    await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
+})

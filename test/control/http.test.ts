@@ -1,0 +1,117 @@
+/** The control plane of `coffer serve`: who reaches it, and its commands. */
+import t, { type Test } from 'tap'
+import { startServer } from '../../src/index.js'
+import { createWorkplace, runCommand, startProcess, type Workplace } from '../http/process.js'
+
+interface Control {
+  url: string
+  key: string
+}
+
+async function start(
+  t: Test,
+  words: string[],
+): Promise<{ place: Workplace; url: string; control?: Control; key: string }> {
+  const place = createWorkplace()
+  if (words.length === 0 || words[0] === '--test-controls')
+    await runCommand(place, ['init', '--starter-apps'])
+  const { child, announcement, ended } = await startProcess(place, words)
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+    place.remove()
+  })
+  const { control } = announcement as unknown as { control?: Control }
+  const key = announcement.applications.private?.key ?? ''
+  return { place, url: announcement.url, key, ...(control && { control }) }
+}
+
+const ask = async (url: string, line: string, headers: Record<string, string> = {}, body?: object) => {
+  const [method = '', path = ''] = line.split(' ')
+  const type = { 'content-type': 'application/json' }
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+  const answer = await fetch(url + path, { method, headers: { ...type, ...headers }, ...sent })
+  const text = await answer.text()
+  return { status: answer.status, body: text === '' ? undefined : JSON.parse(text), headers: answer.headers }
+}
+
+const LINES = [
+  'POST /reset',
+  'GET /snapshots',
+  'POST /forks',
+  'GET /clock',
+  'GET /faults',
+  'GET /requests',
+  'GET /outbox',
+]
+
+t.test('all of it with --ephemeral, for its key alone', async (t) => {
+  const { place, url, control, key } = await start(t, ['--ephemeral'])
+  t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
+  const own = { 'svc-api-key': control!.key }
+  for (const line of LINES) {
+    t.equal((await ask(control!.url, line)).status, 401, `${line} without a key`)
+    t.equal((await ask(control!.url, line, { 'svc-api-key': key })).status, 401, `${line} with an API key`)
+    const foreign = await ask(control!.url, line, { ...own, origin: 'https://evil.example' })
+    t.equal(foreign.status, 403, `${line} from another page`)
+    t.notOk(foreign.headers.has('access-control-allow-origin'))
+    t.match((await ask(control!.url, line, own)).status, /^20[04]$/, line)
+    t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key opens nothing else')
+  }
+  t.equal((await ask(control!.url, 'GET /clock', { ...own, origin: url })).status, 200, 'a page of its own')
+  t.equal((await ask(control!.url, 'OPTIONS /clock', { origin: 'https://evil.example' })).status, 403)
+  t.equal((await ask(control!.url, 'GET /nothing', own)).status, 404)
+  t.equal((await ask(control!.url, 'PUT /reset', own)).status, 405)
+  t.match(await ask(control!.url, 'POST /clock/advance', own, { by: 'x' }), {
+    status: 400,
+    body: { errors: { by: [/./] } },
+  })
+  t.notMatch(JSON.stringify((await ask(url, 'GET /openapi.json')).body), /_coffer/)
+
+  const coffer = (words: string) =>
+    runCommand({ ...place, env: { ...place.env, COFFER_API_KEY: control!.key } }, [
+      ...words.split(' '),
+      '--url',
+      url,
+    ])
+  t.match(await coffer('control clock advance --by 72h --output json'), {
+    code: 0,
+    stdout: /"mode":\s*"offset"/,
+  })
+  t.match(await coffer('control snapshot create one'), { code: 0 })
+  t.match(await coffer('control snapshot list --output json'), { code: 0, stdout: /"one"/ })
+  t.match(await coffer('control snapshot restore one'), { code: 0 })
+  const rule = '{"operation":"token_list","kind":"drop"}'
+  t.match(await coffer(`control fault set --rule ${rule}`), { code: 0, stdout: /"matched":\s*0/ })
+  t.match(await coffer('control request list --output json'), { code: 0, stdout: /"path":\s*"\/tokens"/ })
+  t.match(await coffer('control fork create --output json'), { code: 0, stdout: /"private":\s*"key_/ })
+  t.match(await coffer('control reset'), { code: 0 })
+  const without = await runCommand(place, ['control', 'reset', '--url', url])
+  t.match(without, { code: 4, stderr: /COFFER_API_KEY/ })
+})
+
+t.test('faults, requests and mail alone with --test-controls, nothing without', async (t) => {
+  const { control } = await start(t, ['--test-controls'])
+  const own = { 'svc-api-key': control!.key }
+  for (const line of LINES) {
+    const isThere = /faults|requests|outbox/.test(line)
+    t.equal((await ask(control!.url, line, own)).status, isThere ? 200 : 404, line)
+  }
+  const plain = await start(t, [])
+  t.equal(plain.control, undefined)
+  for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
+  const { place } = plain
+  t.match(await runCommand(place, ['control', 'reset']), { code: 3, stderr: /no control plane/ })
+})
+
+t.test('other machines do not reach it', async (t) => {
+  const server = await startServer({ addresses: ['0.0.0.0'] })
+  t.teardown(() => server.stop())
+  const own = { 'svc-api-key': server.control.key! }
+  t.equal((await ask(server.url.replace('localhost', '127.0.0.1'), 'GET /_coffer/clock', own)).status, 200)
+  const { networkInterfaces } = await import('node:os')
+  const addresses = Object.values(networkInterfaces()).flat()
+  const other = addresses.find((each) => each?.family === 'IPv4' && !each.internal)
+  if (other === undefined) return
+  t.equal((await ask(`http://${other.address}:${server.port}`, 'GET /_coffer/clock', own)).status, 404)
+})
