@@ -17,15 +17,19 @@ export interface Resolved {
 /** Returns all addresses of a name. */
 export type Resolve = (host: string) => Promise<Resolved[]>
 
-/** @throws CofferError `forbidden`, `unavailable` if the name has no address */
-export async function chooseAddress(list: AllowList, url: URL, resolve: Resolve): Promise<Resolved> {
+/** The allowed addresses of the host. @throws CofferError `forbidden`, `unavailable` if the name has no address */
+export async function chooseAddresses(
+  list: AllowList,
+  url: URL,
+  resolve: Resolve,
+): Promise<[Resolved, ...Resolved[]]> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (!list.mayReach(host, portOf(url)))
     throw new CofferError('forbidden', 'this host is not on the list of --allow-net')
   const family = isIP(host)
   const found = family === 0 ? await resolve(host) : [{ address: host, family }]
-  const address = found.find((each) => list.mayConnect(host, each.address, portOf(url)))
-  if (address !== undefined) return address
+  const [first, ...others] = found.filter(({ address }) => list.mayConnect(host, address, portOf(url)))
+  if (first !== undefined) return [first, ...others]
   if (found.length === 0) throw new CofferError('unavailable', 'the name of the host has no address')
   throw new CofferError('forbidden', 'the host has a private address, which --allow-net does not list')
 }

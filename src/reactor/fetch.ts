@@ -5,7 +5,7 @@ import type { LookupFunction } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { CofferError } from '../errors.js'
 import { createAllowList } from './allow-list.js'
-import { chooseAddress, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
+import { chooseAddresses, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MOST_REDIRECTS = 5
@@ -39,7 +39,7 @@ export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOp
   return async (asked, signal) => {
     let hop = readRequest(asked)
     for (let redirects = 0; ; redirects++) {
-      const address = await chooseAddress(list, hop.url, resolve)
+      const [address] = await chooseAddresses(list, hop.url, resolve)
       const response = await send(hop, address, trusted, signal)
       const location = response.headers.location
       if (!REDIRECTS.includes(response.statusCode!) || location === undefined || asked.redirect === 'manual')

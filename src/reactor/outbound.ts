@@ -1,12 +1,12 @@
 /** Sends requests of proxies. Connections are kept for the next request to the same address. */
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'
 import { CofferError } from '../errors.js'
 import type { Destination, Outbound, OutboundAnswer, OutboundRequest } from '../framework/outbound-port.js'
 import { createAllowList } from './allow-list.js'
 import {
-  chooseAddress,
+  chooseAddresses,
   isThisMachine,
   portOf,
   type Resolve,
@@ -21,6 +21,8 @@ const LONGEST_WAIT_MS = 25_000
 const KEEP_IDLE_MS = 1_000
 const MOST_IDLE = 64
 const MOST_HEADER_BYTES = 64 * 1024
+/** Failures before anything was sent, after which the next address of the host is tried. */
+const UNCONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']
 
 export interface OutboundOptions {
   /** `host` or `host:port`. */
@@ -54,12 +56,12 @@ export function createOutbound(options: OutboundOptions): LastingOutbound {
   }
   return {
     reach: async (url) => {
-      const address = await chooseAddress(list, url, resolve).catch((error: unknown) => {
+      const addresses = await chooseAddresses(list, url, resolve).catch((error: unknown) => {
         throw describeRefusal(error)
       })
-      if (ownPorts.has(portOf(url)) && isThisMachine(address.address))
+      if (ownPorts.has(portOf(url)) && addresses.some(({ address }) => isThisMachine(address)))
         throw new CofferError('forbidden', 'The destination is this server itself.')
-      return createDestination(url, address, agents, waitMs)
+      return createDestination(url, addresses, agents, waitMs)
     },
     close: () => {
       agents.plain.destroy()
@@ -79,12 +81,15 @@ interface Agents {
   tls: TlsAgent
 }
 
-function createDestination(url: URL, { address }: Resolved, agents: Agents, waitMs: number): Destination {
+function createDestination(
+  url: URL,
+  addresses: readonly Resolved[],
+  agents: Agents,
+  waitMs: number,
+): Destination {
   const isTls = url.protocol === 'https:'
   const name = url.hostname.replace(/^\[|\]$/g, '')
   const fixed = {
-    // The address itself, so that nothing is resolved again; agents keep connections by it.
-    host: address,
     port: portOf(url),
     agent: isTls ? agents.tls : agents.plain,
     maxHeaderSize: MOST_HEADER_BYTES,
@@ -94,6 +99,7 @@ function createDestination(url: URL, { address }: Resolved, agents: Agents, wait
   return {
     send: ({ method, target, headers, body }, sent) =>
       new Promise((resolve, reject) => {
+        let request: ClientRequest
         const late = setTimeout(() => {
           reject(
             new CofferError('request_timeout', `The destination did not answer within ${waitMs / 1000} s.`),
@@ -101,21 +107,31 @@ function createDestination(url: URL, { address }: Resolved, agents: Agents, wait
           request.destroy()
         }, waitMs)
         const options = { ...fixed, method, path: target, headers: spellHeaders(headers, url, method, body) }
-        const request = isTls ? httpsRequest(options) : httpRequest(options)
-        request.once('finish', sent)
-        const fail = (cause?: Error) => {
-          clearTimeout(late)
-          const message = `The destination gave no answer (${nameOf(cause)}).`
-          reject(new CofferError('bad_gateway', message, { cause }))
+        const attempt = ([first, ...others]: readonly Resolved[]) => {
+          // The address itself, so that nothing is resolved again; agents keep connections by it.
+          const to = { ...options, host: first!.address }
+          request = isTls ? httpsRequest(to) : httpRequest(to)
+          request.once('finish', sent)
+          let isOver = false
+          const fail = (cause?: Error) => {
+            if (isOver) return
+            isOver = true
+            if (others.length > 0 && UNCONNECTED.includes(nameOf(cause))) return attempt(others)
+            clearTimeout(late)
+            const message = `The destination gave no answer (${nameOf(cause)}).`
+            reject(new CofferError('bad_gateway', message, { cause }))
+          }
+          request.on('error', fail)
+          // Without an error: it wanted another protocol.
+          request.once('close', fail)
+          request.once('response', (response) => {
+            isOver = true
+            clearTimeout(late)
+            resolve(describeAnswer(response, waitMs))
+          })
+          request.end(body)
         }
-        request.on('error', fail)
-        // Without an error: it wanted another protocol.
-        request.once('close', fail)
-        request.once('response', (response) => {
-          clearTimeout(late)
-          resolve(describeAnswer(response, waitMs))
-        })
-        request.end(body)
+        attempt(addresses)
       }),
   }
 }

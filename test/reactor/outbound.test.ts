@@ -62,6 +62,15 @@ t.test('the address that was judged is the one connected to', async (t) => {
   t.equal(answers.length, 1, 'the name was resolved once')
 })
 
+t.test('an address where nobody listens is followed by the next', async (t) => {
+  const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+  const resolve = async (): Promise<Resolved[]> => [{ address: '::1', family: 6 }, LOOPBACK]
+  const sent: string[] = []
+  const both = outbound(t, { allowNet: ['localhost'], resolve })
+  t.equal((await send(both, `http://localhost:${port}`, () => sent.push('once'))).status, 204)
+  t.same(sent, ['once'])
+})
+
 t.test('a port of our own is never called, by whatever address', async (t) => {
   const port = await listen(t, (socket) => socket.end())
   const names = [

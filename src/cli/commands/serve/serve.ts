@@ -24,7 +24,7 @@ import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
 import { findVaultDirectory } from '../../context/credentials.js'
-import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
+import { describeConfinement, describeConfinementGaps, reactorOptions } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
 import { quoteWord } from '../../output/shell.js'
 import { type InputStream, write } from '../../output/terminal.js'
@@ -125,7 +125,7 @@ async function serveVault(
     write: (text) => terminal.stderr.write(text),
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
-  app.configureReactors({ prefix: options.prefix, spares: 1 })
+  app.configureReactors({ ...(await reactorOptions(context)), prefix: options.prefix, spares: 1 })
   const plane = opened.plane ?? (options.hasControls ? new Plane(app) : undefined)
   if (plane !== undefined) app.control = plane
   const key = drawControlKey(app.random)
