@@ -1,6 +1,16 @@
 /** Tokens written in bulk: ours beside SQLite, plain and as SQLCipher, with the same rows and indexes. */
-import { fork } from 'node:child_process'
-import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { fork, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +26,9 @@ import {
 } from './filled-vault.js'
 
 const ROUNDS = 3
+/** Rows of a batch of `token import`. */
+const BATCH = 2000
+const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 export const PEERS = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
 
 export interface Bulk {
@@ -31,20 +44,22 @@ export function isInstalled(name: string): boolean {
 }
 
 /**
- * Seconds for `count` tokens from objects in memory to synced rows, each with its audit row; ours in units of work below
- * the operations, because there is no import yet.
+ * Seconds for `count` tokens from objects in memory to synced rows, each with its audit row; ours by `token import`, and
+ * beside it what the storage alone takes, and the whole command from a file.
  */
 export async function measureBulk(count: number): Promise<Bulk> {
   const contenders: Contender[] = [
     { name: 'append and fsync', measure: () => timeAppend(count) },
+    { name: 'coffer, token import', measure: () => timeImport(count) },
     { name: 'coffer, units of work', measure: () => timeOwn(count) },
+    { name: 'coffer, the command', measure: () => timeCommand(count) },
   ]
   if (isInstalled('better-sqlite3-multiple-ciphers'))
     for (const kind of ['sqlite', 'sqlcipher'])
       contenders.push({ name: `${kind}, same rows and indexes`, measure: () => timePeer(kind, count) })
   const measured = await measureInTurn(ROUNDS, contenders)
   printRates(`Bulk: ${count} tokens of 1 KB with audit rows, ${UNIT_TOKENS} a sync`, count, measured)
-  const [, ours, sqlite, sqlcipher] = measured
+  const [, ours, , , sqlite, sqlcipher] = measured
   return { ours: ours!, ...(sqlite && { sqlite }), ...(sqlcipher && { sqlcipher }) }
 }
 
@@ -71,6 +86,45 @@ async function timeOwn(count: number): Promise<number> {
     await writeUnit(app, await prepareUnit(app, done, Math.min(UNIT_TOKENS, count - done)))
   const seconds = (performance.now() - start) / 1000
   await app.close()
+  rmSync(place, { recursive: true })
+  return seconds
+}
+
+/** As the command does it: batches of a run that could be resumed. */
+async function timeImport(count: number): Promise<number> {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+  const app = await openFilledVault(await createFilledVault(place, 0), 'server')
+  const run = randomUUID()
+  const start = performance.now()
+  for (let first = 0; first < count; first += BATCH) {
+    const rows = Array.from({ length: Math.min(BATCH, count - first) }, (_, at) =>
+      makeCustomerToken(first + at),
+    )
+    const input = { run, first, rows, stops: true }
+    await app.ask({ operation: 'token import', input, as: { reveal: false } })
+  }
+  const seconds = (performance.now() - start) / 1000
+  await app.close()
+  rmSync(place, { recursive: true })
+  return seconds
+}
+
+/** A process of its own, from NDJSON; with its start and the flush at its end. */
+async function timeCommand(count: number): Promise<number> {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+  const { directory, keyFile } = await createFilledVault(place, 0)
+  const file = join(place, 'rows.ndjson')
+  for (let first = 0; first < count; first += BATCH) {
+    const rows = Array.from({ length: Math.min(BATCH, count - first) }, (_, at) =>
+      makeCustomerToken(first + at),
+    )
+    appendFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  }
+  const start = performance.now()
+  const words = ['token', 'import', file, '--vault', directory, '--key-file', keyFile]
+  const { status } = spawnSync(process.execPath, [PROGRAM, ...words])
+  if (status !== 0) throw new Error(`coffer token import ended with ${status}.`)
+  const seconds = (performance.now() - start) / 1000
   rmSync(place, { recursive: true })
   return seconds
 }

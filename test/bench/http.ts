@@ -206,8 +206,8 @@ function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
 function judgeBulk({ ours, sqlite, sqlcipher }: Bulk): Goal[] {
   const over = (peer?: Measured) => [peer && ratiosOf(peer, ours)]
   return [
-    { name: 'bulk over SQLCipher (units of work)', least: 1.5, ratios: over(sqlcipher) },
-    { name: 'bulk over plain SQLite', least: 0.65, ratios: over(sqlite) },
+    { name: 'import over SQLCipher', least: 1.5, ratios: over(sqlcipher) },
+    { name: 'import over plain SQLite', least: 0.65, ratios: over(sqlite) },
   ]
 }
 
