@@ -3,12 +3,14 @@ import type { Command, Help, Option } from 'commander'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { TerminalCommand } from './context/task.js'
 
+export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
+
 export const TOPICS = `Start here:
   $ coffer demo                    see the main commands on a temporary vault
   $ coffer init                    create a vault in this directory
   $ coffer token create --help     store a value
 
-Topics: coffer help exit-codes | environment | expressions`
+Topics: coffer help ${TOPIC_NAMES.join(' | ')}`
 
 /** Details, examples, permissions and the HTTP request of an operation. */
 export function describeOperation(definition: RegisteredOperation): string {

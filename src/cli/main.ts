@@ -8,7 +8,7 @@ import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
 import { nameProgram } from './output/shell.js'
-import { detectTerminal, type InputStream, type Streams, write } from './output/terminal.js'
+import { detectTerminal, type InputStream, isTerminal, type Streams, write } from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
@@ -59,7 +59,8 @@ async function runLine(
   { streams, signal, release }: { streams: Streams; signal: AbortSignal; release: () => void },
   settled: { env: Environment },
 ): Promise<void> {
-  const registry = await loadRegistryFor(argv.slice(0, 2).join(' '))
+  const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
+  const registry = await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
   const { describeCommand, listCommands, parseLine } = await import('./program.js')
   const columns = streams.stdout.columns ?? DEFAULT_COLUMNS
   const parsed = parseLine(argv, registry, columns)
@@ -155,17 +156,17 @@ async function reportFailure(
   const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-  const format = wantsJson(env, argv) ? 'json' : 'table'
+  const format = wantsJson(streams, env, argv) ? 'json' : 'table'
   const terminal = detectTerminal({ streams, env, flags: {} })
   await printProblem(terminal, toProblem(error, reference), { format })
   return error instanceof CofferError ? error.exit : 1
 }
 
-/** Reads the command line itself, because parsing it may be what failed. */
-function wantsJson(env: Environment, argv: readonly string[]): boolean {
-  const at = argv.indexOf('--output')
-  const flag =
-    at === -1 ? argv.find((word) => word.startsWith('--output='))?.slice('--output='.length) : argv[at + 1]
-  const format = flag ?? env.COFFER_OUTPUT
-  return format === 'json' || format === 'ndjson'
+/** Whether the output is JSON. Reads the command line itself, because parsing it may be what failed. */
+function wantsJson({ stdout }: Streams, env: Environment, argv: readonly string[]): boolean {
+  const at = argv.findIndex((word) => /^(--output|-o)$/.test(word))
+  const [, joined] =
+    /^(?:--output=|-o=?)(.+)$/.exec(argv.find((word) => /^(--output=|-o.)/.test(word)) ?? '') ?? []
+  const format = (at === -1 ? joined : argv[at + 1]) ?? (env.COFFER_OUTPUT || undefined)
+  return format === undefined ? !isTerminal(stdout) : format === 'json' || format === 'ndjson'
 }

@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError, Option } from 'commander'
 import { SETTINGS, type Setting } from '../config.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
@@ -12,7 +13,7 @@ import { VERSION } from '../version.js'
 import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import type { CommandContext, CommandFacts } from './context/context.js'
+import type { CommandContext, CommandFacts, OptionFacts } from './context/context.js'
 import type { CommandOption, TerminalCommand } from './context/task.js'
 import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
 import { chooseForm, listForms } from './input/forms.js'
@@ -63,15 +64,36 @@ function spellHelp(argv: readonly string[], { nouns }: Registry): readonly strin
 
 /** All commands, the program itself first with `words: []`. */
 export function listCommands(registry: Registry): CommandFacts[] {
-  const nouns = registry.nouns.map(({ name }) => name)
+  const nouns = [...registry.nouns.map(({ name }) => name), ...Object.keys(TERMINAL_NOUNS)]
   const program = buildProgram(registry, nouns, () => {})
   const globals = longFlags(program)
   const walk = (command: Command, words: readonly string[]): CommandFacts[] => {
     const flags = [...new Set([...longFlags(command), '--help', ...globals])]
-    const facts = { words, summary: command.description(), flags }
+    const { details, examples } = TERMINAL_COMMANDS.find(({ name }) => name === words.join(' ')) ?? {}
+    const facts = {
+      ...omitUndefined({ details, examples }),
+      words,
+      summary: command.description(),
+      flags,
+      arguments: command.registeredArguments.map((argument) => ({
+        name: argument.name(),
+        description: argument.description,
+        required: argument.required,
+      })),
+      options: command.options.map(describeOption),
+    }
     return [facts, ...command.commands.flatMap((child) => walk(child, [...words, child.name()]))]
   }
   return walk(program, [])
+}
+
+function describeOption({ short, long, required, optional, description, argChoices }: Option): OptionFacts {
+  return {
+    names: [short, long].filter((name) => name !== undefined && name !== null),
+    hasValue: required || optional,
+    description,
+    ...omitUndefined({ choices: argChoices }),
+  }
 }
 
 function longFlags(command: Command): string[] {

@@ -28,6 +28,8 @@ interface Annotations {
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
   refersTo?: string
+  /** Values that completion and questions offer; others are valid too. */
+  suggestions?: readonly string[]
   /** Of a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
 }
@@ -146,6 +148,7 @@ const ANNOTATIONS = new Set([
   'textWhere',
   'refersTo',
   'duration',
+  'suggestions',
   'needsOneOf',
   'columns',
   'isShownOnce',

@@ -22,7 +22,7 @@ import { encodeId } from '../storage/bytes.js'
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createMemoryEngine } from '../storage/engines/memory-engine.js'
 import { type Files, makeDirectories, storageError } from '../storage/files.js'
-import { acquireLock, type Lock } from '../storage/lock.js'
+import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'
@@ -55,6 +55,8 @@ export interface VaultLocation {
   notice(text: string): void
   /** A server also answers other processes while it has the vault open. */
   role?: 'command' | 'server'
+  /** How long to wait for the lock; default 10 s. */
+  patienceMs?: number
   files?: Files
   clock?: Clock
   random?: RandomSource
@@ -190,8 +192,22 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
 async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
   const { files, directory } = effects
   // Prompts before taking the lock, so that other processes do not wait for a person.
-  const opener = await choose(describeLocked(await readHeader(files, directory)))
+  const header = await readHeader(files, directory)
+  if (effects.role === 'server') refuseSecondServer(effects)
+  const opener = await choose(describeLocked(header))
   return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
+}
+
+/** Waiting would be in vain: a server keeps a vault for long. @throws CofferError `unavailable` */
+function refuseSecondServer(effects: Effects): void {
+  const { files, directory, pid } = effects
+  const held = hasVaultSocket(effects)
+    ? readLockHolder(files, directory, readProcessIdentity(pid))
+    : undefined
+  if (held?.state !== 'alive') return
+  const { pid: owner, host, since } = held.holder
+  const who = `Process ${owner} on ${host} has this vault open since ${formatDate(since)}`
+  throw new CofferError('unavailable', `${who}, and commands reach it there. Stop it first: kill ${owner}`)
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
@@ -271,7 +287,6 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
     ...effects,
     identity: readProcessIdentity(effects.pid),
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-    patienceMs: PATIENCE_MS,
   })
   try {
     return await work(lock)
@@ -286,5 +301,6 @@ export type Effects = Required<VaultLocation>
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
-  return { ...location, files, clock, random, role }
+  const { patienceMs = PATIENCE_MS } = location
+  return { ...location, patienceMs, files, clock, random, role }
 }

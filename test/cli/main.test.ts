@@ -104,7 +104,10 @@ t.test('what nobody expected is a reference and no internals', async (t) => {
     { words: ['token', 'list'], env: { HOME: '/tmp', NO_COLOR: '1' } },
   )
   t.same([code, stdout], [1, ''])
-  t.match(stderr, /^error: Something went wrong on our side\. Reference: [0-9a-f]{12}\n$/)
+  t.match(
+    stderr,
+    /^\{"type":"urn:coffer:problem:internal",.*"detail":"Something went wrong on our side\. Reference: [0-9a-f]{12}"/,
+  )
 })
 
 t.test('an interrupt ends a run with 130 and leaves nothing half done', async (t) => {

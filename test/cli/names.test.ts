@@ -91,6 +91,9 @@ t.test('commands take names of applications, formulas, reactors, members and inv
   t.match(await home.json(['member', 'update', 'ada@example.com', '--role', 'READ_ONLY']), {
     role: 'READ_ONLY',
   })
+  const staging = await home.json(['tenant', 'create', 'staging'])
+  for (const name of ['Staging', staging.id.slice(0, 8)])
+    t.equal((await home.json(['tenant', 'get', '--tenant', name])).id, staging.id)
   // A caller that may not list gives ids.
   const refused = await home.run(['app', 'get', 'support'], { env: { COFFER_API_KEY: made.key } })
   t.equal(refused.code, 4, refused.stderr)

@@ -1,6 +1,4 @@
-import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { listCommands } from '../../src/cli/program.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome } from './home.js'
 
@@ -60,7 +58,7 @@ t.test('without words the program and its nouns show what there is', async (t) =
   const top = await home.run([])
   t.equal(top.code, 0)
   t.match(top.stdout, /^Usage: coffer \[options\] \[command\]/)
-  for (const word of ['token', 'vault', 'init', 'demo', '--output <format>', 'coffer help exit-codes'])
+  for (const word of ['token', 'vault', 'init', 'demo', '--output <format>', 'coffer help access-rules'])
     t.match(top.stdout, word)
   t.equal((await home.run(['--help'])).stdout, top.stdout)
   t.equal((await home.run(['help'])).stdout, top.stdout)
@@ -136,33 +134,4 @@ t.test('help topics tell of exit codes, variables and expressions', async (t) =>
   for (const name of ['COFFER_VAULT', 'COFFER_OUTPUT', 'COFFER_PASSPHRASE_FD', 'NO_COLOR'])
     t.match(variables, name)
   t.match((await home.run(['help', 'expressions'])).stdout, 'reveal_last: count')
-})
-
-t.test('completion scripts are shell programs that know every command and flag', async (t) => {
-  const home = createHome(t)
-  const commands = listCommands(registry)
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const { code, stdout } = await home.run(['completion', shell])
-    t.equal(code, 0)
-    for (const { words } of commands.slice(1))
-      t.match(stdout, words.at(-1)!, `${shell} knows ${words.join(' ')}`)
-  }
-  const script = (await home.run(['completion', 'bash'])).stdout
-  const complete = (line: string) => {
-    const words = line.split(' ')
-    const probe = `${script}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})\nCOMP_CWORD=${words.length - 1}\n_coffer\necho "\${COMPREPLY[@]}"`
-    const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', probe], { encoding: 'utf8' })
-    t.same([status, stderr], [0, ''])
-    return stdout.trim()
-  }
-  t.equal(spawnSync('bash', ['-n'], { input: script }).status, 0, 'bash parses it')
-  t.equal(complete('coffer to'), 'token')
-  t.equal(complete('coffer token cr'), 'create create-child')
-  t.equal(complete('coffer token create --fing'), '--fingerprint-expression')
-  t.equal(complete('coffer token get my-id --rev'), '--reveal')
-  t.same(await home.run(['completion', 'tcsh']), {
-    code: 2,
-    stdout: '',
-    stderr: 'error: The shell is one of bash, zsh, fish.\n',
-  })
 })

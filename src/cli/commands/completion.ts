@@ -1,85 +1,178 @@
-/** Generates completion scripts for shells from the tree of commands. */
+/**
+ * `coffer completion`: scripts for shells, which ask this program at each press of the key, and its answer: words,
+ * flags, values of enumerations, and names and ids from the vault. Failures are silent, and nothing is asked.
+ */
+import { type Config, readConfig, SETTINGS, type Setting } from '../../config.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
+import type { Registry } from '../../framework/registry.js'
+import { memberOf, type Schema } from '../../framework/schema.js'
+import { reachVault } from '../../vault/open.js'
 import type { CommandContext, CommandFacts } from '../context/context.js'
+import { chooseOpener, placeOf } from '../context/credentials.js'
+import { findTenantChoice } from '../context/tenant-choice.js'
+import { readUserSettings } from '../context/user-settings.js'
+import { TOPIC_NAMES } from '../help-layout.js'
+import { identify } from '../input/names.js'
+import { listFlags } from '../input/options.js'
+import { quoteWord } from '../output/shell.js'
 import { write } from '../output/terminal.js'
+import { applyProfile } from './profile.js'
 
-const SHELLS: Record<string, (commands: readonly CommandFacts[]) => string> = {
-  bash: writeBash,
-  zsh: writeZsh,
-  fish: writeFish,
-}
+const ANSWER = 'coffer completion words --'
+const MOST_VALUES = 50
 
-/** `coffer completion SHELL`. @throws CofferError `usage` for an unknown shell */
-export async function printCompletion(
-  { terminal, listCommands }: CommandContext,
-  shell: string,
-): Promise<void> {
-  const writeScript = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
-  if (writeScript === undefined)
-    throw new CofferError('usage', `The shell is one of ${Object.keys(SHELLS).join(', ')}.`)
-  await write(terminal.stdout, writeScript(listCommands()))
-}
-
-/** The subcommands and flags after a command. */
-function wordsAfter(commands: readonly CommandFacts[], path: string): string[] {
-  const depth = path === '' ? 0 : path.split(' ').length
-  const below = commands.filter(
-    ({ words }) => words.length === depth + 1 && words.slice(0, depth).join(' ') === path,
-  )
-  const flags = commands.find(({ words }) => words.join(' ') === path)?.flags ?? []
-  return [...below.map(({ words }) => words[depth]!), ...flags]
-}
-
-function paths(commands: readonly CommandFacts[]): string[] {
-  return commands.map(({ words }) => words.join(' '))
-}
-
-function writeBash(commands: readonly CommandFacts[]): string {
-  const cases = paths(commands).map(
-    (path) => `    ${JSON.stringify(path)}) words="${wordsAfter(commands, path).join(' ')}" ;;`,
-  )
-  return `# coffer completion for bash: eval "$(coffer completion bash)"
+const SHELLS: Readonly<Record<string, string>> = {
+  bash: `# coffer completion for bash: eval "$(coffer completion bash)"
 _coffer() {
-  local current=\${COMP_WORDS[COMP_CWORD]} path="" word words=""
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    [[ $word == -* ]] && break
-    path="\${path:+$path }$word"
-    [[ $path == *" "*" "* ]] && break
-  done
-  while :; do
-    case "$path" in
-${cases.join('\n')}
-    esac
-    [[ -n $words || -z $path ]] && break
-    [[ $path == *" "* ]] && path="\${path% *}" || path=""
-  done
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-  [[ \${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- "$current"))
+  local IFS=$'\\n'
+  COMPREPLY=($(${ANSWER} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
-complete -o bashdefault -F _coffer coffer
-`
+complete -o default -F _coffer coffer
+`,
+  zsh: `#compdef coffer
+# coffer completion for zsh: eval "$(coffer completion zsh)"
+_coffer() {
+  local -a found
+  found=("\${(@f)$(${ANSWER} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -n $found ]]; then compadd -a found; else _files; fi
 }
-
-function writeZsh(commands: readonly CommandFacts[]): string {
-  const bash = writeBash(commands).split('\n').slice(1).join('\n')
-  return `# coffer completion for zsh: eval "$(coffer completion zsh)"
-autoload -U +X bashcompinit && bashcompinit
-${bash}`
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
+compdef _coffer coffer
+`,
+  fish: `# coffer completion for fish: coffer completion fish | source
+complete -c coffer -a '(${ANSWER} (commandline -opc)[2..-1] (commandline -ct | string collect -a) 2>/dev/null)'
+`,
 }
 
-function writeFish(commands: readonly CommandFacts[]): string {
-  const lines = commands.flatMap(({ words, summary, flags }) => {
-    const condition = describeFishCondition(words.slice(0, -1))
-    const text = summary.replaceAll("'", "\\'")
-    const own =
-      words.length === 0 ? [] : [`complete -c coffer -f -n '${condition}' -a '${words.at(-1)}' -d '${text}'`]
-    const when = describeFishCondition(words)
-    return [...own, ...flags.map((flag) => `complete -c coffer -n '${when}' -l '${flag.replace(/^--/, '')}'`)]
-  })
-  return `# coffer completion for fish: coffer completion fish | source\n${lines.join('\n')}\n`
+/** `coffer completion SHELL`, and what its scripts ask. @throws CofferError `usage` for an unknown shell */
+export async function printCompletion(
+  context: CommandContext,
+  [shell = '', ...words]: readonly string[],
+): Promise<void> {
+  const { stdout } = context.terminal
+  if (shell === 'words') {
+    const found = await complete(context, words).catch(() => [])
+    await write(stdout, found.map((word) => `${word}\n`).join(''))
+    return
+  }
+  const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
+  if (script === undefined)
+    throw new CofferError('usage', `The shell is one of ${Object.keys(SHELLS).join(', ')}.`)
+  await write(stdout, script)
 }
 
-function describeFishCondition(words: readonly string[]): string {
-  if (words.length === 0) return '__fish_use_subcommand'
-  return words.map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ')
+/** What may stand in the place of the last of `words`, which is begun or empty. */
+async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
+  // Bash splits at an equals sign.
+  const [current = '', ...reversed] = words.filter((word) => word !== '=').toReversed()
+  const before = reversed.toReversed()
+  const [, name, begun] = /^(--[a-z-]+)=(.*)$/.exec(current) ?? []
+  const asked = name ?? before.at(-1) ?? ''
+  const text = begun ?? current
+  const commands = context.listCommands()
+  const path = commandPath(commands, before)
+  const facts = commands.find((each) => each.words.join(' ') === path)
+  const options = [...(facts?.options ?? []), ...commands[0]!.options]
+  const takesValue = options.some(({ names, hasValue }) => hasValue && names.includes(asked))
+  const begin = (values: readonly string[]) =>
+    [...new Set(values)].filter((value) => value.startsWith(text) && quoteWord(value) === value)
+  if (takesValue) {
+    const values = begin(await listValues(context, before, path, asked))
+    return name === undefined || words.includes('=') ? values : values.map((value) => `${name}=${value}`)
+  }
+  if (current.startsWith('-')) return begin(facts?.flags ?? [])
+  const depth = path === '' ? 0 : path.split(' ').length
+  const given = wordsOf(before).length - depth
+  const below = commands.filter(
+    (each) => each.words.length === depth + 1 && each.words.join(' ').startsWith(path),
+  )
+  if (below.length > 0 && given === 0) return begin(below.map((each) => each.words[depth]!))
+  if (path === 'completion') return begin(Object.keys(SHELLS))
+  if (path === 'help') return begin([...TOPIC_NAMES, ...commands.flatMap((each) => each.words[given] ?? [])])
+  if (path === 'tenant use') return begin(await listNames(context, before, 'tenant'))
+  const property = context.registry.find(path)?.positionals[given]
+  return property === undefined ? [] : begin(await listValues(context, before, path, property))
+}
+
+/** The longest command that the words begin with, without the global flags among them. */
+function commandPath(commands: readonly CommandFacts[], before: readonly string[]): string {
+  const words = wordsOf(before)
+  const paths = [3, 2, 1].map((count) => words.slice(0, count).join(' '))
+  return paths.find((path) => commands.some((each) => each.words.join(' ') === path)) ?? ''
+}
+
+/** Without flags, and without the values of global ones. */
+function wordsOf(before: readonly string[]): string[] {
+  return before.filter((word, at) => !word.startsWith('-') && !isGlobalValue(before, at))
+}
+
+function isGlobalValue(words: readonly string[], at: number): boolean {
+  return settingOf(words[at - 1] ?? '')?.flag.includes(' ') === true
+}
+
+function settingOf(flag: string): Setting | undefined {
+  return (Object.values(SETTINGS) as Setting[]).find((setting) => setting.flag.split(' ')[0] === flag)
+}
+
+/** The values of a flag, or of the property of a positional argument. */
+async function listValues(
+  context: CommandContext,
+  before: readonly string[],
+  path: string,
+  asked: string,
+): Promise<readonly string[]> {
+  if (asked === '-o') return SETTINGS.output.choices
+  if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
+  if (asked === '--tenant') return listNames(context, before, 'tenant')
+  if (asked === '--explain-as') return listNames(context, before, 'app')
+  const setting = settingOf(asked)
+  if (setting !== undefined) return setting.choices ?? []
+  const schema = findSchema(context.registry, path, asked)
+  if (schema === undefined) return []
+  if (schema.refersTo !== undefined) return listNames(context, before, schema.refersTo)
+  const member = memberOf(schema)
+  return ('enum' in member ? member.enum : undefined) ?? schema.suggestions ?? []
+}
+
+function findSchema(registry: Registry, path: string, asked: string): Schema | undefined {
+  const definition = registry.find(path)
+  if (definition === undefined) return undefined
+  const { properties = {} } = definition.input
+  return listFlags(definition).find(({ name }) => name === asked)?.schema ?? properties[asked]
+}
+
+/** Names and ids of things of a noun; none if that takes a passphrase, or waiting for another process. */
+async function listNames(
+  context: CommandContext,
+  before: readonly string[],
+  noun: string,
+): Promise<readonly string[]> {
+  const flags: Record<string, string> = {}
+  for (const [name, setting] of Object.entries(SETTINGS) as [string, Setting][]) {
+    const at = before.indexOf(setting.flag.split(' ')[0]!)
+    if (at >= 0 && before[at + 1] !== undefined) flags[name] = before[at + 1]!
+  }
+  const env = await applyProfile(flags, context.env)
+  const given = readConfig(flags, env)
+  const config = omitUndefined({
+    ...given,
+    passphraseFile: undefined,
+    passphraseFd: undefined,
+    passphraseCommand: undefined,
+  }) as Config
+  const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
+  const quiet: CommandContext = { ...context, env, config, terminal }
+  const place = { ...placeOf(quiet), patienceMs: 0 }
+  const vault = await reachVault(place, (locked) => chooseOpener(quiet, locked))
+  try {
+    const key = config.apiKey
+    const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
+    const input = noun === 'tenant' ? {} : { size: MOST_VALUES }
+    const { result } = await vault.ask({ operation: `${noun} list`, input, as })
+    const things = (Array.isArray(result) ? result : (result as { data: unknown[] }).data).map(identify)
+    return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]
+  } finally {
+    await vault.close()
+  }
 }

@@ -1,94 +1,97 @@
-/** `coffer help`: prints the help of a command, or a topic. */
+/** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
 import { SETTINGS, type Setting } from '../../config.js'
-import { ERRORS } from '../../errors.js'
-import type { CommandContext } from '../context/context.js'
+import type { RegisteredOperation, Registry } from '../../framework/registry.js'
+import { toJsonSchema } from '../../framework/schema.js'
+import { VERSION } from '../../version.js'
+import type { CommandContext, CommandFacts, OptionFacts } from '../context/context.js'
+import type { Options } from '../context/task.js'
+import { TOPIC_NAMES } from '../help-layout.js'
+import { listFlags } from '../input/options.js'
+import { toJson } from '../output/display.js'
 import { write } from '../output/terminal.js'
+import { describeTopic } from './help-topics.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
-export async function printHelp(context: CommandContext, words: readonly string[]): Promise<void> {
+export async function printHelp(
+  context: CommandContext,
+  words: readonly string[],
+  { json }: Options,
+): Promise<void> {
   const { stdout } = context.terminal
+  if (json === true) {
+    const path = words.join(' ')
+    if (path !== '') context.describeCommand(words)
+    await write(stdout, `${toJson(describeTree(context, path), stdout.isTTY ? 2 : 0)}\n`)
+    return
+  }
   const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
   await write(stdout, topic === undefined ? context.describeCommand(words) : `${topic}\n`)
 }
 
-const TOPICS: Readonly<Record<string, () => string>> = {
-  expressions: () => EXPRESSIONS,
-  'exit-codes': describeExitCodes,
-  environment: describeEnvironment,
-}
-
-export const TOPIC_NAMES: readonly string[] = Object.keys(TOPICS)
-
-export function describeTopic(name: string): string | undefined {
-  return Object.hasOwn(TOPICS, name) ? TOPICS[name]!() : undefined
-}
-
-const EXIT_MEANINGS: Record<number, string> = {
-  0: 'done',
-  1: 'internal error, or a failure of the disk',
-  2: 'usage or validation',
-  3: 'not found',
-  4: 'not permitted, or not authenticated',
-  5: 'conflict with existing data',
-  6: 'vault locked, missing, exposed, of another format, or wrong passphrase',
-  7: 'vault damaged',
-  8: 'reactor failed',
-  9: 'server unreachable, busy, or limiting the rate',
-  130: 'interrupted',
-}
-
-function describeExitCodes(): string {
-  const rows = Object.entries(EXIT_MEANINGS).map(([exit, meaning]) => {
-    const codes = Object.entries(ERRORS).filter(([, entry]) => entry.exit === Number(exit))
-    const names =
-      codes.length === 0 ? '' : ` (${codes.map(([code]) => code.replaceAll('_', '-')).join(', ')})`
-    return `  ${exit.padStart(3)}  ${meaning}${names}`
-  })
-  return ['Exit codes, with their problem types:', '', ...rows].join('\n')
-}
-
-function describeEnvironment(): string {
-  const rows = (Object.values(SETTINGS) as Setting[]).map(
-    ({ flag, variable, description }) =>
-      `  ${variable.padEnd(27)} ${flag.split(' ')[0]!.padEnd(21)} ${description}`,
+/** The commands that begin with `path`, and what holds for all. */
+function describeTree({ listCommands, registry }: CommandContext, path: string): object {
+  const [program, ...commands] = listCommands()
+  const wanted = commands.filter(({ words }) =>
+    `${words.join(' ')} `.startsWith(path === '' ? '' : `${path} `),
   )
-  const others = [
-    ['NO_COLOR, FORCE_COLOR', 'disable or force colours'],
-    ['XDG_CONFIG_HOME', 'the parent of the directory coffer/ with the key files; default ~/.config'],
-  ].map(([name, meaning]) => `  ${name!.padEnd(49)} ${meaning}`)
-  return ['A flag overrides its variable:', '', ...rows, '', 'Other variables:', '', ...others].join('\n')
+  const settings = Object.values(SETTINGS) as Setting[]
+  const globals = program!.options.map((option) => {
+    const setting = settings.find(({ flag }) => option.names.includes(flag.split(' ')[0]!))
+    return { ...describeFlag(option), ...(setting === undefined ? {} : { variable: setting.variable }) }
+  })
+  return {
+    version: VERSION,
+    global_flags: globals,
+    topics: TOPIC_NAMES,
+    commands: wanted.map((facts) => describeOne(facts, registry)),
+  }
 }
 
-const EXPRESSIONS = `Masks, ids, fingerprints and search indexes are Liquid expressions over the token's data:
+function describeOne(
+  { words, summary, arguments: given, options, ...facts }: CommandFacts,
+  registry: Registry,
+): object {
+  const name = words.join(' ')
+  const operation = registry.find(name)
+  const { details, examples = [] } = operation ?? facts
+  return {
+    words,
+    summary,
+    ...(details === undefined ? {} : { details }),
+    arguments: given,
+    flags: options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) })),
+    examples,
+    ...(operation === undefined ? {} : describeOperation(operation)),
+  }
+}
 
-  {{ data }}  {{ data.number | reveal_last: 4 }}  {{ data.name | slice: 0 }}. {{ data.last }}
+function describeFlag({ names, hasValue, description, choices }: OptionFacts): object {
+  const values = choices === undefined ? {} : { values: choices }
+  return { names, type: hasValue ? 'string' : 'boolean', description, ...values }
+}
 
-An expression that is the whole string yields the value with its JSON type; inside text it yields text.
-Tags ({% … %}) are refused. Filters: the standard Liquid filters that read neither the clock nor files, and:
+/** The type of a flag of the operation's input, as JSON Schema. */
+function describeType(operation: RegisteredOperation | undefined, { names }: OptionFacts): object {
+  const flags = operation === undefined ? [] : listFlags(operation)
+  const flag = flags.find(({ name }) => names.includes(name) || names.includes(name.replace('--', '--no-')))
+  if (flag === undefined) return {}
+  const { isRequired, shape, schema } = flag
+  const { type = 'any', ...rest } = toJsonSchema(schema)
+  return { ...rest, type, required: isRequired, repeatable: shape === 'list' || shape === 'map' }
+}
 
-  reveal_last: count, char = X             masks all but the last count characters, and no hyphens
-  reveal: first, last, char = X, keep      masks the middle, except the characters in keep
-  last4                                    the last four characters
-  stringify                                canonical JSON; a string is unchanged
-  json: path                               the single value that a JSONPath (RFC 9535) selects
-  pad_left: length, char                   pads to a length of at most 10,000 characters
-  pad_right: length, char
-  to_string  to_number  to_boolean         casts
-  card_mask: bin, last4, char = X, keep    a card number masked; bin and last4 (true or false) show these digits
-  card_bin: separator                      the BIN: the first 8 digits, 6 of a number with fewer than 16
-  card_exp: format                         of the data of a card, such as 'MM/YY' or 'YYYY-MM'
-  json_stringify                           JSON, names in their order; must be the last
-  hmac: algorithm = sha-256, key           of text; to_base64 or to_base16 must follow; also sha-1 and sha-512
-  to_base64  to_base16                     of text, or of an hmac
-  alias_preserve_format: first, last       in ids only: random letters for letters, digits for digits
-  alias_preserve_length: first, last       in ids only: random letters and digits
-  alias_card: bin, last4                   in ids only: random digits; spaces and hyphens stay
+function describeOperation(operation: RegisteredOperation): object {
+  const { permissions, needsOnePermission, audience, endpoint, output } = operation
+  return {
+    permissions,
+    needs_one_permission: needsOnePermission === true,
+    audience: audience ?? 'everybody',
+    ...(endpoint === undefined ? {} : { http: `${endpoint.method} ${endpoint.path}` }),
+    ...(output === undefined ? {} : { output: toJsonSchema(omitComponent(output)) }),
+  }
+}
 
-A comma before the first filter is read as "|". At most 400 characters each. Fingerprint expressions can use
-metadata as well as data.
-
-In token detokenize and in the arguments of a reactor, expressions name tokens instead of data:
-
-  {{ my-token }}  {{ my-token | json: '$.number' | card_bin }}  {{ token: my-token | json: '$.metadata.name' }}
-
-The first two use the data of the token, the third the whole token.`
+/** A component is described in place, because there is no document to refer to. */
+function omitComponent<T>(schema: T): T {
+  return JSON.parse(JSON.stringify(schema, (name, value) => (name === 'component' ? undefined : value))) as T
+}

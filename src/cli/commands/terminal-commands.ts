@@ -1,12 +1,9 @@
 /** The commands without an operation. The code of each is loaded when it runs. */
 import { VERSION } from '../../version.js'
 import type { TerminalCommand } from '../context/task.js'
+import { TOPIC_NAMES } from '../help-layout.js'
 import { write } from '../output/terminal.js'
-
-const BODY_LIMIT = [
-  '--body-limit <size>',
-  'the largest request body, such as 64KiB or 4MiB (default 1MiB)',
-] as const
+import { BODY_LIMIT, SERVE_OPTIONS } from './serve/serve-flags.js'
 
 const init: Omit<TerminalCommand, 'name'> = {
   summary: 'Create an encrypted vault here, or at --vault',
@@ -25,23 +22,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'serve',
     summary: 'Serve the vault over HTTP',
-    options: [
-      ['--port <number>', 'the port; 0 selects a free one (default 4010)'],
-      ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
-      ['--allow-remote', 'accept other machines; required for any address but loopback'],
-      ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
-      ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
-      ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
-      ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
-      BODY_LIMIT,
-      ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
-      ['--no-cors', 'refuse calls from web pages of other origins'],
-      ['--log <format>', 'the access log on standard error: text, json or none'],
-      ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
-      ['--exit-with-parent', 'stop when standard input, a pipe, ends'],
-      ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
-      ['--tls-key <file>', 'the private key of the certificate (PEM)'],
-    ],
+    options: SERVE_OPTIONS,
     examples: [
       'coffer serve --port 0 & sleep 1; coffer token list; kill $!; wait',
       'coffer serve --port 0 --ephemeral -o json --log none > server.json & sleep 1; cat server.json; kill $!; wait',
@@ -83,17 +64,20 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'completion',
     summary: 'Print a completion script for your shell',
-    arguments: [['<shell>', 'bash, zsh or fish']],
+    arguments: [['<shell...>', 'bash, zsh or fish']],
     details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
     examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
-    run: async (context, [shell]) => (await import('./completion.js')).printCompletion(context, shell!),
+    run: async (context, words) =>
+      (await import('./completion.js')).printCompletion(context, words as string[]),
   },
   {
     name: 'help',
     summary: 'Print help for a command or a topic',
-    arguments: [['[words...]', 'a command, or one of: exit-codes, environment, expressions']],
-    examples: ['coffer help token create', 'coffer help expressions'],
-    run: async (context, words) => (await import('./help.js')).printHelp(context, words as string[]),
+    arguments: [['[words...]', `a command, or one of: ${TOPIC_NAMES.join(', ')}`]],
+    options: [['--json', 'all commands as JSON: flags, types, examples, permissions and outputs']],
+    examples: ['coffer help token create', 'coffer help expressions', 'coffer help --json'],
+    run: async (context, words, options) =>
+      (await import('./help.js')).printHelp(context, words as string[], options),
   },
   {
     name: 'version',

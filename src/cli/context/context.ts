@@ -29,12 +29,26 @@ export interface ProcessLike {
   off(event: Signal, listener: () => void): unknown
 }
 
+export interface OptionFacts {
+  /** `-o` and `--output`. */
+  names: readonly string[]
+  hasValue: boolean
+  description: string
+  choices?: readonly string[]
+}
+
 /** A command, for completion and help. */
 export interface CommandFacts {
   words: readonly string[]
   summary: string
+  /** Of a command without an operation. */
+  details?: string
+  examples?: readonly string[]
   /** Long flags, including those of the program. */
   flags: readonly string[]
+  /** The arguments and the flags of the command itself. */
+  arguments: readonly { name: string; description: string; required: boolean }[]
+  options: readonly OptionFacts[]
 }
 
 export interface CommandContext {

@@ -57,7 +57,7 @@ function listNothing(error: unknown): readonly unknown[] {
 }
 
 /** The id and the names of a thing: `name`, and the address of an invitation or a member. */
-function identify(thing: unknown): { id: string; names: string[] } {
+export function identify(thing: unknown): { id: string; names: string[] } {
   const { id, name, email, user } = thing as Record<string, unknown>
   const address = isObject(user) ? user.email : email
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }

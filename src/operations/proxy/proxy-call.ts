@@ -66,7 +66,11 @@ export const callProxy = operation({
   needsOnePermission: true,
   positionals: ['target'],
   input: inputSchema(['target'], {
-    target: { type: 'string', description: 'The id or key of a proxy, or the URL of a destination.' },
+    target: {
+      type: 'string',
+      refersTo: 'proxy',
+      description: 'The id, name or key of a proxy, or the URL of a destination.',
+    },
     method: { type: 'string', enum: METHODS, default: 'POST', description: `One of ${METHODS.join(', ')}.` },
     path: { type: 'string', description: 'Appended to the URL of the destination: /charges?limit=3.' },
     headers: {
@@ -87,8 +91,8 @@ export const callProxy = operation({
     'body?': anyJson('JSON, or text.'),
   }),
   examples: [
-    'coffer proxy call 9a1f… --path /charges --body @charge.json',
-    `coffer proxy call https://api.example.com/v1/charges --allow-net api.example.com --body '{"card":"{{ card-1 | json: "$.number" }}"}'`,
+    `coffer proxy call payments --path /charges --body '{"card":"{{ card-1 }}"}' --dry-run --allow-net api.example.com`,
+    'coffer serve --ephemeral --port 4919 > server.txt & sleep 2; coffer proxy call http://localhost:4919/tokens --allow-net localhost:4919; kill $!; wait',
   ],
   mayAnswerHttp: true,
   relay,

@@ -52,7 +52,7 @@ export const applySeed = operation({
   positionals: ['seed'],
   output: appliedOutput,
   columns: ['name', 'id', 'tokens'],
-  examples: [`echo '{"tokens":[{"id":"ada","type":"token","data":"x"}]}' | coffer seed apply -`],
+  examples: [`echo '{"tokens":[{"id":"grace","type":"token","data":"x"}]}' | coffer seed apply -`],
   log: { operation: 'update', message: 'Seed applied' },
   check: ({ seed }, tools) => checkSeed(seed ?? {}, tools),
   async runDetached(session, _, parts) {

@@ -2,10 +2,13 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import type { StoreWriter } from '../../storage/store.js'
+import { readAll } from '../../storage/pages.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../config/settings-record.js'
 
 const MOST_TENANTS = 65_535
+/** Shorter text is a name only. */
+const LEAST_BEGINNING = 4
 
 export interface NewTenant {
   name: string
@@ -86,10 +89,10 @@ export async function createTenant(
 }
 
 /**
- * The tenant with this id, or this name (case-insensitive).
+ * The tenant with this id, this name (case-insensitive), or the only one whose id begins so.
  * @throws CofferError `not_found`, `usage` if several tenants have the name
  */
-export async function findTenant(store: Pick<StoreWriter, 'find'>, nameOrId: string): Promise<TenantRecord> {
+export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
   for (const field of ['id', 'name']) {
     const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }
     const { records, total } = await store.find('tenant', 0, { where, page: 1, size: 1 })
@@ -99,5 +102,9 @@ export async function findTenant(store: Pick<StoreWriter, 'find'>, nameOrId: str
     const [tenant] = records
     if (tenant !== undefined) return tenant
   }
+  const beginning = nameOrId.toLowerCase()
+  const all = beginning.length < LEAST_BEGINNING ? [] : await readAll(store, 'tenant', 0)
+  const [found, ...others] = all.filter(({ id }) => id.startsWith(beginning))
+  if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
 }

@@ -31,6 +31,7 @@ import { type InputStream, write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
+import { withServeVariables } from './serve-variables.js'
 
 const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.\n'
 
@@ -39,7 +40,7 @@ export async function serve(
   context: CommandContext,
   flags: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const options = readServeFlags(flags, context.config)
+  const options = readServeFlags(withServeVariables(flags, context.env), context.config)
   if (options.exitsWithParent) return serveFor(withParent(context), options)
   await serveFor(context, options)
 }

@@ -1,0 +1,166 @@
+/** What scripts and shells use: errors as JSON, the tree of commands as JSON, completion, variables of `serve`. */
+import { spawnSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { withServeVariables } from '../../src/cli/commands/serve/serve-variables.js'
+import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
+import { SETTINGS } from '../../src/config.js'
+import { registry } from '../../src/operations/all.js'
+import { createMachine, PROGRAM } from './binary.js'
+import { createVaultHome } from './home.js'
+
+t.setTimeout(120_000)
+
+t.test('errors are JSON whenever the output is', async (t) => {
+  const home = await createVaultHome(t)
+  const get = ['token', 'get', 'nobody']
+  const isJson = async (words: string[], options = {}) => {
+    const { code, stderr } = await home.run(words, { ...options, isRaw: true })
+    t.ok(code > 0, words.join(' '))
+    if (!stderr.startsWith('{')) return false
+    t.match(JSON.parse(stderr), { type: /^urn:coffer:problem:/, status: Number, detail: String })
+    return true
+  }
+  for (const words of [
+    get,
+    [...get, '-o', 'json'],
+    [...get, '-ojson'],
+    [...get, '--output=ndjson'],
+    ['tokn'],
+  ])
+    t.equal(await isJson(words), true, words.join(' '))
+  t.equal(await isJson([...get, '--output', 'json'], { columns: 80 }), true)
+  t.equal(await isJson(get, { env: { COFFER_OUTPUT: 'json' }, columns: 80 }), true)
+  for (const format of ['table', 'id', 'csv']) t.equal(await isJson([...get, '-o', format]), false, format)
+  t.equal(await isJson(get, { columns: 80 }), false, 'on a terminal it is text')
+})
+
+t.test('help --json has every command with its flags, types, examples, permissions and output', async (t) => {
+  const home = await createVaultHome(t)
+  const tree = await home.json(['help', '--json'])
+  const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
+  for (const { name, examples, isInternal, form, permissions, output } of registry.operations) {
+    // A form of another command is described there.
+    if (isInternal || form !== undefined) continue
+    const found = byName.get(name) as { output?: object }
+    t.match(found, { examples, permissions, summary: String }, name)
+    t.equal(found.output !== undefined, output !== undefined, name)
+  }
+  for (const { name } of TERMINAL_COMMANDS) t.ok(byName.has(name), name)
+  t.match(byName.get('token create'), {
+    http: 'POST /tokens',
+    flags: [
+      { names: ['--id'], type: 'string' },
+      { names: ['--type'], enum: ['token', String], required: true },
+    ],
+  })
+  const variables = tree.global_flags.map(({ variable }: { variable?: string }) => variable)
+  for (const { variable } of Object.values(SETTINGS)) t.ok(variables.includes(variable), variable)
+  const one = await home.json(['help', '--json', 'token', 'get'])
+  t.same(one.commands, [byName.get('token get')])
+  t.equal((await home.run(['help', '--json', 'tokn'])).code, 2)
+})
+
+t.test('every flag of serve has a variable', async (t) => {
+  const env = {
+    COFFER_SERVE_PORT: '0',
+    COFFER_SERVE_ALLOW_REMOTE: '1',
+    COFFER_SERVE_NO_CORS: 'true',
+    COFFER_SERVE_EPHEMERAL: '0',
+    COFFER_SERVE_LOG: 'none',
+  }
+  t.match(withServeVariables({ cors: true, log: 'json' }, env), {
+    port: '0',
+    allowRemote: true,
+    cors: false,
+    ephemeral: false,
+    log: 'json',
+  })
+  t.same(withServeVariables({ cors: true }, { COFFER_SERVE_NO_CORS: '0' }), { cors: true })
+  const text = (await (await createVaultHome(t)).run(['help', 'environment'])).stdout
+  for (const [flag] of TERMINAL_COMMANDS.find(({ name }) => name === 'serve')!.options!)
+    t.match(text, `coffer serve ${flag.split(' ')[0]}`)
+})
+
+t.test('a second server of a vault is refused at once, and told who has it', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  const server = machine.start(['serve', '--port', '0', '--quiet'])
+  await new Promise((resolve) => server.stdout?.once('data', resolve))
+  const begin = Date.now()
+  const second = await machine.coffer(['serve', '--port', '0'])
+  t.ok(Date.now() - begin < 8000, 'without waiting for the lock')
+  t.equal(second.code, 9)
+  t.match(JSON.parse(second.stderr).detail, `Process ${server.pid} on `)
+  server.kill('SIGTERM')
+  await new Promise((resolve) => server.once('close', resolve))
+})
+
+t.test('completion offers words, flags, values, names and ids', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  const { coffer } = machine
+  const { code } = await coffer([
+    'app',
+    'create',
+    '--name',
+    'support',
+    '--type',
+    'private',
+    '--permission',
+    'token:read',
+  ])
+  t.equal(code, 0)
+  const offered = async (line: string, env: Record<string, string> = {}) => {
+    Object.assign(machine.env, env)
+    const { code, stdout, stderr } = await coffer(['completion', 'words', '--', ...line.split(' ')])
+    for (const name of Object.keys(env)) delete machine.env[name]
+    t.same([code, stderr], [0, ''], line)
+    return stdout.trimEnd().split('\n')
+  }
+  t.same(await offered('to'), ['token'])
+  t.same(await offered('token cr'), ['create', 'create-child'])
+  t.same(await offered('app key '), ['create', 'list', 'get', 'delete'])
+  t.same(await offered('token create --fing'), ['--fingerprint-expression'])
+  t.same(await offered('token get my-id --rev'), ['--reveal'])
+  t.same(await offered('token create --type ca'), ['card', 'card_number'])
+  t.same(await offered('token create --type=ca'), ['--type=card', '--type=card_number'])
+  t.same(await offered('app create --type '), ['public', 'private', 'management'])
+  t.same(await offered('token list -o n'), ['ndjson'])
+  t.same(await offered('--color '), ['auto', 'always', 'never'])
+  t.same(await offered('app get s'), ['support'])
+  t.same(await offered('--vault .coffer reactor create --application sup'), ['support'])
+  t.match((await offered('app get ')).join(' '), /^support [0-9a-f-]{36}$/)
+  t.same(await offered('tenant use defau'), ['default'])
+  t.same(await offered('help acc'), ['access-rules'])
+  t.same(await offered('completion b'), ['bash'])
+  t.same(await offered('frob '), [''])
+  t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
+  t.same(
+    await offered('app get s', { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: 'touch asked' }),
+    [''],
+  )
+  t.equal(spawnSync('test', ['-e', join(machine.place, 'asked')]).status, 1, 'no passphrase is asked for')
+
+  symlinkSync(PROGRAM, join(machine.place, 'coffer'))
+  const env = { ...machine.env, PATH: [machine.place, dirname(process.execPath), machine.env.PATH].join(':') }
+  for (const [shell, probe] of Object.entries({
+    bash: (script: string) =>
+      `${script}COMP_WORDS=(coffer app get s); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"`,
+    zsh: (script: string) =>
+      `compdef() { : }; compadd() { print -r -- \${(P)2} }; ${script}words=(coffer app get s); CURRENT=4; _coffer`,
+    fish: (script: string) => `${script}complete -C 'coffer app get s'`,
+  })) {
+    const script = (await coffer(['completion', shell])).stdout
+    t.ok(script.length > 100 && script.length < 20_000, `${shell}: ${script.length} bytes`)
+    if (spawnSync('sh', ['-c', `command -v ${shell}`]).status !== 0) continue
+    const words = shell === 'fish' ? ['-N'] : shell === 'zsh' ? ['-f'] : ['--norc']
+    const { stdout, stderr } = spawnSync(shell, [...words, '-c', probe(script)], {
+      encoding: 'utf8',
+      env,
+      cwd: machine.place,
+    })
+    t.equal(stdout.trim().split('\n')[0], 'support', `${shell}: ${stderr}`)
+  }
+})
