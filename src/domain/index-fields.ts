@@ -4,7 +4,8 @@
  */
 import { containerAncestors, containerSetId } from './container.js'
 import { normalizeEmail } from './email.js'
-import type { ActivityRecord, Kind, LogRecord, RecordOf, TokenRecord } from './records.js'
+import type { LogBlockRecord } from './log-record.js'
+import type { ActivityRecord, Kind, RecordOf, TokenRecord } from './records.js'
 
 export interface IndexField {
   field: string
@@ -56,7 +57,8 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   reactor_result: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
   proxy: () => [],
   import: () => [],
-  log: logFields,
+  log_block: (record) => ('items' in record && isBlock(record) ? entityFields(record) : []),
+  log: () => [],
 }
 
 /** The index fields of a record. Its id is not one: records are always found by id. */
@@ -113,15 +115,29 @@ function activityFields({ month, created }: ActivityRecord): IndexField[] {
   return created === undefined ? fields : [...fields, { field: 'created', value: created }]
 }
 
-/** `class` is matched by the filter `entity_type=token`, which includes cards and banks. */
-function logFields(record: LogRecord): IndexField[] {
-  const { entity_type: type, entity_id: entity, actor_id: actor } = record
-  const isToken = type === 'token' || type === 'card' || type === 'bank'
-  const fields = [
-    { field: 'type', value: type },
-    { field: 'class', value: isToken ? 'token' : type },
-    { field: 'entity', value: entity },
-    { field: 'type_entity', value: `${isToken ? 'token' : type}:${entity}` },
-  ]
-  return actor === undefined ? fields : [...fields, { field: 'actor', value: actor }]
+/** A block, and no part of a log's end: these are found by reading them all, so they are not indexed. */
+export function isBlock({ id }: LogBlockRecord): boolean {
+  return id.includes('/block/')
+}
+
+/** A block's records of one entity are at most this many in binary digits. */
+export const ENTITY_DIGITS = 8
+
+/**
+ * The field of an entity that a block has `2^digit` records of, among others: a block has one for each binary digit of
+ * the count that is 1, so that the records of an entity are counted by counting blocks.
+ */
+export function entityField(id: string, digit: number): IndexField {
+  return { field: 'entity', value: `${digit}:${id}` }
+}
+
+function entityFields({ items }: LogBlockRecord): IndexField[] {
+  const counts = new Map<string, number>()
+  for (const [, , id] of items) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const fields: IndexField[] = []
+  for (const [id, count] of counts) {
+    for (let digit = 0; count >> digit > 0; digit++)
+      if (((count >> digit) & 1) === 1) fields.push(entityField(id, digit))
+  }
+  return fields
 }

@@ -2,15 +2,16 @@
 import { CofferError } from '../errors.js'
 import type { ContainerRule, Grants } from './access.js'
 import type { AnswerRecord } from './answer-record.js'
-import type { EntityType } from './entity-types.js'
 import type { FormulaBody } from './formula.js'
 import type { ImportRecord } from './import-record.js'
+import type { LogBlockRecord, LogHeadRecord, LogIndexRecord, LogRecord } from './log-record.js'
 import type { ApplicationType, Permission } from './permissions.js'
 import type { ProxyTransform } from './proxy.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
 import type { GivenRole, Role } from './roles.js'
 import type { TokenRecord } from './token-record.js'
 
+export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
 export type { TokenRecord } from './token-record.js'
 
@@ -37,6 +38,9 @@ export const KINDS = {
   reactor_result: 23,
   proxy: 24,
   import: 40,
+  /** Blocks of the log, and what leads to them. */
+  log_block: 254,
+  /** A log record as a row of its own, in vaults of format 1. */
   log: 255,
 } as const
 
@@ -253,19 +257,6 @@ export interface ProxyRecord {
   modified_at?: string
 }
 
-/** The API's log object has all fields except `trace_id`. */
-export interface LogRecord {
-  tenant_id: string
-  actor_id?: string
-  actor_type?: 'application' | 'user' | 'system'
-  entity_type: EntityType
-  entity_id: string
-  operation: 'create' | 'read' | 'update' | 'delete' | 'use' | 'react'
-  message: string
-  created_at: string
-  trace_id: string
-}
-
 export interface RecordOf {
   tenant: TenantRecord
   user: UserRecord
@@ -288,6 +279,7 @@ export interface RecordOf {
   reactor_result: ReactorResultRecord
   proxy: ProxyRecord
   import: ImportRecord
+  log_block: LogBlockRecord | LogIndexRecord | LogHeadRecord
   log: LogRecord
 }
 

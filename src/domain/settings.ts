@@ -55,6 +55,14 @@ export const VAULT_SETTINGS = {
     default: 0,
     read: integer(0, Number.MAX_SAFE_INTEGER),
   },
+  'logs.keep': {
+    description: 'How long log records are kept at least: days such as 90d, or forever',
+    default: 'forever',
+    read: (text: string) => {
+      if (text === 'forever' || /^[1-9]\d{0,4}d$/.test(text)) return text
+      throw new CofferError('validation', 'must be a number of days such as 90d, or forever')
+    },
+  },
   'search.masked_data': {
     description:
       'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',

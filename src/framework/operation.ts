@@ -8,7 +8,7 @@ import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
-import type { Permission } from '../domain/permissions.js'
+import type { Permission, Transform } from '../domain/permissions.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
@@ -47,13 +47,14 @@ export interface Context {
   vault(): OpenVault
   /**
    * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `containers`: of
-   * a token, where they are known.
+   * a token, where they are known. `transform`: how a token's data was shown, or used.
    */
   reached(
     entityType: EntityType,
     entityId: string,
     as?: LogEntry | null,
     containers?: readonly string[],
+    transform?: Transform,
   ): void
 }
 
@@ -69,6 +70,7 @@ export interface ReachedEntity {
   /** Absent for operations that are not logged. */
   readonly as?: LogEntry | undefined
   readonly containers?: readonly string[] | undefined
+  readonly transform?: Transform | undefined
   /** If not the caller of the operation. */
   readonly actor?: Caller['actor']
 }

@@ -83,8 +83,8 @@ function createContext(
         throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
       return tenant
     },
-    reached: (type, id, as = log, containers) =>
-      reach({ type, id, as: as ?? undefined, containers, actor: caller.actor }),
+    reached: (type, id, as = log, containers, transform) =>
+      reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
     as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
   }
 }
@@ -98,7 +98,7 @@ export async function writeLog(
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   // The log of a deleted tenant is deleted with it, so its deletion is not logged.
   if (tenant === undefined) return
-  for (const { type, id, as, actor = caller.actor } of reached) {
+  for (const { type, id, as, transform, actor = caller.actor } of reached) {
     if (as === undefined) continue
     const record: LogRecord = {
       tenant_id: tenant.id,
@@ -111,6 +111,7 @@ export async function writeLog(
       created_at: date,
       trace_id: traceId,
     }
+    if (transform !== undefined) record.transform = transform
     await store.log(caller.tenant, record)
   }
 }

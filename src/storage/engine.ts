@@ -28,8 +28,8 @@ export interface Row {
   tenant: number
   id: RowId
   /**
-   * Assigned at creation, kept by updates: higher than that of every row created by an earlier unit of work. Log rows
-   * have a sequence of their own. There may be gaps.
+   * Assigned at creation, kept by updates: higher than that of every row created by an earlier unit of work. There may
+   * be gaps.
    */
   seq: number
   /** Assigned to each version that is written; no two versions of committed rows share one. There may be gaps. */
@@ -57,7 +57,6 @@ export type Where =
   | { range: RangeField; from?: number; below?: number }
 
 export interface Query extends Page {
-  family: 'records' | 'logs'
   kind: number
   tenant: number
   /** The key every row of this tenant and kind carries first. */
@@ -93,12 +92,36 @@ export interface Draft {
   seal(rev: number): Uint8Array
 }
 
-/** A log row to be written. Its id, too, depends on the `rev`; it is never modified and never expires. */
-export interface LogDraft {
-  kind: number
-  tenant: number
-  keys: Uint8Array
-  seal(rev: number): Pick<Row, 'id' | 'sealed'>
+/**
+ * An entry of a tenant's log. To an engine it is opaque: it never reads more of it than this, and stores it only as the
+ * rows that {@link LogSealer.seal} makes.
+ */
+export interface LogEntry {
+  readonly tenant: number
+  /** About as many bytes as it takes in a row. */
+  readonly bytes: number
+}
+
+/** Makes rows of log entries: what the barrier gives an engine. */
+export interface LogSealer {
+  /** Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. */
+  seal(writer: EngineWriter, entries: readonly LogEntry[]): MaybePromise<void>
+  /** A tenant's log of format 1 as entries, oldest first, with one that says so where its chain is broken. */
+  adopt(reader: EngineReader, tenant: number): AsyncIterable<readonly LogEntry[]>
+}
+
+/**
+ * The kind of the rows that a log is kept in. They are replaced often, and what a replaced one held is kept elsewhere:
+ * its bytes need not be overwritten soon.
+ */
+export const LOG_ROWS = 254
+
+/** A tenant's log in format 1: a row for each record, oldest first. */
+export interface OldLog {
+  readonly count: number
+  row(index: number): Row
+  /** Walks it all. */
+  check(isAuthentic: (row: Row) => boolean): LogCheck
 }
 
 export interface EngineReader {
@@ -112,6 +135,12 @@ export interface EngineReader {
   seek(query: SeekQuery): MaybePromise<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): MaybePromise<Row[]>
+  /**
+   * Entries of committed units that are in no row yet, oldest first.
+   */
+  held?(tenant: number): readonly LogEntry[]
+  /** The tenant's log as format 1 has it; undefined in a vault of this format. `all` is the key of all its rows. */
+  oldLog?(tenant: number, all: Key): OldLog | undefined
   /**
    * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
    * may still be taken back, changed rows of the kind.
@@ -128,19 +157,20 @@ export interface EngineWriter extends EngineReader {
   put(draft: Draft): MaybePromise<void>
   /** Removing what does not exist changes nothing. */
   remove(kind: number, tenant: number, id: RowId): MaybePromise<void>
-  /** Appends a log row; nothing replaces or removes one but {@link dropTenant}. */
-  append(draft: LogDraft): MaybePromise<void>
+  /**
+   * Adds an entry to a log. An engine has it sealed in the commit of this unit, together with those of others. Where the
+   * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later, and until then gives it by
+   * {@link EngineReader.held}.
+   */
+  append(entry: LogEntry): MaybePromise<void>
   /** Every row of the tenant, logs included, is dead from here on. */
   dropTenant(tenant: number): MaybePromise<void>
   /** Commits the time of this unit even if it changes nothing; `isTrusted`: somebody confirmed the clock. */
   noteTime(options?: { isTrusted?: boolean }): void
 }
 
-/** Names the log rows of a tenant. */
-export type LogQuery = Pick<Query, 'kind' | 'tenant' | 'all'>
-
 /**
- * Keeps sealed rows, and assigns their `seq`, their `rev` and the chain of each tenant's log.
+ * Keeps sealed rows, and assigns their `seq` and their `rev`.
  *
  * Units of work are serializable: the outcome is as if they had run one after another, and a unit sees every unit that
  * resolved before it was asked for. A work may run more than once: an engine runs it again from the start, with a new
@@ -153,11 +183,8 @@ export interface Engine {
   read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T>
   /** A work that throws leaves no trace. */
   write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability?: Durability): Promise<T>
-  /**
-   * Walks a tenant's log rows as they are at one moment, oldest first, and checks that each is chained to the one before
-   * and that none is missing at the end. `isAuthentic` is asked of each.
-   */
-  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck>
+  /** Contract: called once, before any unit of work that appends. */
+  attach(sealer: LogSealer): void
   /**
    * Change counter: differs after any committed change to rows of this kind; process-local, O(1). Only for an engine
    * that sees every change, whoever makes it: what was read under a counter is kept until the counter differs.
@@ -190,6 +217,10 @@ export interface EngineMaintenance {
   verify(check: CheckRow): Promise<Verification>
   /** Removes dead rows and merges files until nothing is left to do; others may work meanwhile. */
   compact(): Promise<void>
+  /** Brings a vault of an older format to the present one; false where it has that already. */
+  upgrade(): Promise<boolean>
+  /** As it is in place. */
+  readonly header: Header
   /**
    * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length in bytes.
    * @throws CofferError `storage_failed`; then there is no such file.
@@ -202,14 +233,13 @@ export interface EngineMaintenance {
 export interface EngineStatus {
   sstables: number
   walBytes: number
-  recordBytes: number
-  logBytes: number
-  /** Live rows; `expired` ones that were not removed yet count. */
+  sstableBytes: number
+  /** Live rows; `expired` ones that were not removed yet count. `logs` are those of format 1. */
   rows: { records: number; logs: number; dead: number }
 }
 
-/** Says what is wrong with a row's seal, if anything. */
-export type CheckRow = (row: Row, family: Query['family']) => string | undefined
+/** What is wrong with a row's seal, if anything; else, if it is of a log, the times of the log records in it. */
+export type CheckRow = (row: Row) => { problem?: string; logs?: readonly number[] }
 
 /** One thing that is wrong. */
 export interface Finding {
@@ -220,7 +250,7 @@ export interface Finding {
 
 export interface Verification {
   findings: Finding[]
-  /** Rows that were found whole, by family. */
+  /** Records that were found whole. */
   readable: { records: number; logs: number }
   segments: number
   /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */

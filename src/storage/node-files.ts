@@ -130,6 +130,11 @@ class NodeFiles implements Files {
     return attempt('list', path, () => fs.readdirSync(path))
   }
 
+  free(path: string): number {
+    const { bavail, bsize } = attempt('examine', path, () => fs.statfsSync(path))
+    return bavail * bsize
+  }
+
   makeDirectory(path: string): boolean {
     return attemptUnless('EEXIST', false, 'create', path, () => {
       fs.mkdirSync(path, { mode: 0o700 })

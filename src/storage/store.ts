@@ -1,5 +1,5 @@
 /** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
-import type { Kind, RecordOf } from '../domain/records.js'
+import type { Kind, LogRecord, RecordOf } from '../domain/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
@@ -113,7 +113,12 @@ export interface StoreWriter extends StoreReader {
   /** Keeps the time of this unit even if it changes nothing; `isTrusted`: on somebody's word the clock is right. */
   noteTime(options?: { isTrusted?: boolean }): void
   /** Appends a log record; it can never be replaced or removed. */
-  log(tenant: number, record: RecordOf['log']): Promise<void>
+  log(tenant: number, record: LogRecord): Promise<void>
+  /**
+   * Drops log records of all tenants that are older than `before`, in whole blocks: at most `limit` blocks of each
+   * tenant, whose number it gives. What has no full block yet stays.
+   */
+  dropLogs(before: number, limit: number): Promise<number>
   /** BLAKE2b-256 of `text` under the tenant's fingerprint key, base58. */
   fingerprint(tenant: number, text: string): Promise<string>
 }
@@ -134,7 +139,7 @@ export interface Store {
    * the engine counts no changes: then nothing that was read may be kept for another unit of work.
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /** Checks a tenant's log; see `Engine.verifyLogs`. */
+  /** Walks a tenant's log, and checks that each record follows from those before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>
 }

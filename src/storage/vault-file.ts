@@ -9,8 +9,8 @@ import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
 import type { Times } from './time.js'
 
-/** The format this program reads and writes. */
-export const FORMAT = 1
+/** The format this program writes; it reads the earlier ones too. */
+export const FORMAT = 2
 
 const HEADER_FILE = 'vault.json'
 const STATE_FILE = 'state'
@@ -21,7 +21,7 @@ const STATE_LIMIT = 16 * 1024 * 1024
 
 /** `vault.json`. Slots and mac are made and checked by the keyring; `vault` is base32 of 16 bytes, lower case. */
 export interface Header {
-  format: 1
+  format: number
   vault: string
   created: string
   cipher: string
@@ -30,18 +30,22 @@ export interface Header {
   mac: string
 }
 
-/** The numbers that the next row gets, and the end of each tenant's log chain. */
-export interface StateCounters {
-  seq: number
+/** Of format 1: the number that the next log row gets, and the end of each tenant's log chain. */
+export interface OldLogEnds {
   logSeq: number
+  /** By tenant number; `value` is base64 of 16 bytes. */
+  chains: Record<string, { value: string; count: number }>
+}
+
+/** The numbers that the next row gets. A vault whose logs are those of format 1 has their ends too. */
+export interface StateCounters extends Partial<OldLogEnds> {
+  seq: number
   rev: number
   time: number
   /** As {@link Times} has it; by default `time`. */
   last?: number
   since?: number
   until?: number
-  /** By tenant number; `value` is base64 of 16 bytes. */
-  chains: Record<string, { value: string; count: number }>
 }
 
 /** One sorted table; `dead` and `due` are row numbers encoded by `packRows`. */
@@ -190,7 +194,8 @@ export function checkHeader(value: unknown, path: string): Header {
     )
   }
   const texts = [vault, created, cipher, digest, mac]
-  if (format !== FORMAT || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots)) {
+  const isKnown = format === 1 || format === FORMAT
+  if (!isKnown || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots)) {
     throw malformed(path)
   }
   if (decodeId(vault as string)?.length !== 16) throw malformed(path)
@@ -284,7 +289,7 @@ const NOTHING: unknown = null
 const EMPTY: State = Object.freeze({
   generation: 0,
   headers: [],
-  counters: { seq: 1, logSeq: 1, rev: 1, time: 0, chains: {} },
+  counters: { seq: 1, rev: 1, time: 0 },
   journals: [],
   segments: [],
 })

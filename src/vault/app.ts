@@ -71,7 +71,7 @@ export function createApp(parts: {
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
-      ? createMaintenance(engine.maintenance, keyring, header)
+      ? createMaintenance(engine.maintenance, keyring, store)
       : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined

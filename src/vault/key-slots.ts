@@ -47,6 +47,7 @@ export async function changeKeySlots(
   const as = { reveal: false, tenant }
   const ask = async (operation: string, input = {}) => (await vault.ask({ operation, input, as })).result
   try {
+    await ask('vault upgrade')
     const header = (await ask('vault header')) as Header
     const primitives = await choosePrimitives(role)
     const sealed: SealedHeader = { ...header, slots: parseSlots(header.slots) }

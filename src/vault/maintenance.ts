@@ -5,41 +5,71 @@ import { CofferError } from '../errors.js'
 import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
+import { eachRecord } from '../storage/pages.js'
+import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 
 export function createMaintenance(
   engine: EngineMaintenance,
   keyring: Keyring,
-  header: Header,
+  store: Store,
 ): VaultMaintenance {
-  let current = header
   return {
     async describe() {
-      const { vault, format, created, slots } = current
-      const { sstables: segments, walBytes, recordBytes, logBytes, rows } = await engine.status()
+      const { vault, format, created, slots } = engine.header
+      const { sstables: segments, walBytes, sstableBytes, rows } = await engine.status()
+      const held = await store.read(countLogs)
       return {
         vault,
         format,
         created,
         key_slots: parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created })),
-        storage: { ...rows, segments, journal_bytes: walBytes, segment_bytes: recordBytes + logBytes },
+        storage: {
+          records: rows.records - held.rows,
+          logs: held.records,
+          dead: rows.dead,
+          segments,
+          journal_bytes: walBytes,
+          segment_bytes: sstableBytes,
+        },
       }
     },
     async verify() {
       const { learn, check } = createRowCheck(keyring)
       // Tenants' keys are in records that may be anywhere, so they are collected first.
       await engine.verify(learn)
-      return engine.verify(check)
+      const result = await engine.verify(check)
+      if (result.findings.length > 0) return result
+      for await (const { number } of eachRecord(store, 'tenant', 0)) {
+        const { brokenAt } = await store.verifyLogs(number)
+        if (brokenAt === undefined) continue
+        const problem = `Its chain is broken at record ${brokenAt}.`
+        result.findings.push({ place: `log of tenant ${number}`, problem })
+      }
+      return result
     },
     compact: () => engine.compact(),
     backup: (path) => engine.backup(path),
-    readHeader: () => current,
+    upgrade: () => engine.upgrade(),
+    readHeader: () => engine.header,
     async replaceHeader(header, replaces) {
       const next = header as Header
-      if (current.mac !== replaces)
+      if (engine.header.mac !== replaces)
         throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
       await engine.replaceHeader(next)
-      current = next
     },
   }
+}
+
+/** A page that no list reaches: it is asked for a total alone. */
+const BEYOND = { page: 2 ** 31, size: 1 }
+
+/** The log records of all tenants, and the rows that they are in. */
+async function countLogs(reader: StoreReader): Promise<{ records: number; rows: number }> {
+  const counts = { records: 0, rows: 0 }
+  for await (const { number } of eachRecord(reader, 'tenant', 0)) {
+    counts.records += (await reader.find('log', number, BEYOND)).total
+    counts.rows += (await reader.find('log_block', number, BEYOND)).total
+  }
+  return counts
 }

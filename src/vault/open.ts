@@ -130,7 +130,7 @@ async function createInMemory(
 ): Promise<MemoryVault> {
   const primitives = await choosePrimitives(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
-  const engine = createMemoryEngine({ keys: keyring.engine, clock })
+  const engine = createMemoryEngine({ clock })
   const vault = createMemoryVault({ engine, keyring, random, primitives })
   await createFirstTenant(vault.app, tenantName)
   return vault
@@ -214,8 +214,8 @@ async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<
   const { random, role } = effects
   const primitives = await choosePrimitives(role)
   // Read under the lock: the previous holder may have changed the header.
-  const { header, keyring } = await openKeyring(effects, primitives, secret)
-  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  const { header, upgraded, keyring } = await openKeyring(effects, primitives, secret)
+  const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
   const app = createApp({ engine, keyring, random, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
 }

@@ -31,7 +31,9 @@ export async function rekey(
   const secret = toSecret(await choose(await readLocked(effects)))
   return runExclusive(effects, async () => {
     const primitives = await choosePrimitives(role)
-    const { header, keyring, slot } = await openKeyring(effects, primitives, secret)
+    const opened = await openKeyring(effects, primitives, secret)
+    const { keyring, slot } = opened
+    const header = await upgrade(effects, opened)
     const current = lsmOptions(effects, header, keyring)
     const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
@@ -79,6 +81,21 @@ function nextKeys(
   const derive = (purpose: string) =>
     Buffer.from(deriveKey(primitives, seed, `rekey/${tenant}/${purpose}`)).toString('base64')
   return { data: derive('data'), index: derive('index'), fingerprint: present.fingerprint }
+}
+
+/** The header of the vault, which is of the present format afterwards. */
+async function upgrade(
+  effects: Effects,
+  { header, upgraded, keyring }: { header: Header; upgraded?: Header; keyring: Keyring },
+): Promise<Header> {
+  const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
+  const store = createSealedStore(engine, keyring)
+  try {
+    await engine.upgrade()
+    return engine.header
+  } finally {
+    await store.close()
+  }
 }
 
 async function readTenantKeys(

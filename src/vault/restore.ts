@@ -1,11 +1,12 @@
 /** Creates a vault from a backup, or from what is readable of a damaged vault. */
 import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
-import type { TenantKeyBytes, TenantRecord } from '../domain/records.js'
+import type { RecordOf, TenantKeyBytes, TenantRecord } from '../domain/records.js'
 import type { SalvageReport } from '../framework/vault-port.js'
+import { LogSalvage } from '../storage/barrier/log-salvage.js'
 import { createReseal } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
-import { openRecord } from '../storage/barrier/sealing.js'
+import { openRecord, openTenantKeys } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/engines/file-engine.js'
 import { repairRecords } from '../storage/lsm/maintenance/repair.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/maintenance/restore.js'
@@ -48,13 +49,14 @@ export async function salvageVault(
   beginVault(files, directory)
   return runExclusive(effects, async () => {
     const primitives = await choosePrimitives(effects.role)
-    const { header, keyring } = await openKeyring(effects, primitives, secret)
+    const { header, upgraded: present = header, keyring } = await openKeyring(effects, primitives, secret)
     const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
     const context = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
     let reseal: ReturnType<typeof createReseal> | undefined
-    const { missingLogs, ...report } = await salvageRows({
+    const logs = new LogSalvage()
+    const report = await salvageRows({
       present: lsmOptions(effects, header, keyring),
-      target: lsmOptions(target, header, keyring),
+      target: lsmOptions(target, present, keyring),
       learn: (row) => {
         const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
         tenants.set(number, { present: keys, next: keys })
@@ -63,15 +65,28 @@ export async function salvageVault(
         reseal ??= createReseal(context)
         return reseal(row)
       },
+      logs: {
+        take: (row) => {
+          const keys = tenants.get(row.tenant)
+          if (keys === undefined) return false
+          logs.take(row, openRecord(openTenantKeys(keyring, keys.present), row) as RecordOf['log'])
+          return true
+        },
+        lose: (tenant) => logs.lose(tenant),
+      },
     })
-    await writeHeader(files, directory, random, header)
+    await writeHeader(files, directory, random, present)
     const store = createSealedStore(
-      await openFileEngine({ ...target, header, keys: keyring.engine }),
+      await openFileEngine({ ...target, header: present, keys: keyring.engine }),
       keyring,
     )
     try {
       const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
-      const repairs = await repairRecords(store, missingLogs, {
+      const { salvaged, missing } = await logs.restore(store)
+      if (salvaged > 0) report.salvaged.log = salvaged
+      const lost = [...missing.values()].reduce((sum, count) => sum + count, 0)
+      if (lost > 0) report.missing.log = lost
+      const repairs = await repairRecords(store, missing, {
         secretsKey,
         createUuid: () => createUuid(random),
       })

@@ -9,6 +9,7 @@ import {
   type Secret,
   type Slot,
   type SlotContext,
+  sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
@@ -17,7 +18,7 @@ import type { Primitives } from '../crypto/primitives.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
 import type { Files } from '../storage/files.js'
-import { type Header, readHeader } from '../storage/vault-file.js'
+import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 
 /** The secret that opens a vault: the text of a key file, or a passphrase. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
@@ -61,19 +62,24 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** Opens the keyring with `secret`; reads the header unless given. */
+/**
+ * Opens the keyring with `secret`; reads the header unless given. `upgraded` is the header of a vault of an older format
+ * as it has to be in the present one.
+ */
 export async function openKeyring(
   { random, files, directory }: { random: RandomSource; files: Files; directory: string },
   primitives: Primitives,
   secret: Secret,
   header?: Header,
-): Promise<{ header: Header; keyring: Keyring; slot: Slot }> {
+): Promise<{ header: Header; upgraded?: Header; keyring: Keyring; slot: Slot }> {
   const current = header ?? (await readHeader(files, directory))
   const sealed = { ...current, slots: parseSlots(current.slots) }
   const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
   const keyring = createKeyring(primitives, random, root)
+  const isPresent = current.format === FORMAT
+  const upgraded = isPresent ? {} : { upgraded: sealHeader(primitives, { ...sealed, format: FORMAT }, root) }
   primitives.wipe(root)
-  return { header: current, keyring, slot }
+  return { header: current, ...upgraded, keyring, slot }
 }
 
 export function toSecret(opener: Opener): Secret {

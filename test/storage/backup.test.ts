@@ -1,11 +1,11 @@
 /** A backup is one whole, consistent vault, made beside running units of work; anything less is refused when restored. */
 import t from 'tap'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { readBackupHeader, restoreBackup } from '../../src/storage/lsm/maintenance/restore.js'
 import { hasHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
@@ -37,7 +37,7 @@ const remove = (engine: FileEngine, name: string) =>
 
 async function list(engine: FileEngine): Promise<string[]> {
   const query = { kind: 3, tenant: 1, all: digest('key/1/all', 8), page: 1, size: 100 } as const
-  const { rows } = await engine.read((reader) => reader.find({ ...query, family: 'records' }))
+  const { rows } = await engine.read((reader) => reader.find({ ...query }))
   return rows.map(({ sealed }) => Buffer.from(sealed).toString().replace('text of ', '')).sort()
 }
 
@@ -62,7 +62,7 @@ t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
   await restoreBackup(target, '/backup', '/copy')
   const copy = await openFileEngine(target)
   t.strictSame(await list(copy), ['b', 'c'])
-  t.strictSame((await copy.verify(() => undefined)).findings, [])
+  t.strictSame((await copy.verify(() => ({}))).findings, [])
   t.strictSame(target.notices, [])
   await put(copy, 'goes on')
   await copy.close()
@@ -100,7 +100,9 @@ t.test(
     const found = await list(copy)
     t.equal(found.length, 100)
     t.ok(found.every((name) => expected.includes(name) || name.endsWith('-0')))
-    const broken = await copy.verify((row) => (row.sealed.every((byte) => byte === 0) ? 'erased' : undefined))
+    const broken = await copy.verify((row) =>
+      row.sealed.every((byte) => byte === 0) ? { problem: 'erased' } : {},
+    )
     t.strictSame(broken.findings, [], 'no row that counts was overwritten')
     await copy.close()
   },

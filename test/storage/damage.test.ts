@@ -6,9 +6,9 @@ import t, { type Test } from 'tap'
 import type { Cipher } from '../../src/crypto/ports.js'
 import { CofferError } from '../../src/errors.js'
 import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { asLog, createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
@@ -35,8 +35,9 @@ async function put(writer: EngineWriter, name: string, text: string, seq?: numbe
 
 async function log(writer: EngineWriter, text: string): Promise<void> {
   const id = digest(text, 16)
-  const seal = (rev: number) => ({ id, sealed: records.seal(Buffer.from(text), associate(id, rev)) })
-  await writer.append({ kind: 255, tenant: 1, keys: digest('key/1/logs', 8), seal })
+  const shape = { kind: 255, tenant: 1, id, modified: 0, expires: 0, keys: digest('key/1/logs', 8) }
+  const seal = (rev: number) => records.seal(Buffer.from(text), associate(id, rev))
+  await writer.append(asLog({ ...shape, seal }))
 }
 
 let seeds = 0
@@ -82,12 +83,12 @@ async function tell(engine: Engine): Promise<string> {
     const lines: string[] = []
     const shape = { tenant: 1, page: 1, size: 10 } as const
     const all = digest('key/1/all', 8)
-    const asked = { ...shape, family: 'records', kind: KIND, all } as const
+    const asked = { ...shape, kind: KIND, all } as const
     const found = [
       await reader.find(asked),
       await reader.find({ ...asked, where: { key: digest('key/1/red', 8) } }),
       await reader.find({ ...asked, where: { range: 'expires' } }),
-      await reader.find({ ...shape, family: 'logs', kind: 255, all: digest('key/1/logs', 8) }),
+      await reader.find({ ...shape, kind: 255, all: digest('key/1/logs', 8) }),
     ]
     for (const { rows, total } of found) lines.push(`${total}: ${rows.map(openRow).join(', ')}`)
     for (const name of ['a', 'b', 'c', 'none']) {
@@ -300,7 +301,8 @@ t.test('a header of a newer format, of another shape or too large is refused by 
   const { files } = await makeVault()
   const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
   const cases: [string, unknown, string][] = [
-    ['newer', { ...header, format: 2 }, 'vault_unsupported'],
+    ['newer', { ...header, format: 3 }, 'vault_unsupported'],
+    ['older', { ...header, format: 1 }, 'vault_damaged'],
     ['no format', { ...header, format: '1' }, 'vault_damaged'],
     ['no slots', { ...header, slots: 1 }, 'vault_damaged'],
     ['no vault', { ...header, vault: 'x' }, 'vault_damaged'],
@@ -315,7 +317,7 @@ t.test('a header of a newer format, of another shape or too large is refused by 
   const unsupported = damaged(files, '/vault/vault.json', () =>
     Buffer.from(JSON.stringify({ ...header, format: 7 })),
   )
-  await t.rejects(readHeader(unsupported, '/vault'), { message: /format 7.*up to 1/ })
+  await t.rejects(readHeader(unsupported, '/vault'), { message: /format 7.*up to 2/ })
 })
 
 function walOf(files: FakeFiles): string {

@@ -15,11 +15,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Engine } from '../../src/storage/engine.js'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { readWhole, replaceWhole, storageError } from '../../src/storage/files.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { createFileEngine, openFileEngine } from './engines.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 function makeDirectory(t: Test): string {

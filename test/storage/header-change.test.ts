@@ -1,8 +1,8 @@
 /** Replacing `vault.json`: whatever moment it ends at, the vault opens with one of the two, and only the newer stays. */
 import t from 'tap'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { type Header, readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles, type Fault } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 

@@ -5,12 +5,12 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Draft } from '../../src/storage/engine.js'
-import { type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readProcessIdentity } from '../../src/storage/process-identity.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { asLog, digest, engineKeys } from './powers.js'
+import { asLog, type FileEngine, openFileEngine } from './engines.js'
+import { digest, engineKeys } from './powers.js'
 
 const [directory = '', self = '', task = ''] = process.argv.slice(2)
 const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
@@ -70,7 +70,6 @@ for (let turn = 0; ; turn++) {
   if (task === 'write') await work(engine, `${self}-${turn}`)
   else {
     const query = {
-      family: 'records',
       kind: 3,
       tenant: 1,
       all: digest('key/1/all', 8),

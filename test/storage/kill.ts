@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readProcessIdentity } from '../../src/storage/process-identity.js'
+import { createFileEngine, openFileEngine } from './engines.js'
 import { digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
@@ -144,7 +144,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     const left = files.list(directory).filter((name) => name.startsWith('lock'))
     if (left.length !== 1) herd.result.faults.push(`left over: ${left.join(', ')}`)
     const engine = await openFileEngine({ ...options, keys: engineKeys(random) })
-    const { findings } = await engine.verify(() => undefined)
+    const { findings } = await engine.verify(() => ({}))
     for (const { place, problem } of findings) herd.result.faults.push(`${place}: ${problem}`)
     await compare(engine, herd)
     await engine.close()
@@ -178,9 +178,9 @@ async function compare(
         result.faults.push(`${name}: found ${text}, confirmed ${sure}, under way ${maybe}`)
     }
     const query = { kind: 3, tenant: 1, all, page: 1, size: 1 } as const
-    const { total } = await reader.find({ ...query, family: 'records' })
+    const { total } = await reader.find({ ...query })
     if (total !== present) result.faults.push(`${total} rows are counted and ${present} are known`)
-    const logs = await reader.find({ ...query, kind: 255, family: 'logs' })
+    const logs = await reader.find({ ...query, kind: 255, all: digest('key/1/logs', 8) })
     const made = [...fates.values()].filter(({ sure }) => sure !== 'none').length
     const begun = [...fates.values()].filter(({ sure, maybe }) => sure === 'none' && maybe === 'put').length
     if (logs.total < made || logs.total > made + begun)

@@ -4,7 +4,6 @@
  */
 import sodium from 'libsodium-wrappers'
 import type { Cipher, Clock, EngineKeys, Mac, RandomSource } from '../../src/crypto/ports.js'
-import type { Draft, LogDraft } from '../../src/storage/engine.js'
 import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
@@ -68,7 +67,7 @@ export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'v
 /** A header as the keyring would make it; its mac is not the engine's to check. */
 export function testHeader(note = ''): Header {
   return {
-    format: 1,
+    format: 2,
     vault: 'aaaqeayeaudaocajbifqydiob4',
     created: '2030-01-01T00:00:00.000+00:00',
     cipher: 'xchacha20-poly1305',
@@ -86,11 +85,6 @@ export function createClock(start = 1_000): Clock & { set(time: number): void } 
       time = next
     },
   })
-}
-
-/** The row as one of the log. */
-export function asLog({ tenant, id, keys, seal }: Draft): LogDraft {
-  return { kind: 255, tenant, keys, seal: (rev) => ({ id, sealed: seal(rev) }) }
 }
 
 /** Digest of `text`, as ids (16 bytes) and keys (8) are. */

@@ -1,12 +1,12 @@
 /** Changing every key: the same rows under new seals, at whatever step it is killed, and what was finished stays so. */
 import t from 'tap'
 import type { RandomSource } from '../../src/crypto/ports.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { type RekeyOptions, readRekey, rekeyVault } from '../../src/storage/lsm/maintenance/rekey.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { asLog, createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
@@ -34,9 +34,9 @@ function rekeyOptions(files: FakeFiles, count: { rows: number } = { rows: 0 }): 
     header: next.header,
     keys: next.keys,
     secret: Buffer.from('root'),
-    reseal: async (row, family) => {
+    reseal: async (row) => {
       count.rows++
-      const keys = digest(family === 'logs' ? 'second/logs' : 'second/all', 8)
+      const keys = digest(row.kind === 255 ? 'second/logs' : 'second/all', 8)
       return {
         id: newIdOf(row.id),
         keys,
@@ -68,10 +68,10 @@ async function makeVault(): Promise<FakeFiles> {
 
 async function tell(engine: FileEngine, changed: boolean): Promise<string> {
   const query = { tenant: 1, page: 1, size: 20 } as const
-  const keyOf = (name: string) => digest(changed ? `second/${name}` : 'key/1/all', 8)
+  const keyOf = (name: string) => digest(changed ? `second/${name}` : `key/1/${name}`, 8)
   return engine.read(async (reader) => {
-    const records = await reader.find({ ...query, family: 'records', kind: 3, all: keyOf('all') })
-    const logs = await reader.find({ ...query, family: 'logs', kind: 255, all: keyOf('logs') })
+    const records = await reader.find({ ...query, kind: 3, all: keyOf('all') })
+    const logs = await reader.find({ ...query, kind: 255, all: keyOf('logs') })
     const lines = [...records.rows, ...logs.rows].map(
       ({ seq, rev, expires, sealed }) => `${seq}/${rev}/${expires}/${Buffer.from(sealed)}`,
     )
@@ -87,7 +87,7 @@ async function openEither(files: FakeFiles): Promise<{ told: string; isChanged: 
   const isChanged = JSON.stringify(header).includes('second')
   const engine = await openFileEngine(optionsFor(files, isChanged))
   const told = await tell(engine, isChanged)
-  const { findings } = await engine.verify(() => undefined)
+  const { findings } = await engine.verify(() => ({}))
   if (findings.length > 0) throw new Error(JSON.stringify(findings))
   await engine.close()
   return { told, isChanged }

@@ -5,11 +5,11 @@
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import type { CheckRow, Row } from '../../src/storage/engine.js'
-import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { type Salvage, salvageRows } from '../../src/storage/lsm/maintenance/salvage.js'
 import type { LsmOptions } from '../../src/storage/lsm/options.js'
 import { writeHeader } from '../../src/storage/vault-file.js'
 import { draftOf } from './engine-suite.js'
+import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
@@ -17,9 +17,10 @@ import { createClock, digest, engineKeys, repeatableRandom, testHeader } from '.
 const seal = (text: string) => `${text}|${Buffer.from(digest(text, 8)).toString('hex')}`
 const check: CheckRow = (row) => {
   const sealed = Buffer.from(row.sealed).toString('latin1')
-  return sealed === seal(sealed.split('|')[0]!) ? undefined : 'its seal is broken'
+  return sealed === seal(sealed.split('|')[0]!) ? {} : { problem: 'its seal is broken' }
 }
 const keyOf = (name: string) => digest(`key/1/${name}`, 8)
+const OTHER = 22
 let seeds = 0
 
 function optionsFor(files: FakeFiles, directory: string): LsmOptions & { role: 'command' } {
@@ -28,7 +29,7 @@ function optionsFor(files: FakeFiles, directory: string): LsmOptions & { role: '
   return { ...shape, keys: engineKeys(random), clock: createClock(), role: 'command', cacheBytes: 100_000 }
 }
 
-/** Rows in two tables and in three frames; some replaced, one removed. */
+/** Rows in three tables and in three frames; some replaced, one removed. */
 async function makeVault() {
   const files = new FakeFiles()
   const engine = await createFileEngine(optionsFor(files, '/vault'))
@@ -36,15 +37,18 @@ async function makeVault() {
     engine.write(async (writer) => {
       const draft = draftOf({ name, text: seal(text), keys: ['all'] })
       await writer.put(seq === undefined ? draft : { ...draft, seq, created: 1_000 })
-      await writer.append(logDraft(seal(`log ${text}`)))
+      await writer.append(logEntry(seal(`log ${text}`)))
     })
-  for (const name of ['a', 'b', 'c']) await put(name)
+  await put('a')
+  await put('b')
+  await engine.flush()
+  await put('c')
   await engine.flush()
   await put('d')
   await put('a', 'a again', 1)
   await engine.flush()
   await put('e')
-  await put('b', 'b again', 2)
+  await put('b', 'b again', 3)
   await engine.write((writer) => writer.remove(3, 1, digest('id/3/1/c', 16)))
   await put('f')
   const truth = await tell(engine)
@@ -52,10 +56,10 @@ async function makeVault() {
   return { files, truth }
 }
 
-function logDraft(text: string) {
-  const keys = keyOf('logs')
-  const sealed = Buffer.from(text)
-  return { kind: 255, tenant: 1, keys, seal: () => ({ id: digest(text, 16), sealed }) }
+/** Rows of another kind: what is salvaged of a log is shown with the barrier, in `log-salvage.test.ts`. */
+function logEntry(text: string) {
+  const shape = { kind: OTHER, tenant: 1, modified: 0, expires: 0, keys: keyOf('logs') }
+  return asLog({ ...shape, id: digest(text, 16), seal: () => Buffer.from(text) })
 }
 
 const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
@@ -63,8 +67,8 @@ const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString
 async function tell(engine: FileEngine): Promise<{ records: string[]; logs: string[] }> {
   const shape = { tenant: 1, page: 1, size: 50 }
   return engine.read(async (reader) => {
-    const records = await reader.find({ ...shape, family: 'records', kind: 3, all: keyOf('all') })
-    const logs = await reader.find({ ...shape, family: 'logs', kind: 255, all: keyOf('logs') })
+    const records = await reader.find({ ...shape, kind: 3, all: keyOf('all') })
+    const logs = await reader.find({ ...shape, kind: OTHER, all: keyOf('logs') })
     return { records: records.rows.map(textOf), logs: logs.rows.map(textOf) }
   })
 }
@@ -78,10 +82,11 @@ async function salvage(files: FakeFiles) {
     present: optionsFor(files, '/vault'),
     target,
     learn: () => undefined,
-    reseal: async (row, family) => {
-      const problem = check(row, family)
+    logs: { take: () => true, lose: () => undefined },
+    reseal: async (row) => {
+      const { problem } = check(row)
       if (problem !== undefined) throw new CofferError('vault_damaged', problem)
-      return { id: row.id, sealed: row.sealed, keys: keyOf(family === 'logs' ? 'logs' : 'all') }
+      return { id: row.id, sealed: row.sealed, keys: keyOf(row.kind === OTHER ? 'logs' : 'all') }
     },
   })
   for (const [path, bytes] of before)
@@ -90,15 +95,13 @@ async function salvage(files: FakeFiles) {
   const engine = await openFileEngine(target)
   const told = await tell(engine)
   const { findings } = await engine.verify(check)
-  const logs = { kind: 255, tenant: 1, all: keyOf('logs') }
-  const chain = await engine.verifyLogs(logs, (row) => check(row as never, 'logs') === undefined)
   await engine.write((writer) => writer.put(draftOf({ name: 'new', text: seal('new'), keys: ['all'] })))
   await engine.close()
   return {
     ...result,
     told,
     findings: result.findings,
-    isSound: findings.length === 0 && chain.brokenAt === undefined,
+    isSound: findings.length === 0,
   }
 }
 
@@ -152,7 +155,9 @@ t.test('any byte broken: what comes is the truth, and little is lost', async (t)
   }
   t.comment(JSON.stringify(counts))
   t.ok(counts.damages > 100)
-  t.ok(counts.lost / counts.damages < 1.5, 'about one row a byte, of 14')
+  // Log rows are in the tables of records, so that there are fewer bytes for as many rows.
+  t.ok(counts.lost / counts.damages < 1.75, 'one or two rows a byte, of 14')
+  t.ok(counts.most <= 4, 'and never more than four')
 })
 
 t.test('any file gone', async (t) => {

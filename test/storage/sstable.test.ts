@@ -4,7 +4,6 @@
  */
 import t, { type Test } from 'tap'
 import type { Query, Where } from '../../src/storage/engine.js'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { BlockCache } from '../../src/storage/lsm/sstable/block-cache.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
 import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
@@ -13,6 +12,7 @@ import type { StoredRow } from '../../src/storage/lsm/sstable/row-change.js'
 import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
 import { search } from '../../src/storage/lsm/sstable/search.js'
 import { draftOf } from './engine-suite.js'
+import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
@@ -50,14 +50,14 @@ function makeSSTable(rows: number, cacheBytes = 4_000_000): { live: LiveSSTable;
   const random = repeatableRandom()
   const { sstable: cipher } = engineKeys(random)
   const all = Array.from({ length: rows }, (_, number) => rowOf(number))
-  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', all))
+  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, all))
   const cache = new BlockCache(cacheBytes)
   const sstable = new SSTable({ files, directory: '/vault', cipher, random, cache }, name)
   return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
 }
 
 function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
-  const shape = { family: 'records', kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
+  const shape = { kind: 3, tenant: 1, all: ALL, page: 1, size: 1 } as const
   const query: Query = where === undefined ? shape : { ...shape, where }
   const matches = search(live, [], query, now)
   return Array.from({ length: matches.count }, (_, index) => matches.row(index))
@@ -147,7 +147,7 @@ t.test('ids with an equal first half are told apart, also across a block border'
     ...rowOf(number),
     id: number < 600 ? Buffer.concat([Buffer.alloc(4), idOf(number).subarray(4)]) : twin(number),
   }))
-  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, 'records', rows))
+  const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, rows))
   const sstable = new SSTable(
     { files, directory: '/vault', cipher, random, cache: new BlockCache(1_000_000) },
     name,

@@ -5,13 +5,14 @@ import { openPerformDoor } from '../parity/doors.js'
 import { openHttpDoor } from '../parity/http-door.js'
 import { replay, START } from '../parity/replay.js'
 import { engineSuite } from './engine-suite.js'
-import { createClock, engineKeys } from './powers.js'
+import { attached } from './engines.js'
+import { createClock } from './powers.js'
 import { createToyEngine } from './toy-engine.js'
 
 t.test('keeps the promises of an engine', async (t) =>
   engineSuite(t, async () => {
     const clock = createClock()
-    return { engine: createToyEngine({ keys: engineKeys(), clock }), clock }
+    return { engine: attached(createToyEngine({ clock })), clock }
   }),
 )
 

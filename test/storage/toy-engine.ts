@@ -2,15 +2,8 @@
  * An engine as one over a network might be, over one in memory: every call takes a turn of the event loop, every fifth
  * work is run again from the start as if it had collided, and it has no capabilities.
  */
-import type { Clock, EngineKeys } from '../../src/crypto/ports.js'
-import type {
-  Engine,
-  EngineReader,
-  EngineWriter,
-  LogQuery,
-  MaybePromise,
-  Row,
-} from '../../src/storage/engine.js'
+import type { Clock } from '../../src/crypto/ports.js'
+import type { Engine, EngineReader, EngineWriter, LogSealer, MaybePromise } from '../../src/storage/engine.js'
 import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import type { Durability } from '../../src/storage/store.js'
 
@@ -101,8 +94,11 @@ class ToyEngine implements Engine {
     )
   }
 
-  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean) {
-    return this.#inTurn(() => this.#inner.verifyLogs(query, isAuthentic))
+  attach(sealer: LogSealer) {
+    this.#inner.attach({
+      ...sealer,
+      seal: (writer, entries) => sealer.seal(new SlowWriter(writer), entries),
+    })
   }
 
   async close() {
@@ -141,6 +137,6 @@ function ignoreCollision(error: unknown): void {
 }
 
 /** An empty vault. */
-export function createToyEngine(options: { keys: EngineKeys; clock: Clock }): Engine {
+export function createToyEngine(options: { clock: Clock }): Engine {
   return new ToyEngine(createMemoryEngine(options))
 }

@@ -4,8 +4,8 @@
  * No byte of it is ever deleted.
  */
 import t from 'tap'
-import { createFileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
 import { draftOf } from './engine-suite.js'
+import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 

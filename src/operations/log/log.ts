@@ -139,8 +139,8 @@ export const verifyLog = operation({
   },
 })
 
-/** The API's log object, which has no trace id. */
-export function viewLog({ trace_id: _, ...view }: LogRecord): Infer<typeof logOutput> {
+/** The API's log object, which has no trace id, and does not say how a token was shown. */
+export function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }
 

@@ -9,6 +9,7 @@ export const noun = {
     vault.describeVault,
     vault.verifyVault,
     vault.compactVault,
+    vault.upgradeVault,
     vault.backUpVault,
     offline.restoreVault,
     offline.changeKeys,

@@ -172,7 +172,7 @@ async function readTokens(
   const tokens = new Map<string, TokenView>()
   for (const record of records) {
     const granted = requireTransform(context, permission, record)
-    if (log !== undefined) await reachToken(context, record, log)
+    if (log !== undefined) await reachToken(context, record, log, transform ?? granted)
     reached?.(record)
     tokens.set(record.id, viewToken(record, transform ?? granted))
   }

@@ -1,6 +1,9 @@
-/** Purges expired tokens from the disk. Reads ignore expired tokens before they are purged. */
+/**
+ * Purges expired tokens from the disk; reads ignore them before. Drops log records that need not be kept any more.
+ */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
+import { settingOf } from '../../domain/settings.js'
 import type { Host } from '../../framework/host.js'
 import { dropAnswers } from '../../framework/kept-answers.js'
 import type { StoreWriter } from '../../storage/store.js'
@@ -9,6 +12,9 @@ import { removeLinks } from './token-links.js'
 
 /** Records purged in one unit of work, to limit how long other calls wait. */
 const BATCH = 200
+/** Blocks of a tenant's log that are dropped in one unit of work. */
+const BLOCKS = 64
+const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
  * Purges at most `limit` expired records of all tenants, and logs each token's expiry; resolves to their number. After a
@@ -20,6 +26,7 @@ export async function sweepExpired(
   limit: number,
   isOver: () => boolean = () => false,
 ): Promise<number> {
+  await dropOldLogs(host)
   let swept = 0
   do {
     const most = Math.min(BATCH, limit - swept)
@@ -32,6 +39,16 @@ export async function sweepExpired(
     swept += count
   } while (swept < limit && !isOver())
   return swept
+}
+
+/** As the setting `logs.keep` has it. A clock that has just jumped drops nothing. */
+async function dropOldLogs({ store }: Pick<Host, 'store'>): Promise<void> {
+  const before = await store.read(async (reader) => {
+    const keep = settingOf((await reader.get('settings', 0, 'vault'))?.values ?? {}, 'logs.keep')
+    const until = Math.min(reader.now, reader.clock.purgeUntil)
+    return keep === 'forever' ? 0 : until - Number.parseInt(keep, 10) * DAY_MS
+  })
+  while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
 async function purgeSome(

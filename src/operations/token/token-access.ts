@@ -33,13 +33,19 @@ export function noteToken(
   context: Context,
   record: Pick<Noted, 'id' | 'type' | 'containers'>,
   as?: LogEntry,
+  transform?: Transform,
 ): void {
-  context.reached(entityTypeOf(record), record.id, as, record.containers)
+  context.reached(entityTypeOf(record), record.id, as, record.containers, transform)
 }
 
 /** Records an access to the token for the log and the usage report. */
-export async function reachToken(context: Context, record: Noted, as?: LogEntry): Promise<void> {
-  noteToken(context, record, as)
+export async function reachToken(
+  context: Context,
+  record: Noted,
+  as?: LogEntry,
+  transform?: Transform,
+): Promise<void> {
+  noteToken(context, record, as, transform)
   // A token created this month already has its activity record.
   if (record.created_at.startsWith(monthOf(context.date))) return
   const id = activityId(context, record)
@@ -109,7 +115,8 @@ export const SHOWN_TOKENS: Omit<Listing<'token', TokenView>, 'locate'> = {
     return transform === undefined ? undefined : viewToken(record, transform)
   },
   note: ({ id, type, containers, created_at }) => {
-    return (context) => reachToken(context, { id, type, containers, created_at })
+    const noted = { id, type, containers, created_at }
+    return (context) => reachToken(context, noted, undefined, context.caller.transform('token:read', noted))
   },
 }
 
@@ -196,8 +203,10 @@ export function eachContainerSet({ store, caller }: Context): AsyncGenerator<Con
 
 /** The original of a duplicate; redacted if the caller may not read it. */
 export async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
-  noteToken(context, original, { operation: 'read', message: 'Token retrieved' })
   const transform = context.caller.transform('token:read', original)
+  const shown = stricterTransform('mask', transform ?? 'redact')
+  const as = { operation: 'read', message: 'Token retrieved' } as const
+  noteToken(context, original, as, shown)
   const view =
     transform === undefined ? redactDuplicate(viewToken(original, 'redact')) : viewMasked(original, transform)
   return addExtras(view, true)

@@ -78,7 +78,7 @@ export const getToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     const transform = requireTransform(context, 'token:read', record)
-    await reachToken(context, record)
+    await reachToken(context, record, undefined, transform)
     return viewToken(record, transform)
   },
 })

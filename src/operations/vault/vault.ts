@@ -97,6 +97,30 @@ export const compactVault = operation({
   },
 })
 
+export const upgradeVault = operation({
+  name: 'vault upgrade',
+  audience: 'owner',
+  scope: 'vault',
+  summary: 'Bring a vault of an older format to the present one.',
+  details:
+    'The first command that writes does so too. A backup is made first, beside the vault; standard error names it.',
+  input: closedInput([], {}),
+  output: object({ format: count, upgraded: boolean }),
+  examples: ['coffer vault upgrade'],
+  runDetached: async (session) => {
+    const maintenance = session.vault().maintenance()
+    const upgraded = await maintenance.upgrade()
+    if (upgraded) {
+      await session.inUnit(async ({ store, caller, reached }) => {
+        const tenant = await store.get('tenant', 0, String(caller.tenant))
+        if (tenant !== undefined)
+          reached('tenant', tenant.id, { operation: 'update', message: 'Vault upgraded' })
+      })
+    }
+    return { format: (await maintenance.describe()).format, upgraded }
+  },
+})
+
 export const backUpVault = operation({
   name: 'vault backup',
   audience: 'owner',

@@ -4,21 +4,13 @@
  */
 
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import { isBlock } from '../../domain/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
-import type { CheckRow } from '../engine.js'
+import type { CheckRow, Row } from '../engine.js'
 import type { Resealed } from '../lsm/maintenance/rekey.js'
 import type { StoredRow } from '../lsm/sstable/row-change.js'
-import {
-  digestId,
-  digestLogId,
-  idOf,
-  keysOfRecord,
-  openRecord,
-  openTenantKeys,
-  sealRecord,
-  unseal,
-} from './sealing.js'
+import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'
 
 /** Search index values are kept as digests alone, so they have to be rendered again. */
 export type RenderSearch = (token: RecordOf['token']) => Promise<string[]>
@@ -50,10 +42,7 @@ export function createReseal(options: ResealOptions): (row: StoredRow) => Promis
       const tenant = record as RecordOf['tenant']
       record = { ...tenant, keys: requireTenant(options.tenants, tenant.number).next }
     }
-    const id =
-      kind === 'log'
-        ? digestLogId(keys.next, row.tenant, row.rev)
-        : digestId(keys.next, kind, row.tenant, idOf(record))
+    const id = digestId(keys.next, kind, row.tenant, idOf(record))
     const search = kind === 'token' ? await renderSearch(record as RecordOf['token']) : []
     return {
       id,
@@ -63,26 +52,51 @@ export function createReseal(options: ResealOptions): (row: StoredRow) => Promis
   }
 }
 
+/** A log's head and its parts have fewer bytes than this. */
+const SMALL_BYTES = 1024
+
 /**
- * Says what is wrong with a row's seal. Tenants' keys are taken from their records as they pass by: `learn` over all
- * rows first, then `check`.
+ * Says what is wrong with a row's seal. Tenants' keys are taken from their records as they pass by, and the ends of their
+ * logs: `learn` over all rows first, then `check`.
  */
 export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: CheckRow } {
   const tenants = new Map<number, RecordKeys>()
+  const small: Row[] = []
+  let joined: Map<number, number> | undefined
   return {
     learn(row) {
-      if (row.kind !== KINDS.tenant || row.tenant !== 0 || unseal(keys.vault, row) === undefined)
-        return undefined
+      if (row.kind === KINDS.log_block && row.sealed.length < SMALL_BYTES) small.push(row)
+      if (row.kind !== KINDS.tenant || row.tenant !== 0 || unseal(keys.vault, row) === undefined) return {}
       const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
       tenants.set(tenant.number, openTenantKeys(keys, tenant.keys))
-      return undefined
+      return {}
     },
     check(row) {
+      joined ??= findJoined(small, tenants)
       const opened = row.tenant === 0 ? keys.vault : tenants.get(row.tenant)
-      if (opened === undefined) return `a record of tenant ${row.tenant}, whose keys cannot be read`
-      return unseal(opened, row) === undefined ? 'a record does not open with its key' : undefined
+      if (opened === undefined)
+        return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
+      if (unseal(opened, row) === undefined) return { problem: 'a record does not open with its key' }
+      if (row.kind === KINDS.log) return { logs: [row.created] }
+      if (row.kind !== KINDS.log_block) return {}
+      const record = openRecord(opened, row) as RecordOf['log_block']
+      const isCounted =
+        'items' in record && (isBlock(record) || record.first >= (joined.get(row.tenant) ?? 0))
+      return { logs: isCounted ? record.items.map(([time]) => time) : [] }
     },
   }
+}
+
+/** By tenant: how many records of its log are in blocks. Parts of these are still there, and hold nothing that counts. */
+function findJoined(rows: readonly Row[], tenants: ReadonlyMap<number, RecordKeys>): Map<number, number> {
+  const joined = new Map<number, number>()
+  for (const row of rows) {
+    const keys = tenants.get(row.tenant)
+    if (keys === undefined || unseal(keys, row) === undefined) continue
+    const record = openRecord(keys, row) as RecordOf['log_block']
+    if ('partRecords' in record) joined.set(row.tenant, record.count - record.partRecords)
+  }
+  return joined
 }
 
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {

@@ -2,6 +2,7 @@
 
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
+import { CofferError } from '../../errors.js'
 import {
   type EngineReader,
   isPromise,
@@ -11,7 +12,10 @@ import {
   type Where,
 } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
+import { bytesOf } from './log-block.js'
+import { LogReader } from './log-reader.js'
 import type { RecordCache } from './record-cache.js'
+import type { SealedLog } from './sealed-log.js'
 import { digestAll, digestId, digestKey, openCursor, openRecord, sealCursor } from './sealing.js'
 import type { TenantCache } from './tenant-cache.js'
 
@@ -31,7 +35,8 @@ export interface OpenedBytes {
   count: number
 }
 
-type SealedLocation<K extends Kind> = RecordLocation<K> & { row: Row }
+/** Log records were opened with the block that they are in. */
+type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { record: RecordOf[K] })
 type Search = Page & { where?: Condition }
 
 export class SealedReader implements StoreReader {
@@ -41,18 +46,35 @@ export class SealedReader implements StoreReader {
   protected changes = 0
   readonly #tenants: TenantCache
   readonly #opened: OpenedBytes
+  protected readonly stream: SealedLog
 
-  constructor(rows: EngineReader, { records, tenants }: Caches, opened: OpenedBytes) {
+  constructor(rows: EngineReader, { records, tenants }: Caches, opened: OpenedBytes, log: SealedLog) {
     this.rows = rows
     this.cache = records
     this.#tenants = tenants
     this.#opened = opened
+    this.stream = log
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
   keysOf(tenant: number): MaybePromise<RecordKeys> {
     if (tenant === 0) return this.#tenants.vault
     return this.#tenants.keysOf(this.rows, tenant, this.#changeCounter('tenant'))
+  }
+
+  /** The keys of a tenant; undefined when there is no such tenant any more. */
+  async findKeys(tenant: number): Promise<RecordKeys | undefined> {
+    try {
+      const opening = this.keysOf(tenant)
+      return isPromise(opening) ? await opening : opening
+    } catch (error) {
+      if (error instanceof CofferError && error.code === 'not_found') return undefined
+      throw error
+    }
+  }
+
+  async readLog(tenant: number): Promise<LogReader> {
+    return new LogReader(this.stream, this.rows, await this.keysOf(tenant), tenant)
   }
 
   /** Where the engine counts no changes, caches are those of this unit, and only its own changes count. */
@@ -87,6 +109,7 @@ export class SealedReader implements StoreReader {
     tenant: number,
     query: Search,
   ): Promise<{ records: RecordOf[K][]; total: number }> {
+    if (kind === 'log') return (await this.readLog(tenant)).find(query) as Promise<never>
     const keys = await this.keysOf(tenant)
     const { rows, total } = await this.#findRows(keys, kind, tenant, query)
     const records: RecordOf[K][] = []
@@ -99,6 +122,17 @@ export class SealedReader implements StoreReader {
     tenant: number,
     query: Search,
   ): Promise<{ locations: SealedLocation<K>[]; total: number }> {
+    if (kind === 'log') {
+      const { records, total } = await (await this.readLog(tenant)).find(query)
+      const locations = records.map((record, index) => ({
+        kind,
+        tenant,
+        bytes: bytesOf(record),
+        seq: -index,
+        record: record as RecordOf[K],
+      }))
+      return { locations, total }
+    }
     const keys = await this.keysOf(tenant)
     const { rows, total } = await this.#findRows(keys, kind, tenant, query, HELD_BYTES)
     return { locations: rows.map((row) => locateRow(kind, tenant, row)), total }
@@ -122,7 +156,9 @@ export class SealedReader implements StoreReader {
     return openCursor(await this.keysOf(tenant), about, cursor)
   }
 
-  async open<K extends Kind>({ kind, tenant, row }: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
+  async open<K extends Kind>(location: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
+    if ('record' in location) return location.record
+    const { kind, tenant, row } = location
     const reading = row.unread === undefined ? row : this.rows.get(row.kind, tenant, row.id)
     const here = isPromise(reading) ? await reading : reading
     if (here === undefined) return undefined

@@ -3,13 +3,15 @@
  * record under its tenant's keys and never learns where rows are kept.
  */
 import type { VaultKeys } from '../../crypto/ports.js'
-import { KINDS } from '../../domain/records.js'
-import type { Engine, EngineReader } from '../engine.js'
+import { KINDS, type LogRecord } from '../../domain/records.js'
+import type { Engine, EngineReader, LogEntry } from '../engine.js'
+
 import type { Store } from '../store.js'
+import { createEntry } from './log-block.js'
 import { RecordCache } from './record-cache.js'
+import { SealedLog } from './sealed-log.js'
 import { type Caches, type OpenedBytes, SealedReader } from './sealed-reader.js'
 import { SealedWriter } from './sealed-writer.js'
-import { digestAll, unseal } from './sealing.js'
 import { createTenantCache } from './tenant-cache.js'
 
 /** A store over `engine`. Closing it closes the engine. */
@@ -18,21 +20,49 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   // Without change counters nothing is known to be current in the next unit of work, so each has caches of its own.
   const shared = engine.changeCounter === undefined ? undefined : createCaches()
   const opened: OpenedBytes = { count: 0 }
-  const createReader = (rows: EngineReader) => new SealedReader(rows, shared ?? createCaches(), opened)
+  const log = new SealedLog()
+  const createReader = (rows: EngineReader) => new SealedReader(rows, shared ?? createCaches(), opened, log)
+  engine.attach({
+    seal: async (writer, entries) => {
+      const reader = createReader(writer)
+      for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
+        const keys = await reader.findKeys(tenant)
+        const theirs = entries.filter((entry) => entry.tenant === tenant)
+        if (keys !== undefined) await log.append(writer, keys, tenant, theirs)
+      }
+    },
+    adopt: (reader, tenant) => adoptLog(createReader(reader), tenant),
+  })
   return {
     read: (work) => engine.read((rows) => work(createReader(rows))),
     write: (work, durability) =>
-      engine.write((rows) => work(new SealedWriter(rows, shared ?? createCaches(), opened)), durability),
+      engine.write((rows) => work(new SealedWriter(rows, shared ?? createCaches(), opened, log)), durability),
     changeCounter: (kinds) =>
       engine.changeCounter && kinds.reduce((sum, kind) => sum + engine.changeCounter!(KINDS[kind]), 0),
-    verifyLogs: async (tenant) => {
-      const tenantKeys = await engine.read((rows) => createReader(rows).keysOf(tenant))
-      const query = { kind: KINDS.log, tenant, all: digestAll(tenantKeys, 'log') }
-      return engine.verifyLogs(query, (row) => unseal(tenantKeys, row) !== undefined)
-    },
+    verifyLogs: (tenant) => engine.read(async (rows) => (await createReader(rows).readLog(tenant)).verify()),
     close: () => {
       shared?.records.clear()
+      log.clear()
       return engine.close()
     },
   }
+}
+
+/** Entries of a log of format 1 that are opened in one go. */
+const ADOPTED = 4000
+
+async function* adoptLog(reader: SealedReader, tenant: number): AsyncGenerator<LogEntry[]> {
+  if ((await reader.findKeys(tenant)) === undefined) return
+  const log = await reader.readLog(tenant)
+  const { brokenAt } = await log.verify()
+  let last: LogRecord | undefined
+  for (const records of log.adopt(ADOPTED)) {
+    yield records.map((record) => createEntry(tenant, record))
+    last = records.at(-1)
+  }
+  if (brokenAt === undefined || last === undefined) return
+  const { tenant_id, created_at, trace_id } = last
+  const entity = { tenant_id, entity_type: 'tenant', entity_id: tenant_id, actor_type: 'system' } as const
+  const message = `Log upgraded; its chain was broken at record ${brokenAt}`
+  yield [createEntry(tenant, { ...entity, operation: 'update', message, created_at, trace_id })]
 }

@@ -2,12 +2,14 @@
 import type { RecordKeys } from '../../crypto/ports.js'
 import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
-import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
+import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
+import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
+import { createEntry } from './log-block.js'
 import { SealedReader } from './sealed-reader.js'
-import { digestId, digestLogId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
+import { digestId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
 const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
@@ -82,19 +84,19 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     this.rows.noteTime(options)
   }
 
-  async log(tenant: number, record: RecordOf['log']): Promise<void> {
-    const opening = this.keysOf(tenant)
-    const keys = isPromise(opening) ? await opening : opening
-    const writing = this.rows.append({
-      kind: KINDS.log,
-      tenant,
-      keys: keysOfRecord(keys, 'log', record),
-      seal: (rev) => {
-        const id = digestLogId(keys, tenant, rev)
-        return { id, sealed: sealRecord(keys, { id, rev }, record) }
-      },
-    })
-    if (isPromise(writing)) await writing
+  async log(tenant: number, record: LogRecord): Promise<void> {
+    const appending = this.rows.append(createEntry(tenant, record))
+    if (isPromise(appending)) await appending
+  }
+
+  async dropLogs(before: number, limit: number): Promise<number> {
+    let count = 0
+    for await (const { number } of eachRecord(this, 'tenant', 0)) {
+      const keys = await this.keysOf(number)
+      const isOld = (await this.readLog(number)).old() !== undefined
+      if (!isOld) count += await this.stream.drop(this.rows, keys, number, before, limit)
+    }
+    return count
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {

@@ -27,11 +27,6 @@ export function sealRecord(keys: RecordKeys, { id, rev }: RowVersion, record: Re
   return sealed
 }
 
-/** The row id of a log record: of its tenant and the revision that wrote it. */
-export function digestLogId(keys: RecordKeys, tenant: number, rev: number): Uint8Array {
-  return keys.index.digest(`["log",${tenant},${rev}]`)
-}
-
 /** Every key of a record's row; `search` are its rendered search index values. */
 export function keysOfRecord<K extends Kind>(
   keys: RecordKeys,
@@ -118,8 +113,6 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
 /** Of what has few values that many records share, the digests are remembered. */
 const SHARED = [
   'type',
-  'class',
-  'actor',
   'container',
   'ancestor',
   'containers',

@@ -12,21 +12,18 @@ import type {
   EngineReader,
   EngineStatus,
   EngineWriter,
-  LogQuery,
+  LogSealer,
   MaybePromise,
-  Row,
   Verification,
 } from '../engine.js'
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
-import { checkChain } from '../lsm/log-chain.js'
-import { walkMatches } from '../lsm/query.js'
 import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
 import { attempt, settle } from '../lsm/settle.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
-import type { Durability, LogCheck } from '../store.js'
+import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
 import { BackgroundJobs, type Size } from './background.js'
@@ -37,6 +34,8 @@ export interface FileEngineOptions {
   directory: string
   /** Verified by the keyring. */
   header: Header
+  /** Of the present format; only for a vault of an older one, which it is put in place of by the first write. */
+  upgraded?: Header | undefined
   keys: EngineKeys
   clock: Clock
   random: RandomSource
@@ -71,7 +70,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   constructor(options: FileEngineOptions, tree: LsmTree) {
     this.#options = options
     this.#tree = tree
-    this.#groupCommit = new GroupCommit(tree)
+    this.#groupCommit = new GroupCommit(tree, () => Math.floor(options.clock()))
     this.#flushAt = options.flushAt ?? ROLES[options.role].flushAt
     const isConcurrent = options.role === 'server'
     this.#background = new BackgroundJobs({
@@ -85,7 +84,8 @@ export class FileEngine implements Engine, EngineMaintenance {
     return new Promise((resolve, reject) => {
       this.#enqueue(async () => {
         const now = Math.floor(this.#options.clock())
-        const reader = createReader(() => this.#tree.view(), this.#groupCommit.counters, now)
+        const view = () => ({ ...this.#tree.view(), held: this.#groupCommit.held })
+        const reader = createReader(view, this.#groupCommit.counters, now)
         const settled = await settle(() => work(reader))
         if (settled.ok) resolve(settled.value)
         else reject(settled.error)
@@ -95,18 +95,20 @@ export class FileEngine implements Engine, EngineMaintenance {
 
   write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#enqueue(async () => {
+      const run = async (): Promise<void> => {
         const { counters } = this.#groupCommit
         const now = Math.floor(this.#options.clock())
-        const transaction = new Transaction(this.#groupCommit.view(), counters, this.#options.keys.chain, now)
+        const transaction = new Transaction(this.#groupCommit.view(), counters, now)
         const settled = await settle(() => work(transaction))
         transaction.end()
         const done = settled.ok ? () => resolve(settled.value) : () => reject(settled.error)
         const waiting = { done, fail: reject }
-        const isTaken = settled.ok && (transaction.changes.length > 0 || transaction.isNoted)
-        if (isTaken) await this.#groupCommit.take(transaction, durability, waiting)
-        else this.#groupCommit.answer(waiting)
-      }, reject)
+        if (!settled.ok || !transaction.hasEffect) return this.#groupCommit.answer(waiting)
+        if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting)
+        await this.#upgrade()
+        return run()
+      }
+      this.#enqueue(run, reject)
     })
   }
 
@@ -123,9 +125,9 @@ export class FileEngine implements Engine, EngineMaintenance {
     clearTimeout(this.#eraser)
     const { closing, closingCompaction } = ROLES[this.#options.role]
     try {
-      this.#tree.sync()
+      await this.#groupCommit.commitAll()
       await this.#background.flushIfLarger(closing)
-      await this.#background.compactOnce(closingCompaction)
+      if (!this.#tree.isOld) await this.#background.compactOnce(closingCompaction)
     } finally {
       this.#tree.close()
     }
@@ -140,12 +142,30 @@ export class FileEngine implements Engine, EngineMaintenance {
     return this.#tree.cache.opened
   }
 
-  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck> {
+  attach(sealer: LogSealer): void {
+    this.#groupCommit.sealer = sealer
+  }
+
+  get header(): Header {
+    return this.#tree.options.header
+  }
+
+  upgrade(): Promise<boolean> {
     return this.#runExclusive(async () => {
-      const { counters } = this.#tree
-      const rows = walkMatches(this.#tree.view(), { ...query, family: 'logs' }, counters.time)
-      return checkChain(rows, this.#options.keys.chain, counters.chains.get(query.tenant), isAuthentic)
+      const { isOld } = this.#tree
+      if (isOld) await this.#upgrade()
+      return isOld
     })
+  }
+
+  /** Contract: nothing else runs meanwhile. */
+  async #upgrade(): Promise<void> {
+    const { sealer } = this.#groupCommit
+    const { upgraded = this.#tree.options.header, clock } = this.#options
+    if (sealer === undefined) throw new CofferError('internal', 'Nothing can read the logs of this vault.')
+    const { upgradeVault } = await import('../lsm/maintenance/upgrade.js')
+    await upgradeVault({ tree: this.#tree, sealer, header: upgraded, now: Math.floor(clock()) })
+    this.#groupCommit.reset()
   }
 
   changeCounter(kind: number): number {
@@ -158,6 +178,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   async compact(): Promise<void> {
+    await this.upgrade()
     await this.flush()
     await this.#background.compactAll()
   }
@@ -181,7 +202,10 @@ export class FileEngine implements Engine, EngineMaintenance {
   replaceHeader(header: Header): Promise<void> {
     const { files, directory, random } = this.#options
     const write = () => writeHeader(files, directory, random, header)
-    return this.#runExclusive(() => this.#tree.replaceHeader(header, write))
+    return this.#runExclusive(() => {
+      if (this.#tree.isOld) throw new CofferError('conflict', 'Run first: coffer vault upgrade')
+      return this.#tree.replaceHeader(header, write)
+    })
   }
 
   /** Runs `work` after everything before it was committed, and nothing meanwhile. */
@@ -213,6 +237,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     while (this.#tasks.length > 0) {
       await this.#runWaiting()
       if (!this.#groupCommit.isAwaited) {
+        this.#syncSoon()
         if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
         continue
       }
@@ -253,7 +278,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   /** Replaced rows are overwritten when the log is flushed, which a small log would wait for too long. */
   #eraseLater(): void {
     const { role, notice, eraseAfterMs = ERASE_AFTER_MS } = this.#options
-    if (role === 'command' || this.#eraser !== undefined || this.#tree.memtable.shadowed.length === 0) return
+    if (role === 'command' || this.#eraser !== undefined || !this.#tree.memtable.isErasing) return
     this.#eraser = setTimeout(() => {
       this.#eraser = undefined
       if (this.#closing !== undefined) return

@@ -2,27 +2,25 @@
  * The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed.
  */
 
-import type { Clock, EngineKeys } from '../../crypto/ports.js'
+import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
+import { toText } from '../bytes.js'
 import type {
   Engine,
   EngineBranches,
   EngineReader,
   EngineState,
   EngineWriter,
-  LogQuery,
+  LogSealer,
   MaybePromise,
-  Row,
 } from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
 import { type Counters, copyCounters, createCounters } from '../lsm/counters.js'
-import { checkChain } from '../lsm/log-chain.js'
 import { Memtable } from '../lsm/memtable.js'
-import { type View, walkMatches } from '../lsm/query.js'
-import { INSERT, LOG } from '../lsm/sstable/row-change.js'
+import type { View } from '../lsm/query.js'
+import { INSERT } from '../lsm/sstable/row-change.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
-import type { LogCheck } from '../store.js'
 
 /** With more layers than this, they are merged before another is added. */
 const MOST_LAYERS = 8
@@ -35,19 +33,18 @@ interface MemoryState extends EngineState {
 }
 
 class MemoryEngine implements Engine {
-  readonly #keys: EngineKeys
   readonly #clock: Clock
   /** Youngest first. All but the first are part of saved states, and do not change. */
   #layers: Memtable[] = [new Memtable()]
   readonly #changeCounters = new ChangeCounters()
   #counters = createCounters()
+  #sealer: LogSealer | undefined
   #last: Promise<unknown> = Promise.resolve()
   readonly #pace = new TimeSlice()
   #waiting = 0
   #isClosed = false
 
-  constructor(keys: EngineKeys, clock: Clock) {
-    this.#keys = keys
+  constructor(clock: Clock) {
     this.#clock = clock
   }
 
@@ -60,14 +57,15 @@ class MemoryEngine implements Engine {
   write<T>(work: (writer: EngineWriter) => MaybePromise<T>): Promise<T> {
     return this.#inTurn(async () => {
       const now = Math.floor(this.#clock())
-      const transaction = new Transaction(this.#view(), this.#counters, this.#keys.chain, now)
+      const transaction = new Transaction(this.#view(), this.#counters, now)
       try {
         const result = await work(transaction)
+        if (transaction.entries.length > 0) await transaction.seal(this.#sealer!, transaction.entries)
         for (const change of transaction.changes) {
           this.#changeCounters.note(change)
           this.#layers[0]!.apply(change)
         }
-        if (transaction.changes.length > 0 || transaction.isNoted) transaction.advance(this.#counters)
+        if (transaction.hasEffect) transaction.advance(this.#counters)
         return result
       } finally {
         transaction.end()
@@ -75,11 +73,8 @@ class MemoryEngine implements Engine {
     })
   }
 
-  verifyLogs(query: LogQuery, isAuthentic: (row: Row) => boolean): Promise<LogCheck> {
-    return this.#inTurn(async () => {
-      const rows = walkMatches(this.#view(), { ...query, family: 'logs' }, this.#counters.time)
-      return checkChain(rows, this.#keys.chain, this.#counters.chains.get(query.tenant), isAuthentic)
-    })
+  attach(sealer: LogSealer): void {
+    this.#sealer = sealer
   }
 
   readonly branches: EngineBranches = {
@@ -87,7 +82,7 @@ class MemoryEngine implements Engine {
       this.#inTurn(async (): Promise<MemoryState> => {
         if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
         const [youngest, ...older] = this.#layers
-        const isChanged = youngest!.count('records') + youngest!.count('logs') + youngest!.shadowed.length > 0
+        const isChanged = youngest!.count + youngest!.shadowed.length > 0
         const layers = isChanged || youngest!.dropped.size > 0 ? this.#layers : older
         this.#layers = [new Memtable(), ...layers]
         return { branches: 'of this process', layers, counters: copyCounters(this.#counters) }
@@ -95,17 +90,17 @@ class MemoryEngine implements Engine {
     restore: (state) =>
       this.#inTurn(async () => {
         const { layers, counters } = state as MemoryState
-        const { seq, logSeq, rev } = this.#counters
+        const { seq, rev } = this.#counters
         this.#layers = [new Memtable(), ...layers]
-        this.#counters = { ...copyCounters(counters), seq, logSeq, rev }
+        this.#counters = { ...copyCounters(counters), seq, rev }
         this.#changeCounters.noteAll()
       }),
     fork: (state, { clock, keeps }) => {
       const memory = state as MemoryState
-      const engine = new MemoryEngine(this.#keys, clock)
+      const engine = new MemoryEngine(clock)
       memory.forked ??= merge(memory.layers, keeps)
       engine.#layers = [new Memtable(), memory.forked]
-      engine.#counters = { ...copyCounters(memory.counters), chains: new Map() }
+      engine.#counters = copyCounters(memory.counters)
       return engine
     },
   }
@@ -124,7 +119,7 @@ class MemoryEngine implements Engine {
       memtables: this.#layers,
       uncommitted: 0,
       records: [],
-      logs: [],
+      held: [],
       changeCounters: this.#changeCounters,
     }
   }
@@ -144,20 +139,18 @@ class MemoryEngine implements Engine {
   }
 }
 
-/** The live records of the kinds that `keeps` names, and all logs if it names those, as one. */
+/** The live rows of the kinds that `keeps` names, as one. */
 function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): Memtable {
   const merged = new Memtable()
-  for (const family of ['records', 'logs'] as const)
-    for (let depth = layers.length - 1; depth >= 0; depth--)
-      for (const row of layers[depth]!.each(family)) {
-        if (!keeps(row.kind) || layers.slice(0, depth).some((above) => above.isShadowed(family, row)))
-          continue
-        merged.apply({ kind: family === 'logs' ? LOG : INSERT, row })
-      }
+  for (let depth = layers.length - 1; depth >= 0; depth--)
+    for (const row of layers[depth]!.each()) {
+      const isHidden = layers.slice(0, depth).some((above) => above.hides(row.tenant, toText(row.id)))
+      if (keeps(row.kind) && !isHidden) merged.apply({ kind: INSERT, row })
+    }
   return merged
 }
 
 /** An empty vault in memory. */
-export function createMemoryEngine({ keys, clock }: { keys: EngineKeys; clock: Clock }): Engine {
-  return new MemoryEngine(keys, clock)
+export function createMemoryEngine({ clock }: { clock: Clock }): Engine {
+  return new MemoryEngine(clock)
 }

@@ -11,14 +11,10 @@ const WIDTH = 4
 /** The tables to compact, of at most `limit` bytes in all, lowest tier first; undefined when nothing is due. */
 export function chooseInputs(sstables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   for (let tier = 0; tier < TIERS.length; tier++) {
-    for (const family of ['records', 'logs'] as const) {
-      const peers = sstables.filter(
-        ({ sstable: { meta } }) => meta.family === family && tierOf(meta.bytes) === tier,
-      )
-      for (let first = 0; first + WIDTH <= peers.length; first++) {
-        const chosen = peers.slice(first, first + WIDTH)
-        if (isWithinBounds(chosen, limit)) return chosen
-      }
+    const peers = sstables.filter(({ sstable: { meta } }) => tierOf(meta.bytes) === tier)
+    for (let first = 0; first + WIDTH <= peers.length; first++) {
+      const chosen = peers.slice(first, first + WIDTH)
+      if (isWithinBounds(chosen, limit)) return chosen
     }
   }
   const worn = sstables.find(

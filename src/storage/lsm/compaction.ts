@@ -51,25 +51,22 @@ class RecordCopier {
 }
 
 /**
- * Compacts tables of one family. Ended early, it removes the unfinished file.
+ * Compacts tables. Ended early, it removes the unfinished file.
  * @throws CofferError `vault_damaged`, `storage_failed`.
  */
 export function* compactSSTables(
   context: SSTableContext,
   inputs: readonly LiveSSTable[],
 ): Generator<undefined, CompactionResult> {
-  const family = inputs[0]?.sstable.meta.family ?? 'records'
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.meta.rows).fill(GONE))
-  const writer = new SSTableWriter(context, family)
+  const writer = new SSTableWriter(context)
   let meta: SSTableMeta | undefined
   try {
     const rows = yield* copyRecords(writer, inputs, maps)
     if (rows > 0) {
       yield* mergeRows(writer, inputs, maps)
-      if (family === 'records') {
-        writer.begin(IDS)
-        yield* mergeEntries(inputs, maps, IDS, 8, ({ high, low }, row) => writer.addId(high, low, row))
-      }
+      writer.begin(IDS)
+      yield* mergeEntries(inputs, maps, IDS, 8, ({ high, low }, row) => writer.addId(high, low, row))
       yield* mergeKeys(writer, inputs, maps)
       writer.begin(EXPIRY)
       yield* mergeEntries(inputs, maps, EXPIRY, 6, ({ high }, row) => writer.addExpiry(high, row))

@@ -14,7 +14,7 @@ export interface Contents {
   counters: Counters
   /** Oldest first. */
   wals: readonly WalRef[]
-  /** By family, ascending by lowest `seq`. */
+  /** Ascending by lowest `seq`. */
   sstables: readonly LiveSSTable[]
 }
 
@@ -30,11 +30,9 @@ export function encodeContents(contents: Contents): State {
 }
 
 /** `last`, `since` and `until` are written only where the clock has jumped: older versions did not have them. */
-function encodeCounters({ chains, last, since, until, ...numbers }: Counters): StateCounters {
-  const encoded: StateCounters['chains'] = {}
-  for (const [tenant, { value, count }] of chains) encoded[tenant] = { value: toBase64(value), count }
+function encodeCounters({ old, last, since, until, ...numbers }: Counters): StateCounters {
   const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since, until }) }
-  return { ...numbers, ...jump, chains: encoded }
+  return { ...numbers, ...jump, ...old }
 }
 
 export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
@@ -65,12 +63,9 @@ export function decodeContents(state: State, context: SSTableContext): Contents 
   }
 }
 
-function decodeCounters({ chains, ...numbers }: StateCounters): Counters {
-  const counters: Counters = { ...createCounters(), last: numbers.time, ...numbers }
-  for (const [tenant, { value, count }] of Object.entries(chains)) {
-    counters.chains.set(Number(tenant), { value: fromBase64(value), count })
-  }
-  return counters
+function decodeCounters({ chains, logSeq, ...numbers }: StateCounters): Counters {
+  const counters = { ...createCounters(), last: numbers.time, ...numbers }
+  return chains === undefined || logSeq === undefined ? counters : { ...counters, old: { logSeq, chains } }
 }
 
 export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {

@@ -1,5 +1,4 @@
 /** Flush: writes a memtable as sorted tables, and marks the rows in older tables that it makes dead. */
-import { removeQuietly } from '../files.js'
 import type { Counters } from './counters.js'
 import type { Memtable } from './memtable.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
@@ -11,14 +10,7 @@ export function* writeMemtable(
   context: SSTableContext,
   memtable: Memtable,
 ): Generator<undefined, LiveSSTable[]> {
-  const records = yield* writeSSTables(context, 'records', memtable.live('records'))
-  let logs: LiveSSTable[] | undefined
-  try {
-    logs = yield* writeSSTables(context, 'logs', memtable.live('logs'))
-  } finally {
-    if (logs === undefined) for (const { sstable } of records) removeQuietly(context.files, sstable.path)
-  }
-  return [...records, ...logs]
+  return yield* writeSSTables(context, memtable.live())
 }
 
 /** A memtable that takes no more changes while it is flushed in steps, beside other work. */

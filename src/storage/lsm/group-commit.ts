@@ -3,6 +3,7 @@
  * is durable. The engine decides when to commit.
  */
 
+import type { LogEntry, LogSealer } from '../engine.js'
 import type { Durability } from '../store.js'
 import { type Counters, copyCounters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
@@ -10,11 +11,16 @@ import { Memtable } from './memtable.js'
 import type { View } from './query.js'
 import { attempt, settle } from './settle.js'
 import { type Change, FRAME_HEAD, isRemoval, MAX_CHANGES } from './sstable/row-change.js'
-import type { Transaction } from './transaction.js'
+import { Transaction } from './transaction.js'
 import type { LsmTree } from './tree.js'
 
 /** Plain bytes of changes that one frame takes. */
 const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
+/** Of these, what log entries take beyond their own bytes: joined into blocks, with the rows that lead to them. */
+const LOG_BYTES = 256 * 1024
+const LOG_CHANGES = 1024
+/** A packed and sealed entry, with its digest and its share of the rows, is at most this many times its size. */
+const PACKED = 4
 
 /** A unit of work that has ended and waits for its answer. */
 export interface Waiter {
@@ -25,6 +31,9 @@ export interface Waiter {
 /** Transactions that share a frame. */
 interface Group {
   changes: Change[]
+  entries: LogEntry[]
+  /** Those of them that were answered already. */
+  owed: LogEntry[]
   bytes: number
   /** Whether a frame is written, for its time, even if there are no changes. */
   isNoted: boolean
@@ -34,19 +43,25 @@ interface Group {
 }
 
 function createGroup(): Group {
-  return { changes: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
+  return { changes: [], entries: [], owed: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
 }
 
 export class GroupCommit {
   /** As the next transaction finds them. */
   counters: Counters
+  /** Makes rows of log entries. */
+  sealer: LogSealer | undefined
   readonly #tree: LsmTree
+  readonly #now: () => number
+  /** Why entries that nobody waits for could not be stored the last time. */
+  #failure: unknown
   #group = createGroup()
   /** What only writers see: changes of the group, and those written but not synced. */
   #unsynced = new Memtable()
 
-  constructor(tree: LsmTree) {
+  constructor(tree: LsmTree, now: () => number) {
     this.#tree = tree
+    this.#now = now
     this.counters = copyCounters(tree.counters)
   }
 
@@ -57,13 +72,23 @@ export class GroupCommit {
 
   /** Whether something is written but not synced. */
   get isUnsynced(): boolean {
-    return this.#tree.isUnsynced
+    return this.#tree.isUnsynced || this.#group.entries.length > 0
+  }
+
+  /** Entries of committed transactions that are in no row yet. */
+  get held(): readonly LogEntry[] {
+    return this.#group.owed
   }
 
   /** What a writer sees. */
   view(): View {
     const view = this.#tree.view()
-    return { ...view, memtables: [this.#unsynced, ...view.memtables], uncommitted: 1 }
+    return {
+      ...view,
+      memtables: [this.#unsynced, ...view.memtables],
+      uncommitted: 1,
+      held: this.#group.entries,
+    }
   }
 
   /** Answers work that changed nothing: with the group, because it may have seen changes that are not durable yet. */
@@ -75,9 +100,12 @@ export class GroupCommit {
   /** Adds a transaction to the group; one that is too large for a frame is stored at once. */
   async take(transaction: Transaction, durability: Durability, waiting: Waiter): Promise<void> {
     const { bytes, changes } = this.#group
-    const isLarge = transaction.bytes > GROUP_BYTES || transaction.changes.length > MAX_CHANGES
-    const isFull =
-      bytes + transaction.bytes > GROUP_BYTES || changes.length + transaction.changes.length > MAX_CHANGES
+    const { entries } = transaction
+    const size = entries.reduce((sum, entry) => sum + PACKED * entry.bytes, transaction.bytes)
+    const mostBytes = GROUP_BYTES - LOG_BYTES
+    const mostChanges = MAX_CHANGES - LOG_CHANGES
+    const isLarge = size > mostBytes || transaction.changes.length > mostChanges
+    const isFull = bytes + size > mostBytes || changes.length + transaction.changes.length > mostChanges
     if (isLarge || isFull) {
       const failure = await this.commit()
       // The transaction saw changes that were just undone.
@@ -89,16 +117,27 @@ export class GroupCommit {
       this.#unsynced.apply(change)
       this.#group.changes.push(change)
     }
-    this.#group.bytes += transaction.bytes
+    for (const entry of entries) this.#group.entries.push(entry)
+    this.#group.bytes += size
     this.#group.isNoted ||= transaction.isNoted
+    const isHeld = durability === 'soon' && transaction.changes.length === 0 && !transaction.isNoted
     if (durability === 'now' || transaction.changes.some(isRemoval)) this.#group.isUrgent = true
-    this.#group.waiting.push(waiting)
+    // Reads do not wait for their entries, unless those before could not be stored.
+    if (!isHeld || this.#failure !== undefined || this.#group.isUrgent || !this.#tree.isSound)
+      this.#group.waiting.push(waiting)
+    else {
+      this.#group.owed.push(...entries)
+      waiting.done()
+    }
   }
 
   async #store(transaction: Transaction, waiting: Waiter): Promise<void> {
     const counters = copyCounters(this.counters)
-    transaction.advance(counters)
-    const settled = await settle(() => this.#tree.store(transaction.memtable, counters))
+    const settled = await settle(async () => {
+      if (transaction.entries.length > 0) await transaction.seal(this.sealer!, transaction.entries)
+      transaction.advance(counters)
+      await this.#tree.store(transaction.memtable, counters)
+    })
     this.reset()
     if (settled.ok) waiting.done()
     else waiting.fail(settled.error)
@@ -118,12 +157,17 @@ export class GroupCommit {
     const removals = group.changes.filter(isRemoval)
     const wasInWal = removals.length > 0 && this.#tree.holdsAny(removals, group.changes)
     try {
+      if (group.entries.length > 0) await this.#seal(group)
       if (group.changes.length > 0 || group.isNoted)
         this.#tree.append(group.changes, this.counters, group.isUrgent)
       else if (group.isUrgent) this.#tree.sync()
       if (group.isUrgent) this.#unsynced = new Memtable()
+      this.#failure = undefined
     } catch (error) {
       this.reset()
+      this.#failure = error
+      this.#group.entries.push(...group.owed)
+      this.#group.owed.push(...group.owed)
       for (const { fail } of group.waiting) fail(error)
       return error
     }
@@ -131,6 +175,17 @@ export class GroupCommit {
       await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removals, wasInWal))
     for (const { done } of group.waiting) done()
     return undefined
+  }
+
+  /** Adds the rows of the group's log entries to it. */
+  async #seal(group: Group): Promise<void> {
+    const transaction = new Transaction(this.view(), this.counters, this.#now())
+    await transaction.seal(this.sealer!, group.entries)
+    transaction.advance(this.counters)
+    for (const change of transaction.changes) {
+      this.#unsynced.apply(change)
+      group.changes.push(change)
+    }
   }
 
   /** Continues from what the tree has written: changes of a failed group are forgotten. */

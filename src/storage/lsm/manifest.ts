@@ -52,6 +52,7 @@ export class Manifest {
     return this.#records
   }
 
+  /** Those of format 1. */
   get logs(): readonly LiveSSTable[] {
     return this.#logs
   }
@@ -73,7 +74,9 @@ export class Manifest {
     const { files, directory } = this.context
     const { wals, sstables } = this.#contents
     const older = sstables.map((live) => markShadowed(live, memtable))
-    const kept = older.filter((live) => !hasNoLiveRows(live))
+    // Logs of format 1 are flushed only once they are all in rows of this one.
+    const isGone = (live: LiveSSTable) => hasNoLiveRows(live) || live.sstable.meta.family === 'logs'
+    const kept = older.filter((live) => !isGone(live))
     await this.#commit({
       ...this.#contents,
       counters: copyCounters(counters),
@@ -81,7 +84,7 @@ export class Manifest {
       sstables: sortSSTables([...kept, ...written]),
     })
     for (const { id } of wals) if (!isEqual(id, wal.id)) removeQuietly(files, walPath(directory, id))
-    return older.filter(hasNoLiveRows)
+    return older.filter(isGone)
   }
 
   /** After a crash while the header was replaced: only the header in place is valid from now on. */
@@ -111,7 +114,7 @@ export class Manifest {
 
   /** A compaction that is due, of at most `limit` bytes; undefined when none is. */
   planCompaction(limit: number): Compaction | undefined {
-    const inputs = this.#broken === undefined ? chooseInputs(this.#contents.sstables, limit) : undefined
+    const inputs = this.#broken === undefined ? chooseInputs(this.#records, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
@@ -130,14 +133,14 @@ export class Manifest {
       (path) => this.#contents.sstables.find(({ sstable }) => sstable.path === path) ?? [],
     )
     if (known.length < inputs.length) {
-      if (meta !== undefined) removeQuietly(files, sstablePath(directory, meta.family, meta.id))
+      if (meta !== undefined) removeQuietly(files, sstablePath(directory, 'records', meta.id))
       return
     }
     const added = meta === undefined ? [] : [adoptCompacted(this.context, meta, maps, inputs, known)]
     const others = this.#contents.sstables.filter((live) => !known.includes(live))
     try {
       if (added.length > 0) files.syncDirectory(`${directory}/segments`)
-      for (const live of added) if (live.sstable.meta.family === 'records') eraseIn(live, removed)
+      for (const live of added) eraseIn(live, removed)
       await this.#commit({ ...this.#contents, sstables: sortSSTables([...others, ...added]) })
     } catch (error) {
       // The file stays, because the `state` on disk may name it nevertheless.
@@ -190,6 +193,10 @@ export class Manifest {
       'An earlier write failed, so nothing more is written until the vault is opened anew. Check the disk first.',
       { cause },
     )
+  }
+
+  get isSound(): boolean {
+    return this.#broken === undefined
   }
 
   /** @throws CofferError `storage_failed` after {@link break}. */

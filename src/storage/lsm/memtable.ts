@@ -4,7 +4,7 @@
  */
 
 import { toText } from '../bytes.js'
-import type { RowId, Where } from '../engine.js'
+import { LOG_ROWS, type RowId, type Where } from '../engine.js'
 import { isWithin } from '../time.js'
 import { createSeek } from './seek.js'
 import { lowerBound } from './sstable/binary-search.js'
@@ -23,13 +23,11 @@ export interface Entry {
   isShadowing: boolean
 }
 
-type Family = 'records' | 'logs'
-
 /** Stale items are removed when there are more than this, and more of them than live ones. */
 const STALE_LIMIT = 1024
 const NOBODY: ReadonlySet<number> = new Set()
 
-/** Rows of one family in the order they were added, and (once asked for) by key. */
+/** Rows in the order they were added, and (once asked for) by key. */
 class Rows {
   items: Item[] = []
   #byKey: Map<string, Item[]> | undefined
@@ -88,8 +86,11 @@ export class Memtable {
   readonly shadowed: RowId[] = []
   /** Tenants whose older rows are all gone. */
   dropped: ReadonlySet<number> = NOBODY
+  /** Log records of format 1, oldest first. */
+  oldLogs: StoredRow[] = []
+  /** Whether older versions of rows hold what is to be overwritten soon. */
+  isErasing = false
   readonly #records = new Rows()
-  readonly #logs = new Rows()
   readonly #entries = new Map<string, Entry>()
   /** The kinds of changed rows; a few. */
   readonly #kinds: number[] = []
@@ -101,7 +102,7 @@ export class Memtable {
   apply({ kind, row }: Change): void {
     if (!this.#kinds.includes(row.kind)) this.#kinds.push(row.kind)
     if (kind === DROP) this.#drop(row.tenant)
-    else if (kind === LOG) this.#logs.add({ row, isLive: true })
+    else if (kind === LOG) this.oldLogs.push(row)
     else if (kind === REMOVE) this.#remove(row)
     else this.#put(row, kind)
   }
@@ -132,14 +133,15 @@ export class Memtable {
   #shadow(row: StoredRow, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
+    if (row.kind !== LOG_ROWS) this.isErasing = true
     return true
   }
 
   #drop(tenant: number): void {
     this.dropped = new Set([...this.dropped, tenant])
-    for (const rows of [this.#records, this.#logs]) {
-      for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
-    }
+    const rows = this.#records
+    for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
+    this.oldLogs = this.oldLogs.filter((row) => row.tenant !== tenant)
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
   }
 
@@ -158,34 +160,23 @@ export class Memtable {
     return this.dropped.has(tenant) || this.#entries.has(text)
   }
 
-  /** Whether this older row is gone. */
-  isShadowed(family: Family, row: Pick<StoredRow, 'tenant' | 'id'>): boolean {
-    return family === 'logs' ? this.dropped.has(row.tenant) : this.hides(row.tenant, toText(row.id))
-  }
-
   /** Live rows, ascending by `seq`. */
-  live(family: Family): StoredRow[] {
-    return [...this.each(family)].sort((left, right) => left.seq - right.seq)
+  live(): StoredRow[] {
+    return [...this.each()].sort((left, right) => left.seq - right.seq)
   }
 
   /** Live rows in the order they were added. */
-  *each(family: Family): Generator<StoredRow> {
-    for (const { row, isLive } of this.#rows(family).items) if (isLive) yield row
+  *each(): Generator<StoredRow> {
+    for (const { row, isLive } of this.#records.items) if (isLive) yield row
   }
 
-  count(family: Family): number {
-    return this.#rows(family).items.length
+  get count(): number {
+    return this.#records.items.length
   }
 
-  /** Live rows of this family, kind and tenant that match, in no order. `all` is the key that each of them has. */
-  search(
-    family: Family,
-    kind: number,
-    tenant: number,
-    all: Uint8Array,
-    where: Where | undefined,
-  ): StoredRow[] {
-    const candidates = this.#candidates(family, where) ?? this.#rows(family).withKey(all)
+  /** Live rows of this kind and tenant that match, in no order. `all` is the key that each of them has. */
+  search(kind: number, tenant: number, all: Uint8Array, where: Where | undefined): StoredRow[] {
+    const candidates = this.#candidates(where) ?? this.#records.withKey(all)
     const found: StoredRow[] = []
     for (const { row, isLive } of candidates) {
       if (!isLive || row.tenant !== tenant || row.kind !== kind) continue
@@ -196,22 +187,18 @@ export class Memtable {
 
   /** Gives the newest row that {@link search} would find below a `seq`, which goes down from call to call. */
   seek(
-    family: Family,
     kind: number,
     tenant: number,
     all: Uint8Array,
     where: Where = { key: all },
   ): (below: number) => StoredRow | undefined {
-    const rows = this.#rows(family)
+    const rows = this.#records
     const posting = (key: Uint8Array) => {
       const items = rows.withKey(key)
       return { count: items.length, at: (index: number) => items[index]!.row.seq }
     }
     const withIds = (ids: readonly RowId[]) => {
-      const found =
-        family === 'logs'
-          ? rows.items.filter(({ row }) => matches({ ids }, row))
-          : ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? [])
+      const found = ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? [])
       return found.map(({ row }) => row.seq).sort((left, right) => left - right)
     }
     // Items stay under keys that their rows have lost, so what is sought is only what may match.
@@ -228,30 +215,22 @@ export class Memtable {
   }
 
   /** A superset of what can match, each item once; undefined when the condition does not narrow it. */
-  #candidates(family: Family, where: Where | undefined): readonly Item[] | undefined {
+  #candidates(where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
-    if ('key' in where) return this.#rows(family).withKey(where.key)
-    if ('ids' in where) {
-      if (family === 'logs') return undefined
+    if ('key' in where) return this.#records.withKey(where.key)
+    if ('ids' in where)
       return [...new Set(where.ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? []))]
-    }
     if ('and' in where) {
-      const known = where.and
-        .map((part) => this.#candidates(family, part))
-        .filter((items) => items !== undefined)
+      const known = where.and.map((part) => this.#candidates(part)).filter((items) => items !== undefined)
       return known.sort((left, right) => left.length - right.length)[0]
     }
     const union = new Set<Item>()
     for (const part of where.or) {
-      const items = this.#candidates(family, part)
+      const items = this.#candidates(part)
       if (items === undefined) return undefined
       for (const item of items) union.add(item)
     }
     return [...union]
-  }
-
-  #rows(family: Family): Rows {
-    return family === 'records' ? this.#records : this.#logs
   }
 }
 

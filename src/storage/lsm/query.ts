@@ -3,7 +3,7 @@
  * only the records of the page that is asked for.
  */
 import { toText } from '../bytes.js'
-import type { Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
+import type { Key, LogEntry, OldLog, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import { lowerBound } from './sstable/binary-search.js'
@@ -18,8 +18,11 @@ export interface View {
   /** How many of the memtables, from the first, hold changes that may still be undone. */
   uncommitted: number
   records: readonly LiveSSTable[]
-  logs: readonly LiveSSTable[]
+  /** Entries of logs that are in no row yet, oldest first. */
+  held: readonly LogEntry[]
   changeCounters: ChangeCounters
+  /** Where logs are those of format 1. */
+  oldLog?(tenant: number, all: Key): OldLog | undefined
 }
 
 const NO_KEYS = new Uint8Array(0)
@@ -85,7 +88,7 @@ type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
 
 function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   const sources = [fromMemtables(view.memtables, query, now)]
-  for (const live of view[query.family]) sources.push(fromSSTable(live, view.memtables, query, now))
+  for (const live of view.records) sources.push(fromSSTable(live, view.memtables, query, now))
   return sources
 }
 
@@ -135,23 +138,23 @@ interface Found {
   read(most: number): StoredRow
 }
 
-function cursorsOf({ memtables, ...view }: View, query: SeekQuery, most: number, now: number): Cursor[] {
-  const { family, kind, tenant, all, where } = query
+function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number, now: number): Cursor[] {
+  const { kind, tenant, all, where } = query
   const ofMemtables = memtables.map((memtable, depth): Cursor => {
     const above = memtables.slice(0, depth)
-    const next = memtable.seek(family, kind, tenant, all, where)
+    const next = memtable.seek(kind, tenant, all, where)
     const seek = (below: number) => {
       let row = next(below)
-      while (row !== undefined && (isExpired(row, now) || isHidden(above, row, family))) row = next(row.seq)
+      while (row !== undefined && (isExpired(row, now) || isHidden(above, row))) row = next(row.seq)
       return row === undefined ? undefined : { seq: row.seq, read: () => row }
     }
     return { most, seek }
   })
-  const ofTables = view[family].map((live): Cursor => {
+  const ofTables = records.map((live): Cursor => {
     const { sstable } = live
     let next: ((below: number) => number) | undefined
     const seek = (below: number) => {
-      next ??= seekRow(live, query, now, (row) => isHidden(memtables, row, family))
+      next ??= seekRow(live, query, now, (row) => isHidden(memtables, row))
       const row = next(below)
       if (row < 0) return undefined
       return { seq: sstable.seqOf(row), read: (bytes: number) => sstable.row(row, bytes) }
@@ -161,25 +164,13 @@ function cursorsOf({ memtables, ...view }: View, query: SeekQuery, most: number,
   return [...ofMemtables, ...ofTables]
 }
 
-/** Every row that matches, oldest first. */
-export function* walkMatches(view: View, query: Wanted, now: number): Generator<StoredRow> {
-  const cursors = sourcesOf(view, query, now).map((source) => ({ source, index: 0 }))
-  const seqAt = ({ source, index }: (typeof cursors)[number]) =>
-    index < source.count ? source.seq(index) : Number.POSITIVE_INFINITY
-  for (;;) {
-    const oldest = cursors.reduce((left, right) => (seqAt(right) < seqAt(left) ? right : left))
-    if (oldest.index >= oldest.source.count) return
-    yield oldest.source.row(oldest.index++)
-  }
-}
-
 /** Expired records that were not removed yet, of every tenant: at most `limit`, in no order. */
 export function findExpired({ memtables, records }: View, limit: number, now: number): Row[] {
   const found: Row[] = []
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
-    for (const row of memtable.each('records')) {
-      const isWanted = found.length < limit && isExpired(row, now) && !isHidden(above, row, 'records')
+    for (const row of memtable.each()) {
+      const isWanted = found.length < limit && isExpired(row, now) && !isHidden(above, row)
       if (isWanted) found.push(bare(row))
     }
   })
@@ -194,8 +185,8 @@ function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: numbe
   const rows: StoredRow[] = []
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
-    for (const row of memtable.search(query.family, query.kind, query.tenant, query.all, query.where)) {
-      if (!isExpired(row, now) && !isHidden(above, row, query.family)) rows.push(row)
+    for (const row of memtable.search(query.kind, query.tenant, query.all, query.where)) {
+      if (!isExpired(row, now) && !isHidden(above, row)) rows.push(row)
     }
   })
   rows.sort((left, right) => left.seq - right.seq)
@@ -208,13 +199,8 @@ function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: numbe
   }
 }
 
-function isHidden(
-  above: readonly Memtable[],
-  row: Pick<StoredRow, 'tenant' | 'id'>,
-  family: Query['family'],
-): boolean {
+function isHidden(above: readonly Memtable[], row: Pick<StoredRow, 'tenant' | 'id'>): boolean {
   if (above.length === 0) return false
-  if (family === 'logs') return above.some(({ dropped }) => dropped.has(row.tenant))
   const text = toText(row.id)
   return above.some((memtable) => memtable.hides(row.tenant, text))
 }

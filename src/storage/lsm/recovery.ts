@@ -6,9 +6,10 @@ import { passTime } from '../time.js'
 import { adoptNextState, rekeyDocument, type StateDocument } from '../vault-file.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { createCounters } from './counters.js'
+import { dropOldLog } from './format-1.js'
 import { digestHeader } from './manifest.js'
 import { createContexts, documentContext, type LsmOptions } from './options.js'
-import { DROP, type Frame, INSERT, LOG } from './sstable/row-change.js'
+import { DROP, type Frame, INSERT } from './sstable/row-change.js'
 import { LsmTree } from './tree.js'
 import { createWal, type OpenedWal, openWal, WAL_LIMIT, type Wal, type WalContext, walPath } from './wal.js'
 
@@ -166,11 +167,7 @@ function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame):
     const { kind, row } = change
     memtable.apply(change)
     if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
-    if (kind === DROP) counters.chains.delete(row.tenant)
-    if (kind !== LOG || row.chain === undefined) continue
-    counters.logSeq = Math.max(counters.logSeq, row.seq + 1)
-    const count = (counters.chains.get(row.tenant)?.count ?? 0) + 1
-    counters.chains.set(row.tenant, { value: row.chain, count })
+    if (kind === DROP && counters.old !== undefined) counters.old = dropOldLog(counters.old, row.tenant)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Counts and sizes of a vault. Reads tables only where a tenant was dropped. */
-import type { EngineStatus } from '../engine.js'
+import { toText } from '../bytes.js'
+import type { EngineStatus, Row } from '../engine.js'
 import type { Contents } from './contents.js'
 import { markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
@@ -16,19 +17,17 @@ export function describeContents(
   memtables: readonly Memtable[],
   walBytes: number,
 ): LsmStatus {
-  const shape = { generation, sstables: sstables.length, walBytes, recordBytes: 0, logBytes: 0 }
+  const shape = { generation, sstables: sstables.length, walBytes, sstableBytes: 0 }
   const status: LsmStatus = { ...shape, rows: { records: 0, logs: 0, dead: 0 } }
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
-    for (const family of ['records', 'logs'] as const) {
-      status.rows[family] += memtable
-        .live(family)
-        .filter((row) => !above.some((upper) => upper.isShadowed(family, row))).length
-    }
+    const isHidden = ({ tenant, id }: Row) => above.some((upper) => upper.hides(tenant, toText(id)))
+    for (const row of memtable.each()) if (!isHidden(row)) status.rows.records++
+    status.rows.logs += memtable.oldLogs.length
   })
   for (const live of sstables) {
     const { family, bytes, rows } = live.sstable.meta
-    status[family === 'records' ? 'recordBytes' : 'logBytes'] += bytes
+    status.sstableBytes += bytes
     const dead = countDead(memtables.reduceRight(markShadowed, live))
     status.rows[family] += rows - dead
     status.rows.dead += dead

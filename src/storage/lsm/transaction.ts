@@ -1,23 +1,25 @@
 /** A transaction: what one unit of work sees and has changed so far. The engine commits the changes or drops them. */
 
-import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type {
-  Draft,
-  EngineReader,
-  EngineWriter,
-  LogDraft,
-  Query,
-  Row,
-  RowId,
-  RowPage,
-  SeekQuery,
+import {
+  type Draft,
+  type EngineReader,
+  type EngineWriter,
+  isPromise,
+  type Key,
+  type LogEntry,
+  type LogSealer,
+  type OldLog,
+  type Query,
+  type Row,
+  type RowId,
+  type RowPage,
+  type SeekQuery,
 } from '../engine.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import type { Counters } from './counters.js'
-import { chainNext, EMPTY_CHAIN, type LogChain } from './log-chain.js'
 import { Memtable } from './memtable.js'
 import { changeCounterOf, findExpired, findRows, getRow, seekRows, type View } from './query.js'
 import {
@@ -27,7 +29,6 @@ import {
   checkRow,
   DROP,
   INSERT,
-  LOG,
   nameRow,
   REMOVE,
   REPLACE,
@@ -36,7 +37,9 @@ import {
 
 /** @param view called for each query @param times those of the newest change @param now the clock's */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {
-  const clock = judgeClock(times, now)
+  // An upgrade is for who writes; it is not begun by a sweep.
+  const isOld = view().oldLog !== undefined
+  const clock = isOld ? { isJump: false, purgeUntil: 0 } : judgeClock(times, now)
   return {
     now,
     clock,
@@ -45,6 +48,8 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     seek: (query) => seekRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
     changeCounter: (kind) => changeCounterOf(view(), kind),
+    held: (tenant) => heldOf(view(), tenant),
+    oldLog: (tenant, all) => view().oldLog?.(tenant, all),
   }
 }
 
@@ -54,19 +59,18 @@ export class Transaction implements EngineWriter {
   /** Whether it is committed, for its time, even if it changes nothing. */
   isNoted = false
   readonly changes: Change[] = []
+  /** What it logs: rows are made of it when the unit is committed. */
+  readonly entries: LogEntry[] = []
   /** Bytes that the changes take in a frame. */
   bytes = 0
   readonly #below: View
   readonly #counters: Counters
-  readonly #chain: Mac
-  readonly #chains = new Map<number, LogChain | undefined>()
   #memtable: Memtable | undefined
   /** What is below, and the memtable on top of it. */
   #view: View | undefined
   /** How many of the changes are in the memtable. */
   #applied = 0
   #seq: number
-  #logSeq: number
   #times: Times
   #isOver = false
 
@@ -74,15 +78,13 @@ export class Transaction implements EngineWriter {
    * @param below what the work sees besides its own changes; nothing of it changes while the work runs
    * @param now the clock's
    */
-  constructor(below: View, counters: Counters, chain: Mac, now: number) {
+  constructor(below: View, counters: Counters, now: number) {
     this.#below = below
     this.#counters = counters
-    this.#chain = chain
     this.now = now
     this.clock = judgeClock(counters, now)
     this.#times = passTime(counters, now)
     this.#seq = counters.seq
-    this.#logSeq = counters.logSeq
   }
 
   /** The changes as rows; applied when they are asked for, because most units of work only write at their end. */
@@ -129,6 +131,11 @@ export class Transaction implements EngineWriter {
     return changeCounterOf(this.#viewAll(), kind)
   }
 
+  /** Whether there is anything to commit. */
+  get hasEffect(): boolean {
+    return this.changes.length > 0 || this.entries.length > 0 || this.isNoted
+  }
+
   put(draft: Draft): void {
     if (draft.seq !== undefined) {
       this.#replace(draft, draft.seq)
@@ -158,21 +165,29 @@ export class Transaction implements EngineWriter {
     this.#take(REMOVE, nameRow(kind, tenant, id, this.#revision))
   }
 
-  append({ kind, tenant, keys, seal }: LogDraft): void {
-    const rev = this.#revision
-    const { id, sealed } = seal(rev)
-    const known = this.#chains.has(tenant) ? this.#chains.get(tenant) : this.#counters.chains.get(tenant)
-    const last = known ?? EMPTY_CHAIN
-    const chain = chainNext(this.#chain, last.value, sealed)
-    const seq = this.#logSeq++
-    const created = this.now
-    this.#take(LOG, { kind, tenant, id, seq, rev, created, modified: 0, expires: 0, keys, sealed, chain })
-    this.#chains.set(tenant, { value: chain, count: last.count + 1 })
+  append(entry: LogEntry): void {
+    if (this.#isOver) throw writtenLate()
+    this.entries.push(entry)
+  }
+
+  held(tenant: number): LogEntry[] {
+    return heldOf(this.#below, tenant)
+  }
+
+  oldLog(tenant: number, all: Key): OldLog | undefined {
+    return this.#below.oldLog?.(tenant, all)
+  }
+
+  /** Makes rows of entries; also once the work has ended. */
+  async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
+    this.#isOver = false
+    const sealing = sealer.seal(this, entries)
+    if (isPromise(sealing)) await sealing
+    this.#isOver = true
   }
 
   dropTenant(tenant: number): void {
     this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
-    this.#chains.set(tenant, undefined)
   }
 
   noteTime({ isTrusted = false } = {}): void {
@@ -191,16 +206,11 @@ export class Transaction implements EngineWriter {
   advance(counters: Counters): void {
     counters.rev += this.changes.length
     counters.seq = this.#seq
-    counters.logSeq = this.#logSeq
     Object.assign(counters, this.#times)
-    for (const [tenant, chain] of this.#chains) {
-      if (chain === undefined) counters.chains.delete(tenant)
-      else counters.chains.set(tenant, chain)
-    }
   }
 
   #take(kind: ChangeKind, row: StoredRow): void {
-    if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
+    if (this.#isOver) throw writtenLate()
     checkRow(row)
     const change = { kind, row }
     this.changes.push(change)
@@ -216,4 +226,12 @@ export class Transaction implements EngineWriter {
     }
     return false
   }
+}
+
+function heldOf({ held }: View, tenant: number): LogEntry[] {
+  return held.filter((entry) => entry.tenant === tenant)
+}
+
+function writtenLate(): CofferError {
+  return new CofferError('internal', 'A unit of work wrote after it had ended.')
 }

@@ -11,6 +11,7 @@ import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
 import { FrozenMemtable, writeMemtable } from './flush.js'
+import { type OldLogs, readOldLog } from './format-1.js'
 import type { WalPosition } from './frames.js'
 import { Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
@@ -59,15 +60,27 @@ export class LsmTree {
 
   /** Whether the current log has more than this. */
   isLargerThan({ bytes, rows }: { bytes: number; rows: number }): boolean {
-    const count = this.memtable.count('records') + this.memtable.count('logs')
-    return this.#wal.position.end > bytes || count > rows
+    return !this.isOld && (this.#wal.position.end > bytes || this.memtable.count > rows)
   }
 
   /** What readers see: everything that is synced. */
   view(): View {
-    const { records, logs } = this.manifest
-    const { changeCounters } = this
-    return { memtables: this.#memtables(), uncommitted: 0, records, logs, changeCounters }
+    const { changeCounters, oldLogs } = this
+    const view = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters }
+    const shown: View = { ...view, records: this.manifest.records }
+    if (oldLogs !== undefined) shown.oldLog = (tenant, all) => readOldLog(oldLogs, tenant, all)
+    return shown
+  }
+
+  /** Whether its logs are those of format 1: then nothing is written before they were brought to the present one. */
+  get isOld(): boolean {
+    return this.counters.old !== undefined
+  }
+
+  get oldLogs(): OldLogs | undefined {
+    const { old: ends } = this.counters
+    const { memtable, manifest, options } = this
+    return ends && { tables: manifest.logs, memtable, ends, mac: options.keys.chain }
   }
 
   #memtables(): Memtable[] {
@@ -142,6 +155,7 @@ export class LsmTree {
 
   /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */
   async flush(): Promise<void> {
+    if (this.isOld) return
     this.sync()
     while (!this.advanceFlush());
     await this.finishFlush()
@@ -156,7 +170,21 @@ export class LsmTree {
     await this.#flushMemtable(memtable, counters)
   }
 
-  async #flushMemtable(memtable: Memtable, counters: Counters): Promise<void> {
+  /** Puts tables with all logs in the place of those of format 1. Contract: nothing is frozen, and all is synced. */
+  finishUpgrade(logs: readonly LiveSSTable[], counters: Counters): Promise<void> {
+    return this.#flushMemtable(this.memtable, counters, logs)
+  }
+
+  /** Whether the disk is known to hold what it should. */
+  get isSound(): boolean {
+    return this.manifest.isSound
+  }
+
+  async #flushMemtable(
+    memtable: Memtable,
+    counters: Counters,
+    more: readonly LiveSSTable[] = [],
+  ): Promise<void> {
     this.manifest.refuseIfBroken()
     const old = this.#wal
     const wal = old.position.frames === 0 ? old : this.#createWal()
@@ -168,7 +196,7 @@ export class LsmTree {
       throw error
     }
     const unused = await this.#closeOnFailure(wal, () =>
-      this.manifest.addFlushed(memtable, written, counters, wal),
+      this.manifest.addFlushed(memtable, [...written, ...more], counters, wal),
     )
     this.counters = copyCounters(counters)
     this.memtable = new Memtable()

@@ -14,12 +14,9 @@ import {
   writeHeader,
 } from '../../vault-file.js'
 import { decodeSSTable, encodeContents, encodeSSTable, sortSSTables } from '../contents.js'
-import type { LogChain } from '../log-chain.js'
-import { chainRow } from '../log-chain.js'
 import { digestHeader } from '../manifest.js'
 import { createContexts, documentContext, type LsmContexts, type LsmOptions } from '../options.js'
 import { NO_TAG, openLsmTree } from '../recovery.js'
-import type { Family } from '../sstable/format.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import type { StoredRow } from '../sstable/row-change.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
@@ -42,7 +39,7 @@ export interface RekeyOptions {
   keys: EngineKeys
   /** What the caller needs to continue after a kill; stored, sealed under the present keys, until all is done. */
   secret: Uint8Array
-  reseal(row: StoredRow, family: Family): Promise<Resealed>
+  reseal(row: StoredRow): Promise<Resealed>
   /** Rows that were sealed anew, of all. */
   progress(done: number, total: number): void
 }
@@ -120,12 +117,12 @@ class Rekeying {
     if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
       throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
     }
-    const { records, logs, contents } = this.#tree.manifest
+    const { records, contents } = this.#tree.manifest
     this.#total = contents.sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
     this.#pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
     await this.#note()
-    for (const live of records) await this.#resealRecords(live)
-    await this.#switch(await this.#resealLogs(logs))
+    for (const live of records) await this.#resealTable(live)
+    await this.#switch()
   }
 
   async #note(): Promise<void> {
@@ -134,10 +131,12 @@ class Rekeying {
     await this.#document.write()
   }
 
-  async #resealRecords(live: LiveSSTable): Promise<void> {
+  async #resealTable(live: LiveSSTable): Promise<void> {
     if (!this.#pieces.some((piece) => isOf(piece, live))) {
       const segments: StateSSTable[] = []
-      for await (const rows of this.#reseal([live], 'records')) segments.push(...this.#write('records', rows))
+      for await (const rows of this.#reseal(live)) {
+        segments.push(...finish(writeSSTables(this.#contexts.sstables, rows)).map(encodeSSTable))
+      }
       const { id, dead, dropped } = encodeSSTable(live)
       this.#pieces.push({ of: id, dead, dropped, segments })
       await this.#note()
@@ -145,31 +144,13 @@ class Rekeying {
     this.#advance(live.sstable.meta.rows)
   }
 
-  /** All log rows, because each tenant's chain is made anew from its start; after a kill they begin again. */
-  async #resealLogs(
-    logs: readonly LiveSSTable[],
-  ): Promise<{ segments: StateSSTable[]; chains: Map<number, LogChain> }> {
-    const chains = new Map<number, LogChain>()
-    const segments: StateSSTable[] = []
-    for await (const rows of this.#reseal(logs, 'logs')) {
-      const chained = rows.map((row) => chainRow(row, chains, this.#options.keys.chain))
-      segments.push(...this.#write('logs', chained))
-      this.#advance(rows.length)
-    }
-    return { segments, chains }
-  }
-
-  #reseal(sstables: readonly LiveSSTable[], family: Family): AsyncGenerator<StoredRow[]> {
+  #reseal(live: LiveSSTable): AsyncGenerator<StoredRow[]> {
     const { reseal } = this.#options
     return inBatches(
       (async function* () {
-        for (const row of readLiveRows(sstables)) yield { ...row, ...(await reseal(row, family)) }
+        for (const row of readLiveRows([live])) yield { ...row, ...(await reseal(row)) }
       })(),
     )
-  }
-
-  #write(family: Family, rows: readonly StoredRow[]): StateSSTable[] {
-    return finish(writeSSTables(this.#contexts.sstables, family, rows)).map(encodeSSTable)
   }
 
   #advance(rows: number): void {
@@ -178,17 +159,17 @@ class Rekeying {
   }
 
   /** Writes the new state beside the present one; then the new header, which decides; then puts the state in place. */
-  async #switch(logs: { segments: StateSSTable[]; chains: Map<number, LogChain> }): Promise<void> {
+  async #switch(): Promise<void> {
     const { files, directory, random, header, keys } = this.#next
     const { sstables, wals } = this.#contexts
     const wal = createWal(wals, random, NO_TAG)
     wal.close()
-    const segments = [...this.#pieces.flatMap((piece) => piece.segments), ...logs.segments]
+    const segments = this.#pieces.flatMap((piece) => piece.segments)
     const state = stateDocument(files, directory, documentContext(this.#next), 'next')
     state.data = encodeContents({
       generation: this.#tree.manifest.contents.generation + 1,
       headers: [digestHeader(keys, header)],
-      counters: { ...this.#tree.counters, chains: logs.chains },
+      counters: this.#tree.counters,
       wals: [{ id: wal.id, previous: wal.previous }],
       sstables: sortSSTables(segments.map((entry) => decodeSSTable(entry, sstables))),
     })

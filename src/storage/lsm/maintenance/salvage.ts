@@ -5,11 +5,9 @@ import { toText } from '../../bytes.js'
 import type { Finding } from '../../engine.js'
 import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
-import { chainRow } from '../log-chain.js'
 import { Memtable } from '../memtable.js'
 import { createContexts, type LsmOptions } from '../options.js'
 import { createLsmTree } from '../recovery.js'
-import type { Family } from '../sstable/format.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import type { StoredRow } from '../sstable/row-change.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
@@ -24,8 +22,6 @@ export interface Salvage {
   salvaged: RowCounts
   /** What was there and cannot be read; `changes` counts those of frames that are lost in between. */
   missing: RowCounts
-  /** Log records that are known to be missing, by tenant. */
-  missingLogs: Map<number, number>
 }
 
 export interface SalvageOptions {
@@ -34,27 +30,29 @@ export interface SalvageOptions {
   /** The new vault, with the same header and keys. Contract: its directory exists; the caller writes its header last. */
   target: LsmOptions
   /** Called with every tenant's row that can be read, before `reseal`. @throws CofferError for one that does not open */
-  learn(row: StoredRow, family: Family): unknown
+  learn(row: StoredRow): unknown
+  /** Rows of logs are not sealed anew but taken, to be written as new ones. */
+  logs: {
+    /** False for one that does not open. */
+    take(row: StoredRow): boolean
+    lose(tenant: number): void
+  }
   /** @throws CofferError for a row that does not open. */
-  reseal(row: StoredRow, family: Family): Promise<Resealed>
+  reseal(row: StoredRow): Promise<Resealed>
 }
 
 /** @throws CofferError `storage_failed` */
 export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
-  const result: Salvage = { findings: [], salvaged: {}, missing: {}, missingLogs: new Map() }
+  const result: Salvage = { findings: [], salvaged: {}, missing: {} }
   const found = await survey(options.present, result.findings)
   try {
     const damaged = new DamagedRows(found)
-    for (const row of damaged.rows('records'))
-      if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read(), 'records'))
-    const counters: Counters = { ...createCounters(), ...found.contents?.counters, chains: new Map() }
+    for (const row of damaged.rows()) if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read()))
+    const { old: _, ...counters }: Counters = { ...createCounters(), ...found.contents?.counters }
     if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
     const sstables: LiveSSTable[] = []
-    for (const family of ['records', 'logs'] as const) {
-      const rows = sealAnew(damaged.rows(family), family, options, result)
-      for await (const batch of inBatches(rows))
-        sstables.push(...write(options.target, family, batch, counters))
-    }
+    for await (const batch of inBatches(sealAnew(damaged.rows(), options, result)))
+      sstables.push(...write(options.target, batch, counters))
     const tree = await createLsmTree(options.target, { counters, sstables: sortSSTables(sstables) })
     tree.close()
     return result
@@ -74,15 +72,14 @@ interface FoundRow {
 }
 
 /** Every row of the tables that is not known to be dead; undefined for one of which nothing can be read. */
-function* walk(sstables: readonly LiveSSTable[], family: Family, memtable: Memtable) {
+function* walk(sstables: readonly LiveSSTable[], memtable: Memtable) {
   for (const live of sstables) {
     const { sstable, dropped } = live
-    if (sstable.meta.family !== family) continue
     for (let number = 0; number < sstable.meta.rows; number++) {
       if (live.isDead(number)) continue
       const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
-      else if (!dropped.has(entry.tenant) && !memtable.isShadowed(family, entry))
+      else if (!dropped.has(entry.tenant) && !memtable.hides(entry.tenant, toText(entry.id)))
         yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => sstable.row(number) }
     }
   }
@@ -105,18 +102,16 @@ class DamagedRows {
     this.#memtable = new Memtable(changes)
     if (contents !== undefined) return
     this.#newest = new Map()
-    for (const family of ['records', 'logs'] as const) {
-      for (const seen of walk(this.#sstables, family, this.#memtable)) {
-        const text = toText(seen?.entry.id ?? NO_ID)
-        this.#newest.set(text, Math.max(seen?.entry.rev ?? 0, this.#newest.get(text) ?? 0))
-      }
+    for (const seen of walk(this.#sstables, this.#memtable)) {
+      const text = toText(seen?.entry.id ?? NO_ID)
+      this.#newest.set(text, Math.max(seen?.entry.rev ?? 0, this.#newest.get(text) ?? 0))
     }
   }
 
-  *rows(family: Family): Generator<FoundRow | undefined> {
+  *rows(): Generator<FoundRow | undefined> {
     // An unfinished compaction has copied rows of tables that still exist.
     const taken = new Set<string>()
-    for (const seen of walk(this.#sstables, family, this.#memtable)) {
+    for (const seen of walk(this.#sstables, this.#memtable)) {
       if (seen !== undefined && this.#newest !== undefined) {
         const text = toText(seen.entry.id)
         if (this.#newest.get(text) !== seen.entry.rev || taken.has(text)) continue
@@ -124,7 +119,7 @@ class DamagedRows {
       }
       yield seen
     }
-    for (const row of this.#memtable.live(family))
+    for (const row of [...this.#memtable.live(), ...this.#memtable.oldLogs])
       yield { kind: row.kind, tenant: row.tenant, read: () => row }
   }
 }
@@ -141,19 +136,20 @@ function tryTo<T>(work: () => T): T | undefined {
 
 async function* sealAnew(
   rows: Iterable<FoundRow | undefined>,
-  family: Family,
-  { reseal }: SalvageOptions,
-  { salvaged, missing, missingLogs }: Salvage,
+  { reseal, logs }: SalvageOptions,
+  { salvaged, missing }: Salvage,
 ): AsyncGenerator<StoredRow> {
   for (const seen of rows) {
     const row = seen === undefined ? undefined : tryTo(() => seen.read())
-    const resealed = row === undefined ? undefined : await reseal(row, family).catch(refuseOnly)
+    if (seen !== undefined && (seen.kind === KINDS.log || seen.kind === KINDS.log_block)) {
+      if (row === undefined || !tryTo(() => logs.take(row))) logs.lose(seen.tenant)
+      continue
+    }
+    const resealed = row === undefined ? undefined : await reseal(row).catch(refuseOnly)
     const kind = seen === undefined ? 'unknown' : (tryTo(() => kindOf(seen.kind)) ?? 'unknown')
     const tally = resealed === undefined ? missing : salvaged
     tally[kind] = (tally[kind] ?? 0) + 1
     if (row !== undefined && resealed !== undefined) yield renew(row, resealed)
-    else if (family === 'logs' && seen !== undefined)
-      missingLogs.set(seen.tenant, (missingLogs.get(seen.tenant) ?? 0) + 1)
   }
 }
 
@@ -168,20 +164,12 @@ function refuseOnly(error: unknown): undefined {
 }
 
 /** Writes rows of the new vault, and moves its counters past them. */
-function write(
-  target: LsmOptions,
-  family: Family,
-  rows: readonly StoredRow[],
-  counters: Counters,
-): LiveSSTable[] {
-  const isLog = family === 'logs'
-  const next = isLog ? 'logSeq' : 'seq'
+function write(target: LsmOptions, rows: readonly StoredRow[], counters: Counters): LiveSSTable[] {
   for (const { seq, rev, created, modified } of rows) {
-    counters[next] = Math.max(counters[next], seq + 1)
+    counters.seq = Math.max(counters.seq, seq + 1)
     counters.rev = Math.max(counters.rev, rev + 1)
     counters.time = Math.max(counters.time, created, modified)
   }
   const sorted = [...rows].sort((left, right) => left.seq - right.seq)
-  const chained = isLog ? sorted.map((row) => chainRow(row, counters.chains, target.keys.chain)) : sorted
-  return finish(writeSSTables(createContexts(target).sstables, family, chained))
+  return finish(writeSSTables(createContexts(target).sstables, sorted))
 }

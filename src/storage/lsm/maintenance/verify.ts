@@ -4,19 +4,15 @@
  */
 import { formatDate } from '../../../domain/dates.js'
 import { CofferError } from '../../../errors.js'
-import { asBuffer, isEqual, toText } from '../../bytes.js'
-import type { CheckRow, Verification } from '../../engine.js'
+import { asBuffer, toText } from '../../bytes.js'
+import type { CheckRow, Row, Verification } from '../../engine.js'
 import { isAhead } from '../../time.js'
-import type { Contents } from '../contents.js'
-import { chainNext, EMPTY_CHAIN, type LogChain } from '../log-chain.js'
 import { Memtable } from '../memtable.js'
 import type { LsmOptions } from '../options.js'
 import { ASIDE } from '../recovery.js'
-import { blockOf, DICT, EXPIRY, type Family, IDS, offsetOf, POST, ROWS } from '../sstable/format.js'
+import { blockOf, DICT, EXPIRY, IDS, offsetOf, POST, ROWS } from '../sstable/format.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import type { SSTable } from '../sstable/reader.js'
-import type { StoredRow } from '../sstable/row-change.js'
-import { readLiveRows } from '../sstable/scan.js'
 import { addFinding, survey, WAL_PLACE } from './survey.js'
 
 const STRIDE = 256
@@ -29,26 +25,25 @@ export async function* verifyVault(
   check: CheckRow,
 ): AsyncGenerator<number, Verification> {
   const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
-  const { contents, changes, sstables } = await survey(options, result.findings)
-  const surveyed = result.findings.length
+  const { changes, sstables } = await survey(options, result.findings)
   const memtable = new Memtable(changes)
   const now = options.clock()
-  const checkDated: CheckRow = (row, family) => {
-    noteDate(result, family, row.created, now)
-    return check(row, family)
+  const noteIn = (place: string, row: Row) => {
+    const { problem, logs } = check(row)
+    if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
+    else if (logs === undefined) result.readable.records++
+    else result.readable.logs += logs.length
+    if (logs === undefined) noteDate(result, 'records', row.created, now)
+    for (const time of logs ?? []) noteDate(result, 'logs', time, now)
   }
-  for (const live of sstables) yield* verifySSTable(live, memtable, checkDated, result)
-  for (const family of ['records', 'logs'] as const) {
-    for (const row of memtable.live(family)) note(result, WAL_PLACE, family, row, checkDated)
-  }
-  const areWhole = result.findings.length === surveyed
-  if (contents !== undefined && areWhole) yield* verifyChains(options, contents, memtable, result)
+  for (const live of sstables) yield* verifySSTable(live, memtable, noteIn, result)
+  for (const row of [...memtable.live(), ...memtable.oldLogs]) noteIn(WAL_PLACE, row)
   for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
-function noteDate(result: Verification, family: Family, created: number, now: number): void {
+function noteDate(result: Verification, family: 'records' | 'logs', created: number, now: number): void {
   if (!isAhead(created, now)) return
   result.dated_ahead ??= { records: 0, logs: 0, newest: '' }
   const ahead = result.dated_ahead
@@ -60,10 +55,14 @@ function noteDate(result: Verification, family: Family, created: number, now: nu
 const count = ({ readable }: Verification) => readable.records + readable.logs
 
 /** Every block of every section, their agreement with one another, and every live record. */
-function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, result: Verification) {
+function* verifySSTable(
+  live: LiveSSTable,
+  memtable: Memtable,
+  note: (place: string, row: Row) => void,
+  result: Verification,
+) {
   const { sstable } = live
   const place = sstable.path.slice(sstable.path.lastIndexOf('segments/'))
-  const { family } = sstable.meta
   result.segments++
   yield count(result)
   try {
@@ -75,19 +74,12 @@ function* verifySSTable(live: LiveSSTable, memtable: Memtable, check: CheckRow, 
     if (number % STRIDE === 0) yield count(result)
     try {
       const entry = sstable.entry(number)
-      if (live.isDead(number) || live.dropped.has(entry.tenant) || memtable.isShadowed(family, entry))
-        continue
-      note(result, place, family, sstable.row(number), check)
+      const isGone = live.isDead(number) || live.dropped.has(entry.tenant)
+      if (!isGone && !memtable.hides(entry.tenant, toText(entry.id))) note(place, sstable.row(number))
     } catch (error) {
       addFinding(result.findings, place, error)
     }
   }
-}
-
-function note(result: Verification, place: string, family: Family, row: StoredRow, check: CheckRow): void {
-  const problem = check(row, family)
-  if (problem === undefined) result.readable[family]++
-  else result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
 }
 
 function verifyIndex(live: LiveSSTable): void {
@@ -144,41 +136,4 @@ function verifyPostings(sstable: SSTable, fail: (what: string) => void): void {
     }
   }
   if (posted !== sstable.count(POST)) fail('postings')
-}
-
-/** Checks that each tenant's log rows, oldest first, lead from the start of their chain to the end that `state` holds. */
-function* verifyChains(options: LsmOptions, contents: Contents, memtable: Memtable, result: Verification) {
-  const chains = new Map<number, LogChain & { isBroken: boolean }>()
-  const follow = ({ tenant, chain, sealed }: StoredRow) => {
-    const last = chains.get(tenant) ?? { ...EMPTY_CHAIN, isBroken: false }
-    const value = chainNext(options.keys.chain, last.value, sealed)
-    const isBroken = last.isBroken || chain === undefined || !isEqual(value, chain)
-    chains.set(tenant, { value: chain ?? value, count: last.count + 1, isBroken })
-  }
-  let seen = 0
-  for (const row of readLiveRows(contents.sstables.filter(({ sstable }) => sstable.meta.family === 'logs'))) {
-    follow(row)
-    if (++seen % STRIDE === 0) yield count(result)
-  }
-  compareChains(chains, contents.counters.chains, result)
-  for (const tenant of memtable.dropped) chains.delete(tenant)
-  for (const row of memtable.live('logs')) follow(row)
-  for (const [tenant, { isBroken }] of chains) {
-    if (isBroken) result.findings.push({ place: `log of tenant ${tenant}`, problem: 'Its chain is broken.' })
-  }
-}
-
-function compareChains(
-  found: ReadonlyMap<number, LogChain>,
-  expected: ReadonlyMap<number, LogChain>,
-  { findings }: Verification,
-): void {
-  for (const tenant of new Set([...found.keys(), ...expected.keys()])) {
-    const has = found.get(tenant)
-    const should = expected.get(tenant)
-    const isEnd = has !== undefined && should !== undefined && isEqual(has.value, should.value)
-    if (isEnd && has.count === should.count) continue
-    const problem = `It has ${has?.count ?? 0} records and should have ${should?.count ?? 0}, or another last one.`
-    findings.push({ place: `log of tenant ${tenant}`, problem })
-  }
 }

@@ -11,6 +11,7 @@ export const EXPIRY = 5
 export const FOOTER = 0
 
 export type Section = typeof IDS | typeof ROWS | typeof DICT | typeof POST | typeof EXPIRY
+/** Tables of logs are of format 1; they have no section `ids`. */
 export type Family = 'records' | 'logs'
 
 export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]

@@ -1,7 +1,7 @@
 /** Writes rows that are in memory as sorted tables, in small steps. */
 
 import { removeQuietly } from '../../files.js'
-import { DICT, EXPIRY, type Family, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
+import { DICT, EXPIRY, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
 import { LiveSSTable } from './live-sstable.js'
 import { sortIds, sortKeys } from './radix-sort.js'
 import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
@@ -23,18 +23,17 @@ export function finish<T>(steps: Generator<undefined, T>): T {
  */
 export function* writeSSTables(
   context: SSTableContext,
-  family: Family,
   rows: readonly StoredRow[],
 ): Generator<undefined, LiveSSTable[]> {
   const { files, directory } = context
   const written: SSTableMeta[] = []
   let isDone = false
   try {
-    for (const piece of pieces(rows)) written.push(yield* writeSSTable(context, family, piece))
+    for (const piece of pieces(rows)) written.push(yield* writeSSTable(context, piece))
     if (written.length > 0) files.syncDirectory(`${directory}/segments`)
     isDone = true
   } finally {
-    if (!isDone) for (const { id } of written) removeQuietly(files, sstablePath(directory, family, id))
+    if (!isDone) for (const { id } of written) removeQuietly(files, sstablePath(directory, 'records', id))
   }
   return written.map((meta) => new LiveSSTable(new SSTable(context, meta)))
 }
@@ -75,14 +74,13 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 /** One table of rows, ascending by `seq`. */
 export function* writeSSTable(
   context: SSTableWriterContext,
-  family: Family,
   rows: readonly StoredRow[],
 ): Generator<undefined, SSTableMeta> {
-  const writer = new SSTableWriter(context, family)
+  const writer = new SSTableWriter(context)
   let meta: SSTableMeta | undefined
   try {
     yield* writeRows(writer, rows)
-    if (family === 'records') yield* writeIds(writer, rows)
+    yield* writeIds(writer, rows)
     yield* writeKeys(writer, rows)
     writeExpiry(writer, rows)
     yield

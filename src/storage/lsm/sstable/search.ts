@@ -3,7 +3,6 @@
  * are dead, expired or hidden by a memtable. Order and pages over several tables are the business of `query.ts`.
  */
 
-import { toText } from '../../bytes.js'
 import type { Query, RowId, Where } from '../../engine.js'
 import type { RangeField } from '../../store.js'
 import { isWithin } from '../../time.js'
@@ -51,7 +50,7 @@ export function search(
   if (!sstable.footer.tenants.has(tenant) || live.dropped.has(tenant)) return NO_MATCHES
   if (memtables.some(({ dropped }) => dropped.has(tenant))) return NO_MATCHES
   const condition = bind(where, all)
-  const hidden = query.family === 'logs' ? [] : memtables.flatMap((memtable) => live.hiddenBy(memtable))
+  const hidden = memtables.flatMap((memtable) => live.hiddenBy(memtable))
   const expired = expiredCount(sstable, now)
   if ('key' in condition && live.dead.length === 0 && hidden.length === 0 && expired === 0) {
     const posting = sstable.posting(condition.key)
@@ -188,14 +187,6 @@ function isPosted(sstable: SSTable, posting: Posting, row: number): boolean {
 
 function evaluateIds({ sstable }: LiveSSTable, ids: readonly RowId[], universe: Bitset | undefined): Bitset {
   const bits = emptyBitset(sstable.footer.rows)
-  if (sstable.meta.family === 'logs') {
-    // Tables of logs have no ids section: only a test of this contract asks for a log row by its id.
-    const wanted = new Set(ids.map((id) => toText(id)))
-    for (const row of rowsOf(universe ?? fullBitset(sstable.footer.rows))) {
-      if (wanted.has(toText(sstable.entry(row).id))) setBit(bits, row)
-    }
-    return bits
-  }
   for (const id of ids) {
     const row = sstable.find(id)
     if (row !== undefined && (universe === undefined || hasBit(universe, row))) setBit(bits, row)
@@ -215,7 +206,7 @@ function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitse
 /** About how many rows match; Infinity where the condition has to read rows. */
 function estimate(sstable: SSTable, where: Where): number {
   if ('key' in where) return sstable.posting(where.key)?.count ?? 0
-  if ('ids' in where) return sstable.meta.family === 'logs' ? Number.POSITIVE_INFINITY : where.ids.length
+  if ('ids' in where) return where.ids.length
   if ('and' in where)
     return Math.min(...where.and.map((part) => estimate(sstable, part)), sstable.footer.rows)
   if ('or' in where) return where.or.reduce((sum, part) => sum + estimate(sstable, part), 0)

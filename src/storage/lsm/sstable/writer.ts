@@ -9,14 +9,12 @@ import {
   associateBlock,
   BLOCK_BYTES,
   blockOf,
-  CHAIN,
   copyRowEntry,
   DICT,
   ENTRY_BYTES,
   EXPIRY,
   encodeFooter,
   encodeTail,
-  type Family,
   FOOTER,
   type Footer,
   IDS,
@@ -86,7 +84,6 @@ export class SSTableWriter {
   readonly id: Uint8Array
   readonly path: string
   readonly #context: SSTableWriterContext
-  readonly #family: Family
   readonly #file: number
   readonly #output: Output
   readonly #block = Buffer.alloc(BLOCK_BYTES)
@@ -104,11 +101,10 @@ export class SSTableWriter {
   #entries = 0
 
   /** @throws CofferError `storage_failed`. */
-  constructor(context: SSTableWriterContext, family: Family) {
+  constructor(context: SSTableWriterContext) {
     this.id = context.random.bytes(16)
-    this.path = sstablePath(context.directory, family, this.id)
+    this.path = sstablePath(context.directory, 'records', this.id)
     this.#context = context
-    this.#family = family
     const file = context.files.open(this.path, 'create')
     if (file === undefined)
       throw new CofferError('vault_damaged', `${context.directory}/segments is missing.`)
@@ -118,10 +114,9 @@ export class SSTableWriter {
     this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
   }
 
-  /** Appends a row's record, a log row's chain value before it. */
+  /** Appends a row's record. */
   addRecord(row: StoredRow): RecordLocation {
     const offset = this.#output.position
-    if (this.#family === 'logs') this.#output.add(row.chain ?? new Uint8Array(CHAIN))
     this.#output.add(row.sealed)
     this.#recordBytes = this.#output.position
     return { offset, length: this.#recordBytes - offset }
@@ -200,7 +195,7 @@ export class SSTableWriter {
   finish(): SSTableMeta {
     this.#end()
     const footer: Footer = {
-      family: this.#family,
+      family: 'records',
       rows: this.#rows,
       seq: this.#seq,
       created: this.#created,
@@ -221,7 +216,7 @@ export class SSTableWriter {
     this.#context.files.close(this.#file)
     return {
       id: this.id,
-      family: this.#family,
+      family: 'records',
       tag: sealed.slice(sealed.length - TAG_BYTES),
       bytes: this.#output.position,
       rows: this.#rows,

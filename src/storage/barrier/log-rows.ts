@@ -1,0 +1,191 @@
+/** The rows that a log is kept in: their names, and reading and writing them in one unit of work. */
+
+import { BoundedMap } from '../../bounded-map.js'
+import type { RecordKeys } from '../../crypto/ports.js'
+import type {
+  LogBlockHeader,
+  LogBlockRecord,
+  LogHeadRecord,
+  LogIndexRecord,
+} from '../../domain/log-record.js'
+import type { LogRecord, RecordOf } from '../../domain/records.js'
+import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import {
+  type EngineReader,
+  type EngineWriter,
+  isPromise,
+  LOG_ROWS,
+  type MaybePromise,
+  type Row,
+} from '../engine.js'
+import { unpack } from './log-block.js'
+import { digestId, keysOfRecord, openRecord, sealRecord } from './sealing.js'
+
+/** Headers in one record. */
+export const INDEXED = 128
+const CHAIN_BYTES = 16
+const MOST_INDEXES = 256
+/** Bytes of a seal's nonce, which tells two versions of a row apart. */
+export const NONCE_BYTES = 24
+/** The chain of a vault's own process. An engine that many servers write to needs one for each. */
+const WRITER = '1'
+
+/** Names of a log's rows. */
+export const logIds = {
+  head: `${WRITER}/head`,
+  part: (number: number) => `${WRITER}/part/${number}`,
+  block: (number: number) => `${WRITER}/block/${number}`,
+  index: (number: number) => `${WRITER}/index/${number}`,
+}
+
+const EMPTY: LogHeadRecord = {
+  id: logIds.head,
+  count: 0,
+  dropped: 0,
+  blocks: 0,
+  gone: 0,
+  isOpen: false,
+  parts: 0,
+  partBytes: 0,
+  partRecords: 0,
+  mostParts: 0,
+  start: '',
+  base: '',
+  value: '',
+}
+
+/** What is remembered of a log, as of one version of its head. */
+export interface Chain {
+  head: LogHeadRecord
+  /** Names the version: a `rev` that was taken back is given again, a nonce is not. */
+  rev: number
+  nonce: Uint8Array
+  /** What is in no block yet, and in the open block; undefined where it was not read. */
+  end: LogBlockRecord[] | undefined
+  open: LogRecord[] | undefined
+  readonly indexes: BoundedMap<number, LogIndexRecord>
+}
+
+/** The chain's value after a block: keyed BLAKE2b, 16 bytes, base64. A rekey of the vault keeps the key. */
+export function chainValue(
+  keys: RecordKeys,
+  previous: string,
+  { first, shapes, items }: LogBlockRecord,
+): string {
+  const text = JSON.stringify(['log', previous, first, shapes, items])
+  return Buffer.from(keys.fingerprint(Buffer.from(text), CHAIN_BYTES)).toString('base64')
+}
+
+/** The rows of one tenant's log, in one unit of work. */
+export class LogRows<Rows extends EngineReader = EngineReader> {
+  readonly tenant: number
+  readonly keys: RecordKeys
+  protected readonly rows: Rows
+
+  constructor(rows: Rows, keys: RecordKeys, tenant: number) {
+    this.rows = rows
+    this.keys = keys
+    this.tenant = tenant
+  }
+
+  find(id: string): MaybePromise<Row | undefined> {
+    return this.rows.get(LOG_ROWS, this.tenant, digestId(this.keys, 'log_block', this.tenant, id))
+  }
+
+  /** @throws CofferError `vault_damaged` where there is none. */
+  async read<T extends RecordOf['log_block']>(id: string): Promise<T> {
+    const reading = this.find(id)
+    const row = isPromise(reading) ? await reading : reading
+    if (row === undefined) throw damaged()
+    return openRecord(this.keys, row) as T
+  }
+}
+
+export class LogWriter extends LogRows<EngineWriter> {
+  /** `isNew`: there was never one of this id. Gives the version through `written`. */
+  async put(
+    record: RecordOf['log_block'],
+    isNew: boolean,
+    written?: (rev: number, nonce: Uint8Array) => void,
+  ): Promise<void> {
+    const { keys, tenant } = this
+    const id = digestId(keys, 'log_block', tenant, record.id)
+    const reading = isNew ? undefined : this.rows.get(LOG_ROWS, tenant, id)
+    const row = isPromise(reading) ? await reading : reading
+    const putting = this.rows.put({
+      kind: LOG_ROWS,
+      tenant,
+      id,
+      ...(row === undefined ? {} : { seq: row.seq, created: row.created }),
+      modified: 0,
+      expires: 0,
+      keys: keysOfRecord(keys, 'log_block', record),
+      seal: (rev) => {
+        const sealed = sealRecord(keys, { id, rev }, record)
+        written?.(rev, sealed.slice(0, NONCE_BYTES))
+        return sealed
+      },
+    })
+    if (isPromise(putting)) await putting
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.rows.remove(LOG_ROWS, this.tenant, digestId(this.keys, 'log_block', this.tenant, id))
+  }
+}
+
+export function createChain(keys: RecordKeys, row: Row | undefined): Chain {
+  return {
+    head: row === undefined ? EMPTY : (openRecord(keys, row) as LogHeadRecord),
+    rev: row?.rev ?? -1,
+    nonce: Uint8Array.from(row?.sealed.subarray(0, NONCE_BYTES) ?? []),
+    end: row === undefined ? [] : undefined,
+    open: undefined,
+    indexes: new BoundedMap(MOST_INDEXES),
+  }
+}
+
+/** The log as it is stored. */
+export async function openChain(rows: LogRows): Promise<Chain> {
+  return createChain(rows.keys, await rows.find(logIds.head))
+}
+
+export async function readIndex(rows: LogRows, chain: Chain, number: number): Promise<LogIndexRecord> {
+  const known = chain.indexes.get(number)
+  if (known !== undefined) return known
+  const index = await rows.read<LogIndexRecord>(logIds.index(number))
+  chain.indexes.set(number, index)
+  return index
+}
+
+export async function headerOf(rows: LogRows, chain: Chain, block: number): Promise<LogBlockHeader> {
+  const number = Math.floor(block / INDEXED)
+  const known = chain.indexes.get(number) ?? (await readIndex(rows, chain, number))
+  return known.headers[block % INDEXED]!
+}
+
+export async function readOpen(rows: LogRows, chain: Chain): Promise<LogRecord[]> {
+  if (!chain.head.isOpen) return []
+  chain.open ??= unpack(await rows.read<LogBlockRecord>(logIds.block(chain.head.blocks - 1)))
+  return chain.open
+}
+
+/** The parts that are in no block yet, oldest first. @throws CofferError `vault_damaged` */
+export async function readEnd(rows: LogRows, chain: Chain): Promise<LogBlockRecord[]> {
+  if (chain.end !== undefined) return chain.end
+  const { parts, count, partRecords } = chain.head
+  const end: LogBlockRecord[] = []
+  let first = count - partRecords
+  for (let number = 0; number < parts; number++) {
+    const part = await rows.read<LogBlockRecord>(logIds.part(number))
+    if (part.first !== first) throw damaged()
+    end.push(part)
+    first += part.items.length
+  }
+  chain.end = end
+  return end
+}
+
+function damaged(): CofferError {
+  return new CofferError('vault_damaged', `A part of the log is missing or out of its place. ${AFTER_DAMAGE}`)
+}

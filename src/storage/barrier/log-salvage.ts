@@ -1,0 +1,81 @@
+/** What can be read of the logs of a damaged vault, to be written anew. */
+import { isBlock } from '../../domain/index-fields.js'
+import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
+import { kindOf, type LogRecord, type RecordOf } from '../../domain/records.js'
+import type { Row } from '../engine.js'
+import type { Store } from '../store.js'
+import { unpack } from './log-block.js'
+
+/** Records written in one unit of work. */
+const BATCH = 5000
+
+interface FoundLog {
+  head?: LogHeadRecord
+  blocks: LogBlockRecord[]
+  /** Of format 1. */
+  records: LogRecord[]
+  /** Rows that do not open: of format 1, records. */
+  lost: number
+}
+
+export class LogSalvage {
+  readonly #logs = new Map<number, FoundLog>()
+
+  #of(tenant: number): FoundLog {
+    const known = this.#logs.get(tenant) ?? { blocks: [], records: [], lost: 0 }
+    this.#logs.set(tenant, known)
+    return known
+  }
+
+  /** Takes a row of a log that opens. */
+  take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
+    const log = this.#of(row.tenant)
+    if (kindOf(row.kind) === 'log') log.records.push(record as LogRecord)
+    else if ('items' in record) log.blocks.push(record)
+    else if ('mostParts' in record) log.head = record
+  }
+
+  /** Notes a row that does not open. */
+  lose(tenant: number): void {
+    this.#of(tenant).lost++
+  }
+
+  /** Writes all logs into the new vault; gives how many records, and how many of each tenant are known to be missing. */
+  async restore(store: Store): Promise<{ salvaged: number; missing: Map<number, number> }> {
+    const missing = new Map<number, number>()
+    let salvaged = 0
+    for (const [tenant, log] of this.#logs) {
+      const { records, gaps } = putInOrder(log)
+      if (gaps > 0) missing.set(tenant, gaps)
+      if ((await store.read((reader) => reader.get('tenant', 0, String(tenant)))) === undefined) continue
+      salvaged += records.length
+      for (let first = 0; first < records.length; first += BATCH) {
+        await store.write(async (writer) => {
+          for (const record of records.slice(first, first + BATCH)) await writer.log(tenant, record)
+        })
+      }
+    }
+    return { salvaged, missing }
+  }
+}
+
+/** Parts that were joined into blocks are still there; what they hold counts once. */
+function putInOrder({ head, blocks, records: old, lost }: FoundLog) {
+  const start =
+    head?.dropped ?? Math.min(...blocks.filter(isBlock).map(({ first }) => first), Number.MAX_SAFE_INTEGER)
+  const records = [...old]
+  let next = start === Number.MAX_SAFE_INTEGER ? 0 : start
+  let gaps = 0
+  // The whole block before an open one of the same beginning.
+  const sorted = blocks.sort(
+    (left, right) => left.first - right.first || right.items.length - left.items.length,
+  )
+  for (const block of sorted) {
+    gaps += Math.max(0, block.first - next)
+    records.push(...unpack(block).slice(Math.max(0, next - block.first)))
+    next = Math.max(next, block.first + block.items.length)
+  }
+  if (head !== undefined) gaps += Math.max(0, head.count - next)
+  const isUnknown = head === undefined && lost > 0 && gaps === 0
+  return { records, gaps: old.length > 0 || isUnknown ? Math.max(gaps, lost) : gaps }
+}

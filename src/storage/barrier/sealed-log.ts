@@ -1,0 +1,193 @@
+/**
+ * The audit log as a stream of sealed blocks. What a commit logs is sealed as one part; parts are joined into blocks of
+ * about 16 KiB; records of headers say what is in each block, and the head where the chain ends. All of these are rows
+ * to an engine. ARCHITECTURE.md has the layout.
+ */
+
+import { BoundedMap } from '../../bounded-map.js'
+import type { RecordKeys } from '../../crypto/ports.js'
+import type { LogBlockHeader, LogHeadRecord, LogRecord } from '../../domain/log-record.js'
+import { isEqual } from '../bytes.js'
+import { type EngineWriter, isPromise, type LogEntry } from '../engine.js'
+import { BLOCK_BYTES, cut, describe, isFull, pack, type SealedEntry, unpack } from './log-block.js'
+import {
+  type Chain,
+  chainValue,
+  createChain,
+  headerOf,
+  INDEXED,
+  type LogRows,
+  LogWriter,
+  logIds,
+  NONCE_BYTES,
+  readEnd,
+  readIndex,
+  readOpen,
+} from './log-rows.js'
+
+/** Parts of a log's end before they are joined into a block. */
+const MOST_PARTS = 32
+/** Logs that are remembered. */
+const MOST_CHAINS = 1024
+
+export class SealedLog {
+  readonly #chains = new BoundedMap<number, Chain>(MOST_CHAINS)
+
+  /** The log as these rows have it. */
+  async load(rows: LogRows): Promise<Chain> {
+    const { tenant } = rows
+    const reading = rows.find(logIds.head)
+    const row = isPromise(reading) ? await reading : reading
+    const known = this.#chains.get(tenant)
+    const isKnown = known !== undefined && row !== undefined && known.rev === row.rev
+    if (isKnown && isEqual(known.nonce, row.sealed.subarray(0, NONCE_BYTES))) return known
+    const chain = createChain(rows.keys, row)
+    this.#chains.set(tenant, chain)
+    return chain
+  }
+
+  /** Puts the entries of one tenant. On failure nothing of the unit of work may be committed. */
+  async append(
+    writer: EngineWriter,
+    keys: RecordKeys,
+    tenant: number,
+    entries: readonly LogEntry[],
+  ): Promise<void> {
+    const rows = new LogWriter(writer, keys, tenant)
+    const chain = await this.load(rows)
+    // Taken back by whatever fails: then it is read anew.
+    this.#chains.delete(tenant)
+    const records = entries.map((entry) => (entry as SealedEntry).record)
+    const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
+    const { head } = chain
+    const fits = head.parts < MOST_PARTS && head.partBytes + bytes < BLOCK_BYTES
+    chain.head = fits ? await addPart(rows, chain, records, bytes) : await join(rows, chain, records)
+    await putHead(rows, chain)
+    this.#chains.set(tenant, chain)
+  }
+
+  /**
+   * Drops whole blocks of which every record is older than `before`, at most `limit`; gives their number. The chain
+   * goes on from where they end.
+   */
+  async drop(
+    writer: EngineWriter,
+    keys: RecordKeys,
+    tenant: number,
+    before: number,
+    limit: number,
+  ): Promise<number> {
+    const rows = new LogWriter(writer, keys, tenant)
+    const chain = await this.load(rows)
+    this.#chains.delete(tenant)
+    let { gone, dropped, start } = chain.head
+    const full = chain.head.blocks - (chain.head.isOpen ? 1 : 0)
+    while (gone < full && gone - chain.head.gone < limit) {
+      const header = await headerOf(rows, chain, gone)
+      if (header.to >= before) break
+      await rows.remove(logIds.block(gone))
+      if (gone % INDEXED === INDEXED - 1) await rows.remove(logIds.index(Math.floor(gone / INDEXED)))
+      gone++
+      dropped += header.count
+      start = header.value
+    }
+    const count = gone - chain.head.gone
+    if (count > 0) {
+      chain.head = { ...chain.head, gone, dropped, start }
+      await putHead(rows, chain)
+    }
+    this.#chains.set(tenant, chain)
+    return count
+  }
+
+  clear(): void {
+    this.#chains.clear()
+  }
+}
+
+async function putHead(rows: LogWriter, chain: Chain): Promise<void> {
+  await rows.put(chain.head, false, (rev, nonce) => {
+    chain.rev = rev
+    chain.nonce = nonce
+  })
+}
+
+async function addPart(
+  rows: LogWriter,
+  chain: Chain,
+  records: LogRecord[],
+  bytes: number,
+): Promise<LogHeadRecord> {
+  const { head } = chain
+  const part = pack(logIds.part(head.parts), head.count, records)
+  await rows.put(part, head.parts >= head.mostParts)
+  if (chain.end !== undefined) chain.end = [...chain.end, part]
+  return {
+    ...head,
+    count: head.count + records.length,
+    parts: head.parts + 1,
+    mostParts: Math.max(head.mostParts, head.parts + 1),
+    partBytes: head.partBytes + bytes,
+    partRecords: head.partRecords + records.length,
+    value: chainValue(rows.keys, head.value, part),
+  }
+}
+
+/** Makes blocks of the open block, the parts and `records`. Parts stay as rows, to be replaced by later ones. */
+async function join(rows: LogWriter, chain: Chain, records: readonly LogRecord[]): Promise<LogHeadRecord> {
+  const { head } = chain
+  const open = await readOpen(rows, chain)
+  const waiting = (await readEnd(rows, chain)).flatMap(unpack)
+  const runs = cut([...open, ...waiting, ...records])
+  let number = head.isOpen ? head.blocks - 1 : head.blocks
+  let first = head.count - waiting.length - open.length
+  let { base } = head
+  let value = base
+  const headers: LogBlockHeader[] = []
+  for (const run of runs) {
+    const block = pack(logIds.block(number), first, run)
+    value = chainValue(rows.keys, base, block)
+    await rows.put(block, number >= head.blocks)
+    headers.push(describe(block, value))
+    number++
+    first += run.length
+    if (isFull(run)) base = value
+  }
+  await putHeaders(rows, chain, number - runs.length, headers)
+  const last = runs.at(-1)!
+  const isOpen = !isFull(last)
+  chain.open = isOpen ? last : undefined
+  chain.end = []
+  return {
+    ...head,
+    count: first,
+    blocks: number,
+    isOpen,
+    parts: 0,
+    partBytes: 0,
+    partRecords: 0,
+    base,
+    value,
+  }
+}
+
+/** `first` is the number of the first header's block. */
+async function putHeaders(
+  rows: LogWriter,
+  chain: Chain,
+  first: number,
+  headers: readonly LogBlockHeader[],
+): Promise<void> {
+  for (let done = 0; done < headers.length; ) {
+    const block = first + done
+    const at = block % INDEXED
+    const number = Math.floor(block / INDEXED)
+    const isNew = at === 0 && block >= chain.head.blocks
+    const before = isNew ? [] : (await readIndex(rows, chain, number)).headers.slice(0, at)
+    const more = headers.slice(done, done + INDEXED - at)
+    const index = { id: logIds.index(number), headers: [...before, ...more] }
+    await rows.put(index, isNew)
+    chain.indexes.set(number, index)
+    done += more.length
+  }
+}

@@ -1,0 +1,42 @@
+/** Engines without the barrier above them: each log entry is a row that the test has drafted. */
+import type { Draft, Engine, LogEntry, LogSealer } from '../../src/storage/engine.js'
+import * as file from '../../src/storage/engines/file-engine.js'
+import * as memory from '../../src/storage/engines/memory-engine.js'
+import { digest } from './powers.js'
+
+export { FileEngine } from '../../src/storage/engines/file-engine.js'
+
+interface DraftedEntry extends LogEntry {
+  draft: Draft
+}
+
+/** The row as an entry of a log; a record becomes one of the kind and key of logs. */
+export function asLog(draft: Draft): DraftedEntry {
+  const { tenant, kind } = draft
+  const keys = digest(`key/${tenant}/logs`, 8)
+  return { tenant, bytes: 100, draft: kind === 3 ? { ...draft, kind: 255, keys } : draft }
+}
+
+const sealer: LogSealer = {
+  seal: async (writer, entries) => {
+    for (const { draft } of entries as DraftedEntry[]) await writer.put(draft)
+  },
+  adopt: async function* () {},
+}
+
+export function attached<E extends Engine>(engine: E): E {
+  engine.attach(sealer)
+  return engine
+}
+
+export async function createFileEngine(options: file.FileEngineOptions): Promise<file.FileEngine> {
+  return attached(await file.createFileEngine(options))
+}
+
+export async function openFileEngine(options: file.FileEngineOptions): Promise<file.FileEngine> {
+  return attached(await file.openFileEngine(options))
+}
+
+export function createMemoryEngine(options: Parameters<typeof memory.createMemoryEngine>[0]): Engine {
+  return attached(memory.createMemoryEngine(options))
+}

@@ -1,0 +1,97 @@
+/** Stores with tenants, made below the operations, for tests of the log; and entries to put in it. */
+import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
+import { createRandom } from '../../src/crypto/random.js'
+import { formatDate } from '../../src/domain/dates.js'
+import type { LogRecord, TenantRecord } from '../../src/domain/records.js'
+import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
+import type { Engine } from '../../src/storage/engine.js'
+import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
+import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
+import type { Store } from '../../src/storage/store.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, testHeader } from './powers.js'
+
+export const TENANT_ID = '7f2c3f9e-0000-4000-8000-000000000001'
+
+export interface LogVault {
+  store: Store
+  engine: Engine
+  keyring: Keyring
+  clock: ReturnType<typeof createClock>
+  /** Of tenant 1. */
+  keys: TenantRecord['keys']
+}
+
+function newTenant(keyring: Keyring, number: number): TenantRecord {
+  const { data, index, fingerprint } = keyring.generateTenant()
+  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+  const keys = { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+  const shape = { owner_id: 'owner', settings: {}, created_at: formatDate(0) }
+  return { ...shape, number, id: `tenant-${number}`, name: `tenant ${number}`, keys }
+}
+
+async function fill(
+  engine: Engine,
+  keyring: Keyring,
+  tenants: number,
+): Promise<{ store: Store; keys: TenantRecord['keys'] }> {
+  const store = createSealedStore(engine, keyring)
+  const records = Array.from({ length: tenants }, (_, index) => newTenant(keyring, index + 1))
+  await store.write(async (writer) => {
+    for (const record of records) await writer.insert('tenant', 0, record)
+  })
+  return { store, keys: records[0]!.keys }
+}
+
+const newKeyring = () => createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+
+export async function openInMemory(tenants = 1): Promise<LogVault> {
+  const keyring = newKeyring()
+  const clock = createClock(Date.UTC(2030, 0, 1))
+  const engine = createMemoryEngine({ clock })
+  return { engine, keyring, clock, ...(await fill(engine, keyring, tenants)) }
+}
+
+/** On a disk in memory; `reopen` closes it and opens what it left. */
+export async function openOnDisk(tenants = 1) {
+  const keyring = newKeyring()
+  const clock = createClock(Date.UTC(2030, 0, 1))
+  const files = new FakeFiles()
+  const shape = { directory: '/vault', header: testHeader(), random: createRandom(), notice: () => undefined }
+  const options = { ...shape, files, clock, keys: keyring.engine, role: 'command' as const }
+  const engine: FileEngine = await createFileEngine(options)
+  const vault = { engine, keyring, clock, files, ...(await fill(engine, keyring, tenants)) }
+  const reopen = async () => {
+    await vault.store.close()
+    vault.engine = await openFileEngine(options)
+    vault.store = createSealedStore(vault.engine, keyring)
+  }
+  return Object.assign(vault, { reopen })
+}
+
+export function logRecord(entity_id: string, time: number, more: Partial<LogRecord> = {}): LogRecord {
+  return {
+    tenant_id: TENANT_ID,
+    actor_id: 'somebody',
+    actor_type: 'user',
+    entity_type: 'token',
+    entity_id,
+    operation: 'read',
+    message: 'Token retrieved',
+    created_at: formatDate(time),
+    trace_id: 'a trace',
+    ...more,
+  }
+}
+
+/** Appends records, in one unit of work. */
+export function append(
+  { store }: Pick<LogVault, 'store'>,
+  records: readonly LogRecord[],
+  { tenant = 1, durability = 'now' as 'now' | 'soon' } = {},
+): Promise<void> {
+  return store.write(async (writer) => {
+    for (const record of records) await writer.log(tenant, record)
+  }, durability)
+}

@@ -1,0 +1,379 @@
+/** The log as blocks: found as a list of records would be, and proven whatever somebody with every key but one does. */
+import fc from 'fast-check'
+import t from 'tap'
+import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/log-record.js'
+import type { LogRecord, RecordOf } from '../../src/domain/records.js'
+import {
+  digestId,
+  keysOfRecord,
+  openRecord,
+  openTenantKeys,
+  sealRecord,
+} from '../../src/storage/barrier/sealing.js'
+import { type EngineWriter, LOG_ROWS } from '../../src/storage/engine.js'
+import type { Condition } from '../../src/storage/store.js'
+import { append, type LogVault, logRecord, openInMemory, openOnDisk } from './log-vault.js'
+
+const SECOND = 1000
+const TYPES = ['token', 'card', 'bank', 'tenant', 'reactor'] as const
+const OPERATIONS = ['create', 'read', 'use'] as const
+
+// ---------------------------------------------------------------- against a list
+
+type Step =
+  | { do: 'log'; tenant: number; count: number; spread: number; soon: boolean; by: number }
+  | { do: 'reopen' | 'flush' }
+  | { do: 'find'; tenant: number; where: Condition | undefined; page: number; size: number }
+
+const id = (number: number) => `entity-${number}`
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('log' as const),
+      tenant: fc.integer({ min: 1, max: 2 }),
+      count: fc.oneof(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 700 })),
+      spread: fc.integer({ min: 1, max: 40 }),
+      soon: fc.boolean(),
+      by: fc.integer({ min: -3, max: 20 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('reopen' as const, 'flush' as const) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('find' as const),
+      tenant: fc.integer({ min: 1, max: 2 }),
+      where: fc.option(
+        fc.record({ and: fc.array(fc.oneof(field(), range()), { minLength: 1, maxLength: 3 }) }),
+        { nil: undefined },
+      ),
+      page: fc.oneof(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 200 })),
+      size: fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(100)),
+    }),
+  },
+)
+
+function field(): fc.Arbitrary<Condition> {
+  const value = (name: string, values: readonly string[]) =>
+    fc.constantFrom(...values).map((value) => ({ field: name, value }))
+  return fc.oneof(
+    fc.integer({ min: 0, max: 45 }).map((number) => ({ field: 'entity', value: id(number) })),
+    value('type', TYPES),
+    value('class', ['token', 'tenant']),
+    value('type_entity', ['token:entity-1', 'tenant:entity-1', 'token:entity-7']),
+    value('operation', OPERATIONS),
+    value('transform', ['reveal', 'mask']),
+  )
+}
+
+function range(): fc.Arbitrary<Condition> {
+  const time = fc.integer({ min: 0, max: 300 }).map((seconds) => Date.UTC(2030, 0, 1) + seconds * SECOND)
+  return fc.record({ range: fc.constant('created' as const), from: time, below: time })
+}
+
+function meets(record: LogRecord, where: Condition): boolean {
+  if ('and' in where) return where.and.every((part) => meets(record, part))
+  const isToken = ['token', 'card', 'bank'].includes(record.entity_type)
+  const group = isToken ? 'token' : record.entity_type
+  if ('range' in where) {
+    const time = Date.parse(record.created_at)
+    return time >= where.from! && time < where.below!
+  }
+  const { field, value } = where as { field: string; value: string }
+  const values: Record<string, unknown> = {
+    entity: record.entity_id,
+    type: record.entity_type,
+    class: group,
+    type_entity: `${group}:${record.entity_id}`,
+    operation: record.operation,
+    transform: record.transform,
+  }
+  return values[field] === value
+}
+
+/** Records that differ in everything that is asked for. */
+function makeRecords(time: number, count: number, spread: number, serial: number): LogRecord[] {
+  return Array.from({ length: count }, (_, index) => {
+    const number = (serial + index) * 7
+    return logRecord(id(number % spread), time, {
+      entity_type: TYPES[(serial + index) % TYPES.length]!,
+      operation: OPERATIONS[number % OPERATIONS.length]!,
+      trace_id: `trace ${serial + index}`,
+      ...(number % 4 === 0 ? { transform: 'reveal' as const } : {}),
+      ...(number % 4 === 1 ? { transform: 'mask' as const } : {}),
+    })
+  })
+}
+
+t.test('finds what a list of records has, newest first, with exact totals', async (t) => {
+  const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+    const vault = await openOnDisk(2)
+    const model: Record<number, LogRecord[]> = { 1: [], 2: [] }
+    let serial = 0
+    for (const one of steps) {
+      if (one.do === 'reopen') await vault.reopen()
+      if (one.do === 'flush') await vault.engine.flush()
+      if (one.do === 'log') {
+        vault.clock.set(vault.clock() + one.by * SECOND)
+        const records = makeRecords(vault.clock(), one.count, one.spread, serial)
+        serial += one.count
+        await append(vault, records, { tenant: one.tenant, durability: one.soon ? 'soon' : 'now' })
+        model[one.tenant]!.push(...records)
+      }
+      if (one.do === 'find') {
+        const { tenant, where, page, size } = one
+        const query = { page, size, ...(where === undefined ? {} : { where }) }
+        const found = await vault.store.read((reader) => reader.find('log', tenant, query))
+        const all = model[tenant]!.filter(
+          (record) => where === undefined || meets(record, where),
+        ).toReversed()
+        agree(found, { records: all.slice((page - 1) * size, page * size), total: all.length }, one)
+      }
+    }
+    for (const tenant of [1, 2]) {
+      agree(await vault.store.verifyLogs(tenant), { count: model[tenant]!.length }, 'verified')
+      await vault.reopen()
+      agree(await vault.store.verifyLogs(tenant), { count: model[tenant]!.length }, 'verified anew')
+    }
+    await vault.store.close()
+  })
+  await fc.assert(property, { numRuns: 40 })
+  t.pass('agrees')
+})
+
+function agree(found: unknown, expected: unknown, about: unknown): void {
+  t.strictSame(found, expected, JSON.stringify(about)) || fail(about)
+}
+
+function fail(about: unknown): never {
+  throw new Error(`does not agree: ${JSON.stringify(about)}`)
+}
+
+// ---------------------------------------------------------------- retention
+
+t.test('drops whole blocks that are old enough, and the chain proves the rest', async (t) => {
+  const vault = await openOnDisk()
+  const begin = vault.clock()
+  const records: LogRecord[] = []
+  for (let day = 0; day < 30; day++) {
+    const some = makeRecords(begin + day * 86_400_000, 100, 9, day * 100)
+    records.push(...some)
+    await append(vault, some)
+  }
+  const before = begin + 20 * 86_400_000
+  const drop = () => vault.store.write((writer) => writer.dropLogs(before, 5))
+  while ((await drop()) > 0);
+  const all = () => vault.store.read((reader) => reader.find('log', 1, { page: 1, size: 10_000 }))
+  const { records: kept, total } = await all()
+  t.equal(kept.length, total)
+  t.strictSame(kept.toReversed(), records.slice(-total), 'the newest are as they were')
+  t.ok(total >= 1000, 'all that are younger')
+  t.ok(total < 1300, `and less than a block more: ${total}`)
+  t.strictSame(await vault.store.verifyLogs(1), { count: total })
+  const of = (entity: string) =>
+    vault.store.read((reader) =>
+      reader.find('log', 1, { page: 1, size: 1, where: { field: 'entity', value: entity } }),
+    )
+  t.equal((await of('entity-3')).total, kept.filter(({ entity_id }) => entity_id === 'entity-3').length)
+  await append(vault, makeRecords(vault.clock(), 300, 9, 0))
+  await vault.reopen()
+  t.strictSame(await vault.store.verifyLogs(1), { count: total + 300 })
+  t.equal(await drop(), 0, 'nothing more')
+  await vault.store.close()
+})
+
+// ---------------------------------------------------------------- proof
+
+type Stored = RecordOf['log_block']
+
+interface Tools {
+  read<T extends Stored>(id: string): Promise<T>
+  /** As the barrier would seal it. */
+  put(record: Stored): Promise<void>
+  remove(id: string): Promise<void>
+  /** The row's sealed bytes, to be put back as they are. */
+  save(id: string): Promise<() => Promise<void>>
+}
+
+/** A vault with 500 records in blocks and 3 in parts, tampered with by somebody who has its keys. */
+async function verifyAfter(tamper: (tools: Tools) => Promise<void>) {
+  const vault: LogVault = await openInMemory()
+  await append(vault, makeRecords(vault.clock(), 500, 20, 0))
+  for (let index = 0; index < 3; index++) await append(vault, makeRecords(vault.clock(), 1, 20, 500 + index))
+  const keys = openTenantKeys(vault.keyring, vault.keys)
+  const idOf = (name: string) => digestId(keys, 'log_block', 1, name)
+  const put = (writer: EngineWriter, record: Stored, seal: (rev: number) => Uint8Array) => {
+    const id = idOf(record.id)
+    const row = writer.get(LOG_ROWS, 1, id) as { seq: number; created: number } | undefined
+    const shape = { kind: LOG_ROWS, tenant: 1, id, modified: 0, expires: 0 }
+    const place = row === undefined ? {} : { seq: row.seq, created: row.created }
+    return writer.put({ ...shape, ...place, keys: keysOfRecord(keys, 'log_block', record), seal })
+  }
+  const { engine } = vault
+  await tamper({
+    read: (name) =>
+      engine.read(async (reader) => openRecord(keys, (await reader.get(LOG_ROWS, 1, idOf(name)))!) as never),
+    put: (record) =>
+      engine.write((writer) =>
+        put(writer, record, (rev) => sealRecord(keys, { id: idOf(record.id), rev }, record)),
+      ),
+    remove: (name) => engine.write((writer) => writer.remove(LOG_ROWS, 1, idOf(name))),
+    save: async (name) => {
+      const row = await engine.read(async (reader) => (await reader.get(LOG_ROWS, 1, idOf(name)))!)
+      return () => engine.write((writer) => put(writer, { id: name } as Stored, () => row.sealed))
+    },
+  })
+  const check = await vault.store.verifyLogs(1)
+  await vault.store.close()
+  return check
+}
+
+const block = (number: number) => `1/block/${number}`
+
+t.test('an untouched log is whole', async (t) => {
+  t.strictSame(await verifyAfter(async () => undefined), { count: 503 })
+})
+
+t.test('finds what was done to it', async (t) => {
+  const edit = (id: string, change: (block: LogBlockRecord) => LogBlockRecord) =>
+    verifyAfter(async ({ read, put }) => put(change(await read<LogBlockRecord>(id))))
+  const second = (await firstOf(1)) + 1
+  const cases: [string, () => Promise<unknown>, number][] = [
+    [
+      'a record was changed',
+      () => edit(block(1), (one) => ({ ...one, items: one.items.with(4, [1, 0, 'x', 'y']) })),
+      second,
+    ],
+    [
+      'a record was dropped',
+      () => edit(block(1), (one) => ({ ...one, items: one.items.toSpliced(4, 1) })),
+      second,
+    ],
+    [
+      'a record was put in',
+      () => edit(block(1), (one) => ({ ...one, items: [...one.items, one.items[0]!] })),
+      second,
+    ],
+    ['two records were exchanged', () => edit(block(1), exchange), second],
+    ['two blocks were exchanged', () => verifyAfter(exchangeBlocks), 1],
+    ['what a record says of its actor was changed', () => edit(block(0), forgeShape), 1],
+    ['a block is gone', () => verifyAfter(({ remove }) => remove(block(1))), second],
+    ['the newest part is gone', () => verifyAfter(({ remove }) => remove('1/part/2')), 501],
+    [
+      'a part was changed',
+      () => edit('1/part/1', (part) => ({ ...part, items: part.items.with(0, [1, 0, 'x', 'y']) })),
+      504,
+    ],
+    ['the head is gone', () => verifyAfter(({ remove }) => remove('1/head')), 1],
+    ['the head forgets the parts', () => verifyAfter(forgetParts), 501],
+    ['a header was changed', () => verifyAfter(forgeHeader), 1],
+    [
+      'a block was added',
+      () =>
+        verifyAfter(({ read, put }) =>
+          read<LogBlockRecord>(block(0)).then((one) => put({ ...one, id: block(9) })),
+        ),
+      504,
+    ],
+  ]
+  for (const [title, run, brokenAt] of cases) t.match(await run(), { brokenAt }, title)
+})
+
+/** How many records are before a block. */
+async function firstOf(number: number): Promise<number> {
+  let first = 0
+  await verifyAfter(async ({ read }) => {
+    first = (await read<LogBlockRecord>(block(number))).first
+  })
+  return first
+}
+
+function exchange(one: LogBlockRecord): LogBlockRecord {
+  const [left, right] = [one.items[2]!, one.items[5]!]
+  return { ...one, items: one.items.with(2, right).with(5, left) }
+}
+
+async function exchangeBlocks({ read, put }: Tools): Promise<void> {
+  const [left, right] = [await read<LogBlockRecord>(block(0)), await read<LogBlockRecord>(block(1))]
+  await put({ ...left, id: right.id })
+  await put({ ...right, id: left.id })
+}
+
+function forgeShape(one: LogBlockRecord): LogBlockRecord {
+  const [tenant, , , ...rest] = one.shapes[0]!
+  return { ...one, shapes: [[tenant, 'user', 'somebody else', ...rest], ...one.shapes.slice(1)] }
+}
+
+async function forgetParts({ read, put }: Tools): Promise<void> {
+  const head = await read<LogHeadRecord>('1/head')
+  const { value } = (await read<LogIndexRecord>('1/index/0')).headers.at(-1)!
+  await put({ ...head, count: head.count - 3, parts: 0, partRecords: 0, mostParts: 0, value })
+}
+
+async function forgeHeader({ read, put }: Tools): Promise<void> {
+  const index = await read<LogIndexRecord>('1/index/0')
+  await put({ ...index, headers: index.headers.with(0, { ...index.headers[0]!, count: 1 }) })
+}
+
+t.test('a block put back as it was before does not open in its place', async (t) => {
+  const check = await verifyAfter(async ({ read, put, save }) => {
+    const restore = await save(block(0))
+    await put(await read<LogBlockRecord>(block(0)))
+    await restore()
+  })
+  t.strictSame(check, { count: 503, brokenAt: 1 })
+})
+
+// ---------------------------------------------------------------- durability
+
+t.test('what a read logs is found at once, stored before long, and gone with a deleted tenant', async (t) => {
+  const vault = await openOnDisk(2)
+  const total = async (tenant: number) =>
+    (await vault.store.read((reader) => reader.find('log', tenant, { page: 1, size: 1 }))).total
+  await append(vault, [logRecord('a', vault.clock())], { durability: 'soon' })
+  await append(vault, [logRecord('b', vault.clock())], { durability: 'soon', tenant: 2 })
+  t.strictSame([await total(1), await total(2)], [1, 1])
+  const steps = vault.files.steps
+  await append(vault, [logRecord('c', vault.clock())], { durability: 'soon' })
+  t.equal(vault.files.steps, steps, 'without touching the disk')
+  await vault.store.write((writer) => writer.removeTenant(2))
+  await t.rejects(total(2), { code: 'not_found' })
+  await vault.reopen()
+  t.equal(await total(1), 2, 'stored before the vault is closed')
+  t.strictSame(await vault.store.verifyLogs(1), { count: 2 })
+  await vault.store.close()
+})
+
+t.test('a unit of work that fails logs nothing', async (t) => {
+  const vault = await openOnDisk()
+  const failing = vault.store.write(async (writer) => {
+    await writer.log(1, logRecord('a', vault.clock()))
+    throw new Error('undone')
+  })
+  await t.rejects(failing, { message: 'undone' })
+  t.strictSame(await vault.store.verifyLogs(1), { count: 0 })
+  await vault.store.close()
+})
+
+t.test('no row of a log shows an id, a message or whose it is', async (t) => {
+  const vault = await openOnDisk()
+  await append(vault, makeRecords(vault.clock(), 400, 20, 0))
+  await vault.store.write(async () => undefined)
+  const rows = await vault.engine.read(async (reader) => {
+    const found: string[] = []
+    for (const name of [block(0), '1/head', '1/index/0']) {
+      const row = await reader.get(
+        LOG_ROWS,
+        1,
+        digestId(openTenantKeys(vault.keyring, vault.keys), 'log_block', 1, name),
+      )
+      found.push(Buffer.from(row!.sealed).toString('latin1'))
+    }
+    return found.join()
+  })
+  for (const needle of ['entity-1', 'Token retrieved', 'somebody', 'trace'])
+    t.notOk(rows.includes(needle), needle)
+  await vault.store.close()
+})
