@@ -15,6 +15,7 @@ const PARTS: Record<string, readonly string[]> = {
   http: ['3', '2', '1000,10000', '100000', '8'],
   reactor: ['7'],
   proxy: ['3', '2'],
+  control: ['15'],
 }
 
 const asked = readWords(process.argv.slice(2))

@@ -92,3 +92,25 @@ t.test('the command is there, and finds its data', async (t) => {
   await coffer(['init'])
   t.match((await coffer(['formula', 'install', '--output', 'id'])).stdout, /^[0-9a-f-]{36}$/m)
 })
+
+t.test('eight workers of node:test, each in a fork, do not disturb each other', async (t) => {
+  cpSync(join(root, 'fixtures/examples'), join(place, 'examples'), { recursive: true })
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const cwd = join(place, 'examples/node-test')
+  // It ends by itself: no handle is left open.
+  const { stdout } = await run(process.execPath, ['run.mjs'], { cwd, env })
+  t.match(stdout, /^# pass 200$/m)
+  t.match(stdout, /^# fail 0$/m)
+})
+
+t.test('a failing test prints the requests of its fork', async (t) => {
+  const cwd = join(place, 'examples/node-test')
+  const suite = join(place, 'examples/suite.cjs')
+  writeFileSync(
+    suite,
+    readFileSync(suite, 'utf8').replace("'not_found'", "'conflict'").replace('number <= 23', 'number <= 1'),
+  )
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const failed = await run(process.execPath, ['run.mjs'], { cwd, env }).catch((error: object) => error)
+  t.match(failed, { code: 1, stdout: /Requests of this fork[\s\S]*"operation": "token get"/ })
+})
