@@ -105,7 +105,7 @@ t.test('a problem becomes the error of a local vault, our own or not', async (t)
   }
   t.match(await by('token get', 404, { title: 'Not Found' }), { code: 'not_found', message: 'Not Found' })
   t.match(await by('token get', 418, {}), { code: 'validation', exit: 2 })
-  t.match(await by('token get', 502, 'bad gateway'), { code: 'unavailable', exit: 9 })
+  t.match(await by('token get', 502, 'bad gateway'), { code: 'bad_gateway', exit: 9 })
   t.match(await by('reactor react', 500, {}), { code: 'reactor_failed', exit: 8 })
   t.match(await by('reactor react', 408, {}), { code: 'reactor_timeout', exit: 8 })
   t.match(await by('token get', 400, { type: 'urn:coffer:problem:interrupted' }), { code: 'validation' })

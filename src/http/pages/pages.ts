@@ -71,8 +71,8 @@ function renderParameter({ name, in: place, required, schema, description }: Jso
 }
 
 function renderBody({ content }: JsonSchema): string {
-  return Object.entries(content as Record<string, { schema: JsonSchema; example?: unknown }>)
-    .map(([type, { schema, example }]) => {
+  return Object.entries(content as Record<string, { schema?: JsonSchema; example?: unknown }>)
+    .map(([type, { schema = {}, example }]) => {
       const sample =
         example === undefined ? '' : `<pre>${encode(JSON.stringify(example, undefined, 2))}</pre>`
       return `<h3>Body <span class="dim">${encode(type)}</span></h3>${renderProperties(schema)}${sample}`
