@@ -140,7 +140,9 @@ function spell(
   input: Record<string, unknown>,
   more: readonly string[],
 ): { words: string[]; stdin: string } {
-  const { positionals: parameters } = definition
+  // A property of the body that may also be a word is sent in the body, where it may be anything.
+  const inPath = takesBody(definition) ? definition.endpoint?.parameters : undefined
+  const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.form ?? { command: definition.name, flag: undefined }
   // The flag that chooses the form may have the value of its property, which here is in the body if there is one.

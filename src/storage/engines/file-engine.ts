@@ -267,7 +267,9 @@ export class FileEngine implements Engine, EngineMaintenance {
 
   /** A command syncs when it closes; a server would keep others waiting for ever. */
   #syncSoon(): void {
-    if (this.#options.role === 'command' || this.#timer !== undefined || !this.#groupCommit.isUnsynced) return
+    const { isUnsynced, hasFailed } = this.#groupCommit
+    // What the disk has refused is tried again by the next unit of work and on closing.
+    if (this.#options.role === 'command' || this.#timer !== undefined || !isUnsynced || hasFailed) return
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       if (this.#closing !== undefined || !this.#groupCommit.isUnsynced) return

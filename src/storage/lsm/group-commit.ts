@@ -75,6 +75,11 @@ export class GroupCommit {
     return this.#tree.isUnsynced || this.#group.entries.length > 0
   }
 
+  /** Whether the last group could not be stored; its entries are tried again with the next one. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined
+  }
+
   /** Entries of committed transactions that are in no row yet. */
   get held(): readonly LogEntry[] {
     return this.#group.owed

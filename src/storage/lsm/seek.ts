@@ -30,10 +30,11 @@ export function createSeek(source: SeekSource, where: Where): Seek {
   }
   if ('not' in where || 'range' in where) {
     const meets = source.test(where)
+    let found = Number.POSITIVE_INFINITY
     return (most) => {
-      let number = most
-      while (number >= 0 && !meets(number)) number--
-      return number
+      // What was passed over is not tested again, because the test takes ever lower numbers.
+      if (most < found) for (found = most; found >= 0 && !meets(found); ) found--
+      return found
     }
   }
   const parts = ('and' in where ? where.and : where.or).map((part) => createSeek(source, part))

@@ -1,0 +1,31 @@
+/** Replays every recorded case through several doors, each on a vault of its own, and compares their answers. */
+import t from 'tap'
+import { readCases } from './cases.js'
+import type { Door, MovableClock } from './doors.js'
+import { replay, START } from './replay.js'
+
+export function compareDoors(doors: readonly ((clock: MovableClock) => Promise<Door>)[]): void {
+  t.setTimeout(240_000)
+  for (const each of readCases()) {
+    t.test(each.title, async (t) => {
+      const replays: { name: string; answers: unknown }[] = []
+      for (const open of doors) {
+        const clock = { now: START }
+        const door = await open(clock)
+        if (each.except?.some((name) => door.name.split(', ').includes(name))) {
+          await door.close()
+          continue
+        }
+        try {
+          replays.push({ name: door.name, answers: await replay(t, door, clock, each) })
+        } finally {
+          await door.close()
+        }
+      }
+      const [first, ...others] = replays
+      for (const other of others) {
+        t.same(other.answers, first!.answers, `${other.name} answers like ${first!.name}`)
+      }
+    })
+  }
+}
