@@ -15,6 +15,9 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-package-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
 
+/** The compiler itself: the program around it does not load with the module that tap adds to Node's child processes. */
+const PLATFORM = `${process.platform}-${process.arch}`
+const COMPILER = join(root, `node_modules/@typescript/typescript-${PLATFORM}/lib/tsc`)
 const LARGEST_INSTALLED_KIB = 16 * 1024
 /** What npm says of its own configuration. */
 const ABOUT_NPM = /^npm (warn (Unknown|using|config)|notice)/
@@ -64,20 +67,9 @@ t.test('a consumer compiles strictly against it, as a module and as CommonJS, an
   cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.cts'))
   const types = join(root, 'node_modules/@types')
   const options = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023']
-  const tsc = [
-    join(root, 'node_modules/typescript/bin/tsc'),
-    ...options,
-    '--types',
-    'node',
-    '--typeRoots',
-    types,
-  ]
-  // With the module that tap adds to child processes, Node cannot load the compiler's program.
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const words = [...tsc, 'consumer.mts', 'consumer.cts']
-  const failed = await run(process.execPath, words, { cwd: place, env }).catch(
-    (error: { stdout: string }) => error.stdout,
-  )
+  options.push('--types', 'node', '--typeRoots', types)
+  const words = [...options, 'consumer.mts', 'consumer.cts']
+  const failed = await run(COMPILER, words, { cwd: place }).catch((error: { stdout: string }) => error.stdout)
   t.type(failed, 'object', `it compiles: ${typeof failed === 'string' ? failed : ''}`)
   for (const file of ['consumer.mjs', 'consumer.cjs']) {
     const { stdout } = await run(process.execPath, [file], { cwd: place })
