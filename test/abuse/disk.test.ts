@@ -2,7 +2,7 @@
  * Real disks that fail: full, read-only, closed to us; and paths too long for a socket. What a machine does not permit is
  * skipped and said.
  */
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
 import { createHome, type Home } from '../cli/home.js'
 import { startProcess } from '../http/process.js'
+import { startProgram } from '../start-program.js'
 
 const NOBODY = 65_534
 const DISK_MIB = 4
@@ -107,7 +108,7 @@ function runAsNobody(
 ): Promise<Ended> {
   const who = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
   const env = { ...home.env, PATH: process.env.PATH ?? '' }
-  const child = spawn(process.execPath, [PROGRAM, ...words], { cwd: home.place, env, ...who })
+  const child = startProgram(process.execPath, [PROGRAM, ...words], { cwd: home.place, env, ...who })
   child.stdin.on('error', () => {})
   child.stdin.end(stdin)
   return waitFor(child)

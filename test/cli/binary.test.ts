@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { startProgram } from '../start-program.js'
 import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
@@ -130,7 +130,7 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
     'no standard output at all',
   )
   t.equal((await machine.bash('coffer token list >/dev/null')).code, 0)
-  const unwanted = spawn(process.execPath, [PROGRAM, 'token', 'list'], {
+  const unwanted = startProgram(process.execPath, [PROGRAM, 'token', 'list'], {
     cwd: machine.place,
     env: machine.env,
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -264,7 +264,7 @@ t.test('a server leaves no core dump, or says that it cannot help it', async (t)
   const machine = await open(t)
   const serve = async (line: string) => {
     const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
-    const child = spawn('bash', ['--norc', '-c', `${line}; exec ${words}`], {
+    const child = startProgram('bash', ['--norc', '-c', `${line}; exec ${words}`], {
       cwd: machine.place,
       env: machine.env,
     })

@@ -1,9 +1,10 @@
 /** Runs the real program, as a process of its own, in a throw-away home. It knows nothing of what is inside. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { startProgram } from '../start-program.js'
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
@@ -31,7 +32,7 @@ export async function createMachine(): Promise<Machine> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
   const start: Machine['start'] = (words, nodeFlags = []) =>
-    spawn(process.execPath, [...nodeFlags, PROGRAM, ...words], { cwd: place, env })
+    startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], { cwd: place, env })
   const machine: Machine = {
     place,
     env,
@@ -45,10 +46,14 @@ export async function createMachine(): Promise<Machine> {
     },
     bash: (line) =>
       waitFor(
-        spawn('bash', ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`], {
-          cwd: place,
-          env,
-        }),
+        startProgram(
+          'bash',
+          ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`],
+          {
+            cwd: place,
+            env,
+          },
+        ),
       ),
     remove: () => rmSync(place, { recursive: true, force: true }),
   }

@@ -1,5 +1,4 @@
 /** Runs every example of every help page, each in a folder of its own with the demo vault that `npm start` makes. */
-import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,6 +7,7 @@ import { describeTopic } from '../../src/cli/commands/help-topics.js'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { TOPIC_NAMES } from '../../src/cli/help-layout.js'
 import { registry } from '../../src/operations/all.js'
+import { startProgram } from '../start-program.js'
 import { PROGRAM, waitFor } from './binary.js'
 
 t.setTimeout(240_000)
@@ -25,7 +25,7 @@ const PATH = [join(place, 'bin'), dirname(process.execPath), process.env.PATH].j
 
 /** Runs one line as a person pastes it into a new folder with the demo vault. */
 async function run(line: string, folder: string) {
-  const child = spawn('sh', ['-c', line], {
+  const child = startProgram('sh', ['-c', line], {
     cwd: folder,
     env: { PATH, HOME: folder, TMPDIR: folder },
     timeout: MOST_MS,
@@ -37,10 +37,14 @@ async function run(line: string, folder: string) {
 t.test('every example of every help page runs', async (t) => {
   const demo = join(place, 'demo')
   mkdirSync(demo)
-  const server = spawn(process.execPath, [PROGRAM, 'serve', '--demo', '--port', '0', '--output', 'json'], {
-    cwd: demo,
-    env: { PATH, HOME: demo },
-  })
+  const server = startProgram(
+    process.execPath,
+    [PROGRAM, 'serve', '--demo', '--port', '0', '--output', 'json'],
+    {
+      cwd: demo,
+      env: { PATH, HOME: demo },
+    },
+  )
   const ended = waitFor(server)
   server.stdout.once('data', () => server.kill('SIGTERM'))
   t.equal((await ended).code, 0)

@@ -1,10 +1,11 @@
 /** Pastes README's commands into every shell that is installed, in a pseudo-terminal, and compares what they print. */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { startProgram } from '../start-program.js'
 import { PROGRAM, waitFor } from './binary.js'
 import { withoutStyle } from './fake-process.js'
 
@@ -53,7 +54,7 @@ for (const [shell, line] of Object.entries(SHELLS)) {
     t.teardown(() => rmSync(place, { recursive: true, force: true }))
     mkdirSync(join(place, 'bin'))
     symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
-    const child = spawn('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
+    const child = startProgram('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
       cwd: place,
       env: {
         PATH: [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':'),

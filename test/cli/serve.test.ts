@@ -7,6 +7,7 @@ import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 import { createWorkplace, request, runCommand, startProcess, type Workplace } from '../http/process.js'
+import { startProgram } from '../start-program.js'
 import { findLeaks } from './leak.js'
 
 const CARD = '4242424242424242'
@@ -173,10 +174,9 @@ t.test('a reader that does not read the log keeps nobody waiting', async (t) => 
 
 t.test('for people it prints where it is and what to paste', async (t) => {
   const place = workplaceFor(t)
-  const { spawn } = await import('node:child_process')
   const { fileURLToPath } = await import('node:url')
   const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
-  const child = spawn(process.execPath, [bin, 'serve', '--ephemeral', '--port', '0'], {
+  const child = startProgram(process.execPath, [bin, 'serve', '--ephemeral', '--port', '0'], {
     cwd: place.directory,
     env: place.env,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,9 +1,9 @@
 /** A server that ends with the process that started it. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { startProgram } from '../start-program.js'
 import { createWorkplace } from './process.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
@@ -13,7 +13,7 @@ const place = createWorkplace()
 t.teardown(() => place.remove())
 
 t.test('the server stops when standard input ends, also when its parent was killed', async (t) => {
-  const child = spawn(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = startProgram(process.execPath, SERVE, { env: place.env, stdio: ['pipe', 'pipe', 'ignore'] })
   await once(child.stdout, 'data')
   child.stdin.write('ignored')
   t.equal(child.exitCode, null)
@@ -24,7 +24,7 @@ t.test('the server stops when standard input ends, also when its parent was kill
   const script = `const { spawn } = require('node:child_process')
     const child = spawn(process.execPath, ${JSON.stringify(SERVE)}, { stdio: ['pipe', 'inherit', 'ignore'] })
     console.error(child.pid)`
-  const parent = spawn(process.execPath, ['-e', script], {
+  const parent = startProgram(process.execPath, ['-e', script], {
     env: place.env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -38,7 +38,7 @@ t.test('the server stops when standard input ends, also when its parent was kill
 
 t.test('refused where standard input cannot tell, and with options that read it', async (t) => {
   const fail = async (stdin: 'ignore' | 'pipe' | number, words: string[] = []) => {
-    const child = spawn(process.execPath, [...SERVE, ...words], {
+    const child = startProgram(process.execPath, [...SERVE, ...words], {
       cwd: place.directory,
       env: place.env,
       stdio: [stdin, 'ignore', 'pipe'],

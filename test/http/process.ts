@@ -1,5 +1,5 @@
 /** Runs the built `coffer` in a process of its own; it needs `npm run build`. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { createDocument } from '../../src/http/openapi.js'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
+import { startProgram } from '../start-program.js'
 import { createContract } from './contract.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
@@ -54,7 +55,7 @@ export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
 ): { child: ChildProcess; ended: Promise<Outcome> } {
-  const child = spawn(process.execPath, [bin, ...words], {
+  const child = startProgram(process.execPath, [bin, ...words], {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -78,7 +79,11 @@ export async function startProcess(
   { readsErrors = true }: { readsErrors?: boolean } = {},
 ): Promise<ServerProcess> {
   const line = [bin, 'serve', '--port', '0', '--output', 'json', ...words]
-  const child = spawn(process.execPath, line, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = startProgram(process.execPath, line, {
+    cwd: directory,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const printed = { stdout: '', stderr: '' }
   const ended = collect(child, printed, readsErrors)
   await Promise.race([once(child.stdout!, 'data'), ended])

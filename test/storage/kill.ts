@@ -2,7 +2,7 @@
  * The kill test: writers and a reader share a vault and are killed at random; afterwards every change that one of them
  * was told is done must be there, exactly once. Knows how to run it; how often is the caller's.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { acquireLock } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readProcessIdentity } from '../../src/storage/process-identity.js'
+import { startProgram } from '../start-program.js'
 import { createFileEngine, openFileEngine } from './engines.js'
 import { digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
@@ -57,7 +58,7 @@ class Herd {
   #start(place: number): void {
     const name = `${place}-${this.#runs++}`
     const task = place === WRITERS ? 'read' : 'write'
-    const child = spawn(process.execPath, [CHILD, this.#directory, name, task], {
+    const child = startProgram(process.execPath, [CHILD, this.#directory, name, task], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#children[place] = child
