@@ -43,15 +43,21 @@ export async function answerOnce(
   const claim = await host.claims.take(scope)
   if (claim === undefined)
     throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
-  try {
-    const { id, kept, isWhole } = await host.store.read(async (reader) => {
-      const id = await host.hashSecret(scope, reader)
-      const kept = await reader.get('answer', caller.tenant, id)
-      return { id, kept, isWhole: kept !== undefined && (await isAllThere(reader, caller, request, kept)) }
+  const { definition, recipient } = request
+  const identify = (reader: StoreReader) => host.hashSecret(scope, reader)
+  const workAfterLook = async (failure?: { error: unknown }) => {
+    const { kept, isWhole } = await host.store.read(async (reader) => {
+      const kept = await reader.get('answer', caller.tenant, await identify(reader))
+      return { kept, isWhole: kept !== undefined && (await isAllThere(reader, caller, request, kept)) }
     })
-    if (kept === undefined || !isWhole)
-      return await work(new Keeping(id, request.definition, kept !== undefined))
-    return readAnswer(kept, request.recipient)
+    if (kept !== undefined && isWhole) return readAnswer(kept, recipient)
+    if (kept === undefined && failure !== undefined) throw failure.error
+    return work(new Keeping(identify, definition, kept !== undefined))
+  }
+  try {
+    // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
+    if (definition.runDetached !== undefined) return await workAfterLook()
+    return await work(new Keeping(identify, definition, false)).catch((error) => workAfterLook({ error }))
   } finally {
     await claim.end()
   }
@@ -158,15 +164,23 @@ type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'contain
 export class Keeping {
   /** Whether a unit of work that keeps the answer was committed. */
   isDone = false
-  readonly #id: string
+  readonly #identify: (reader: StoreReader) => Promise<string>
+  #id = ''
   readonly #definition: AnyOperation
   readonly #isStale: boolean
   /** What earlier units of work reached. */
   readonly #reached: ReachedEntity[] = []
 
-  /** @param isStale an answer is kept, but something that it is about is gone */
-  constructor(id: string, definition: AnyOperation, isStale: boolean) {
-    this.#id = id
+  /**
+   * @param identify gives the id of the answer
+   * @param isStale an answer is kept, but something that it is about is gone
+   */
+  constructor(
+    identify: (reader: StoreReader) => Promise<string>,
+    definition: AnyOperation,
+    isStale: boolean,
+  ) {
+    this.#identify = identify
     this.#definition = definition
     this.#isStale = isStale
   }
@@ -179,6 +193,7 @@ export class Keeping {
 
   /** Begins the unit of work in which the answer is kept. @throws CofferError `conflict` if one is kept already */
   async begin(store: StoreWriter, tenant: number): Promise<void> {
+    this.#id = await this.#identify(store)
     if (this.#isStale) await removeAnswer(store, tenant, this.#id)
     await store.makeRoom('answer', tenant, this.#id)
   }

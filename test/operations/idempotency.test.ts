@@ -75,6 +75,14 @@ t.test(
   },
 )
 
+t.test('the body is not compared: not even one that would be refused, or that conflicts', async (t) => {
+  const { repeat, countTokens } = await open(t)
+  const { result } = await repeat('token create', { id: 'own', type: 'token', data: 'x' })
+  for (const input of [{ type: 'card', data: 'no card' }, { id: 'own', type: 'token', data: 'x' }, {}])
+    t.match(await repeat('token create', input), { status: 201, isReplayed: true, result })
+  t.equal(await countTokens(), 1)
+})
+
 t.test('a kept answer has neither the idempotency key nor an API key', async (t) => {
   const { repeat, kept } = await open(t)
   const { result } = await repeat(
