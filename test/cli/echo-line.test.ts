@@ -4,7 +4,7 @@ import { createVaultHome } from './home.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 const LINES_OF_THE_BINARY = 30
-const LINES_IN_PROCESS = 1000
+const LINES_IN_PROCESS = 200
 
 t.setTimeout(120_000)
 
@@ -23,7 +23,7 @@ t.test('the line that everybody types first works, every time', async (t) => {
   t.same([ids.size, list.pagination.total_items], [LINES_OF_THE_BINARY, LINES_OF_THE_BINARY])
 })
 
-t.test('and a thousand times in a row', async (t) => {
+t.test('and two hundred times in a row; a thousand in the soak run', async (t) => {
   const home = await createVaultHome(t)
   for (let run = 0; run < LINES_IN_PROCESS; run++) {
     const { code, stdout, stderr } = await home.run(['token', 'create', '--output', 'json'], { stdin: CARD })
