@@ -43,8 +43,10 @@ export function parseLine(
   configureOutput(program, columns, (chunk) => {
     text += chunk
   })
+  const line = spellBooleans(spellHelp(argv, registry), registry.operations)
+  admitMissingWords(program, line)
   try {
-    program.parse(spellBooleans(spellHelp(argv, registry), registry.operations), { from: 'user' })
+    program.parse(line, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     const advise = (message: string) => adviseOnLine(message, argv, registry)
@@ -53,6 +55,14 @@ export function parseLine(
     throw new CofferError('usage', cleanMessage(text || error.message, advise), { cause: error })
   }
   return parsed ?? { text }
+}
+
+/** Help says what is required; the command asks for what is missing, or refuses to run. */
+function admitMissingWords(program: Command, argv: readonly string[]): void {
+  if (argv.some((word) => word === '--help' || word === '-h')) return
+  let command = program
+  for (const word of argv) command = command.commands.find((child) => child.name() === word) ?? command
+  for (const argument of command.registeredArguments) argument.required = false
 }
 
 /** `token help create` as `token create --help`. */
@@ -205,7 +215,16 @@ function addTerminalCommand(
   const command = addCommand(parent, name, definition.summary)
   for (const [word, description] of definition.arguments ?? []) command.argument(word, description)
   addOptions(command, definition.options ?? [])
-  finish(command, () => describeTerminalCommand(definition), accept, definition.run)
+  finish(
+    command,
+    () => describeTerminalCommand(definition),
+    accept,
+    async (context, given, options) => {
+      const { askWord, completeWords } = await import('./input/words.js')
+      const ask = (name: string) => askWord(context.terminal, name)
+      return definition.run(context, await completeWords(definition.arguments ?? [], given, ask), options)
+    },
+  )
 }
 
 function addOptions(command: Command, options: readonly CommandOption[]): void {

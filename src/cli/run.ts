@@ -1,12 +1,9 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import type { CursorPage } from '../framework/cursor.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
-import { type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
-import { ASK_SMALLER } from '../framework/recipient.js'
+import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
-import type { NumberSchema } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
@@ -14,15 +11,15 @@ import type { CommandContext } from './context/context.js'
 import { readApiKey, requireVault } from './context/credentials.js'
 import type { Options, Steps, Task } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
+import type { Form } from './input/form.js'
 import { readIds } from './input/ids.js'
-import { resolveName, resolveNames } from './input/names.js'
-import { listFlags } from './input/options.js'
+import { type ListNoun, resolveName, resolveNames } from './input/names.js'
+import { listFlags, listWords } from './input/options.js'
 import { gatherInputs } from './input/request.js'
+import { completeWords, requireWords } from './input/words.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
+import { listAll, printPages } from './pages.js'
 
-const LARGEST_PAGE = 1000
-/** The largest page of members. */
-const NAMES_AT_ONCE = 50
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
 /** How long a command that only reads purges expired tokens. */
 const SWEEP_BY_READING_MS = 20
@@ -31,15 +28,17 @@ const SWEEP_BY_READING_MS = 20
 export async function runOperation(
   context: CommandContext,
   definition: RegisteredOperation,
-  words: readonly (string | undefined)[],
+  given: readonly (string | undefined)[],
   options: Options,
-  given?: Steps,
+  ownSteps?: Steps,
 ): Promise<void> {
   const { terminal, config } = context
   const presentation = findPresentation(definition)
   const format = chooseFormat(terminal, config.output)
+  const terms = presentation.arguments ?? listWords(definition)
+  if (!terminal.mayPrompt || options.curl === true) requireWords(terms, given)
   if (options.curl === true)
-    return (await import('./commands/curl.js')).printCurl(context, definition, words, options)
+    return (await import('./commands/curl.js')).printCurl(context, definition, given, options)
   const key =
     definition.audience === 'owner' && definition.control === undefined
       ? undefined
@@ -53,14 +52,19 @@ export async function runOperation(
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
-  const steps = given ?? (await presentation.load?.()) ?? {}
+  const steps = ownSteps ?? (await presentation.load?.()) ?? {}
+  const unasked = { context, definition, options, words: given, format, key, empty: presentation.empty }
+  const list = (noun: string, task = createTask({ ...unasked, input: {} })) => listAll(task, noun)
+  const form = terminal.mayPrompt ? await openForm(context, definition, list) : undefined
+  const words = form === undefined ? given : await completeWords(terms, given, form.askWord)
   const ids = await readIds(context, definition, words)
   const asked = await steps.gather?.(context, words, options)
   const gathered =
-    asked === undefined ? await gatherInputs(context, definition, ids?.words ?? words, options) : [asked]
-  const facts = { context, definition, options, words, format, key, empty: presentation.empty }
+    asked === undefined
+      ? await gatherInputs({ ...context, form }, definition, ids?.words ?? words, options)
+      : [asked]
+  const facts = { ...unasked, words }
   const asking = createTask({ ...facts, input: {} })
-  const list = (noun: string, task = asking) => listAll(task, noun)
   const resolve = (each: OperationInput, task?: Task) =>
     resolveNames(definition.input.properties ?? {}, each, (noun) => list(noun, task))
   if (ids !== undefined || gathered.length > 1) {
@@ -75,10 +79,25 @@ export async function runOperation(
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
     return explainOperation(context, definition, input, { key, application, reveal: options.reveal === true })
   }
-  const task = createTask({ ...facts, input })
+  const correct = async (refused: OperationInput, error: unknown) => {
+    const corrected = await form?.correct(refused, error)
+    return corrected && resolve(corrected)
+  }
+  const task = createTask({ ...facts, input, correct })
   await confirmDestruction(task, steps)
   if (steps.run !== undefined) await steps.run(task)
   else await askAndPrint(task)
+}
+
+async function openForm(
+  { terminal, input, env, signal, clock }: CommandContext,
+  definition: RegisteredOperation,
+  list: ListNoun,
+): Promise<Form> {
+  const { createForm } = await import('./input/form.js')
+  const { createCheckTools } = await import('./bulk/send.js')
+  const tools = createCheckTools(clock)
+  return createForm({ terminal, input, env, signal }, definition, { list, tools })
 }
 
 async function askAndPrint(task: Task): Promise<void> {
@@ -90,9 +109,11 @@ async function askAndPrint(task: Task): Promise<void> {
 
 type TaskFacts = Pick<Task, 'context' | 'definition' | 'input' | 'options' | 'words' | 'format' | 'key'> & {
   empty: string | undefined
+  /** Another input for one that was refused; undefined where there is none. */
+  correct?: Form['correct']
 }
 
-function createTask({ empty, ...facts }: TaskFacts): Task {
+function createTask({ empty, correct, ...facts }: TaskFacts): Task {
   const { context, definition, input, options, format, key } = facts
   const { terminal, config } = context
   const opened = createOpened(context, definition)
@@ -115,13 +136,25 @@ function createTask({ empty, ...facts }: TaskFacts): Task {
         await printNotice(terminal, REPLAYED)
       return resultOf(outcome)
     })
+  const askCorrecting: typeof askAs = async (operation, first, as, key) => {
+    for (let asked = first; ; ) {
+      try {
+        return await askAs(operation, asked, as, key)
+      } catch (error) {
+        const corrected = await correct?.(asked, error)
+        if (corrected === undefined) throw error
+        asked = corrected
+      }
+    }
+  }
   return {
     ...facts,
     ask: async (asked = input, operation = definition.name, repeatKey) => {
       const as = key === undefined ? await findOwner() : { key }
       const isOther = operation !== definition.name
       const idempotencyKey = isOther ? repeatKey : (options.idempotencyKey as string | undefined)
-      if (isOther || definition.runOffline === undefined) return askAs(operation, asked, as, idempotencyKey)
+      if (isOther) return askAs(operation, asked, as, idempotencyKey)
+      if (definition.runOffline === undefined) return askCorrecting(operation, asked, as, idempotencyKey)
       const { askOffline } = await import('./context/offline.js')
       if ((definition.run ?? definition.runDetached) === undefined)
         return askOffline(context, definition, asked)
@@ -180,76 +213,6 @@ async function sweepExpired(
       `Expired tokens could not be purged; a later command will try again. ${reason}`,
     )
   }
-}
-
-/** Prints all pages: as ndjson and ids while they are read, else after that. */
-async function printPages(task: Task): Promise<void> {
-  const { context, definition, input, format } = task
-  const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
-  const pages = walkPages(task, { ...input, size }, context.signal)
-  if (format === 'ndjson' || format === 'id') await task.together(() => task.print(itemsOf(pages)))
-  else await task.print(await task.together(() => collectPages(pages)))
-}
-
-function pageSizeOf({ input }: RegisteredOperation): number {
-  const size: NumberSchema | undefined = input.properties?.size
-  return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
-}
-
-type AnyPage = List<unknown> | CursorPage<unknown>
-
-/** Requests smaller pages if a page exceeds the size limit. */
-async function* walkPages(
-  { ask }: Pick<Task, 'ask'>,
-  input: OperationInput & { size: number },
-  signal: AbortSignal,
-): AsyncGenerator<AnyPage> {
-  let { size } = input
-  let next: string | undefined
-  for (let done = 0; !signal.aborted; ) {
-    // A list by cursor has no number, and ignores that of its first page.
-    const place = next === undefined ? { page: done / size + 1 } : { start: next }
-    try {
-      const list = (await ask({ ...input, size, ...place })) as AnyPage
-      const { pagination } = list
-      done += size
-      yield list
-      if ('total_items' in pagination ? done >= pagination.total_items : pagination.next === undefined) return
-      if ('next' in pagination) next = pagination.next
-    } catch (error) {
-      if (!isTooLarge(error) || size === 1) throw error
-      size = largestDivisor(size)
-    }
-  }
-}
-
-function isTooLarge(error: unknown): boolean {
-  return error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER) === true
-}
-
-/** A divisor, so that the next page begins where the last one ended. */
-function largestDivisor(size: number): number {
-  let divisor = Math.floor(size / 2)
-  while (size % divisor !== 0) divisor--
-  return divisor
-}
-
-async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> {
-  for await (const { data } of pages) yield* data
-}
-
-/** All things of a noun. */
-async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
-  const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
-  const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
-  return together(async () => (await collectPages(pages)).data)
-}
-
-/** All pages as one page. */
-async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
-  const items: unknown[] = []
-  for await (const item of itemsOf(pages)) items.push(item)
-  return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })
 }
 
 async function confirmDestruction(task: Task, { confirm }: Steps): Promise<void> {

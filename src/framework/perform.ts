@@ -10,6 +10,7 @@ import { answerOnce } from './idempotency.js'
 import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
 import {
   type AnyOperation,
+  type CheckTools,
   type Context,
   Existing,
   HttpAnswer,
@@ -61,7 +62,7 @@ async function run(
   const { host, definition, recipient, keeping } = facts
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
-  const checked = await checkInput(host, definition, complete, misspelled)
+  const checked = await checkInput(host, nowOf(host), definition, complete, misspelled)
   const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
   if (definition.runDetached !== undefined) {
     const session = createSession(facts)
@@ -153,7 +154,7 @@ function createSession(facts: Facts): Session {
     prepare: async (other, inner, input) => {
       authorize(other, inner)
       const complete = completeValue(inner.input, input) as OperationInput
-      const checked = await checkInput(host, inner, complete, {})
+      const checked = await checkInput(host, nowOf(host), inner, complete)
       return async (context) => {
         const out = await inner.run!(context.as(other, inner.log), complete, checked)
         return out instanceof Existing ? out.result : out
@@ -198,24 +199,31 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
+function nowOf({ store }: Host): CheckTools['now'] {
+  return () => store.read(async ({ now }) => now)
+}
+
 /**
  * Reports all errors of the input together: of parsing, of the schema and of the operation's `check`. For one property
  * the errors of the earliest of these steps are reported, because the later ones follow from them.
  */
-async function checkInput(
-  host: Host,
+export async function checkInput(
+  host: Pick<Host, 'validate' | 'expressions'>,
+  now: CheckTools['now'],
   definition: AnyOperation,
   input: OperationInput,
-  misspelled: Readonly<PropertyErrors>,
+  misspelled: Readonly<PropertyErrors> = {},
 ): Promise<unknown> {
   const refused: PropertyErrors = {}
   collect(refused, '', () => host.validate(definition, input))
   const errors = { ...refused, ...misspelled }
   const isFit = Object.keys(errors).length === 0
-  const tools = { expressions: host.expressions, now: () => host.store.read(async ({ now }) => now) }
   let checked: unknown
   try {
-    checked = await definition.check?.(isFit ? input : keepFitting(definition.input, input), tools)
+    checked = await definition.check?.(isFit ? input : keepFitting(definition.input, input), {
+      expressions: host.expressions,
+      now,
+    })
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
     refuseErrors({ ...errors, ...error.errors, ...errors })

@@ -30,6 +30,10 @@ interface Annotations {
   refersTo?: string
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
+  /** What values mean. */
+  meanings?: Readonly<Record<string, string>>
+  /** By the value of another property: the members that questions ask for one by one. */
+  membersWhere?: { property: string; values: Readonly<Record<string, Readonly<Record<string, Schema>>>> }
   /** Of a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
 }
@@ -149,6 +153,8 @@ const ANNOTATIONS = new Set([
   'refersTo',
   'duration',
   'suggestions',
+  'meanings',
+  'membersWhere',
   'needsOneOf',
   'columns',
   'isShownOnce',

@@ -171,14 +171,18 @@ t.test('what is missing is asked for at a terminal, the data without showing it'
     columns: 100,
     answers: [
       ['? type', '\u001b[B\r'],
-      ['? data', '{"number":"4242424242424242"\r'],
-      ['the text ends too early', '}\r'],
+      ['? data.number', '4242424242424243\r'],
+      ['valid check digit', '\u00154242424242424242\r'],
+      ['? data.expiration_month (optional)', '13\r'],
+      ['from 1 to 12', '\u001512\r'],
+      ['? data.expiration_year (optional)', '2030\r'],
+      ['? data.cvc (optional)', '\r'],
     ],
   })
   t.equal(code, 0, stderr)
   t.match(stdout, /^id: +asked\n/m)
-  t.match(stdout, '{"number":"XXXXXXXXXXXX4242"')
-  t.notMatch(stderr, '4242424242424242')
+  t.match(stdout, '{"number":"XXXXXXXXXXXX4242","expiration_month":12,"expiration_year":2030}')
+  t.notMatch(stderr, /424242424242424/)
   const text = await home.run(['token', 'create', '--type', 'token', '--id', 'text'], {
     columns: 100,
     answers: [['? data', 'plain words\r']],
@@ -194,17 +198,104 @@ t.test('what is missing is asked for at a terminal, the data without showing it'
 t.test('at a terminal an application that may do nothing yet is asked what it may do', async (t) => {
   const home = await createVaultHome(t)
   const words = ['app', 'create', '--name', 'backend', '--type', 'private', '--output', 'json']
-  const question = '? permissions, separated by commas'
+  const question = '? permissions or rules'
   const asked = await home.run(words, {
     columns: 80,
-    answers: [[question, 'token:create, token:read\r']],
+    answers: [
+      [question, '\r'],
+      ['token:create  Create tokens (public, private)', ' \u001b[B \r'],
+    ],
   })
-  t.equal(asked.code, 0)
+  t.equal(asked.code, 0, asked.stderr)
   t.same(JSON.parse(asked.stdout).permissions, ['token:create', 'token:read'])
   const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
   const ruled = await home.run([...words, '--rule', rule], { columns: 80 })
   t.equal(ruled.code, 0)
   t.notMatch(ruled.stderr, question, 'rules are enough')
+})
+
+t.test('who gives nothing is offered containers, and an argument is asked for too', async (t) => {
+  const home = await createVaultHome(t)
+  const made = await home.run(['token', 'create', '--output', 'json'], {
+    columns: 80,
+    answers: [
+      ['? type', '\u001b[B\u001b[B\u001b[B\r'],
+      ['? data', '4242424242424242\r'],
+      ['/bank/low/', '/bank/'],
+      ['❯ /bank/high/', '\r'],
+    ],
+  })
+  t.equal(made.code, 0, made.stderr)
+  t.same(JSON.parse(made.stdout).containers, ['/bank/high/'])
+  const { id } = JSON.parse(made.stdout)
+  const got = await home.run(['token', 'get', '--output', 'json'], {
+    columns: 80,
+    answers: [['? id', `${id}\r`]],
+  })
+  t.equal(JSON.parse(got.stdout).id, id)
+  const missing = await home.run(['token', 'get'])
+  t.same([missing.code, missing.stderr], [2, "error: Missing required argument 'id'.\n"])
+  const used = await home.run(['profile', 'use', 'nobody'], { columns: 80 })
+  t.equal(used.code, 2)
+  const set = await home.run(['profile', 'set'], {
+    columns: 80,
+    answers: [
+      ['? profile', 'support\r'],
+      ['? setting', 'vault\r'],
+      ['? vault', '.coffer\r'],
+    ],
+  })
+  t.equal(set.code, 0, set.stderr)
+})
+
+t.test('what the operation refuses is asked for again, and the other answers stay', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json([
+    'formula',
+    'create',
+    '--name',
+    'greet',
+    '--type',
+    'private',
+    '--code',
+    'module.exports = async () => ({})',
+  ])
+  const reactor = await home.run(['reactor', 'create', '--output', 'json'], {
+    columns: 80,
+    answers: [
+      ['? name', 'first\r'],
+      ['? code or formula', '\u001b[B\r'],
+      ['? formula', 'nothing like it'],
+      ['❯ nothing like it', '\r'],
+      ['? formula', 'gre'],
+      ['❯ greet', '\r'],
+    ],
+  })
+  t.equal(reactor.code, 0, reactor.stderr)
+  t.match(JSON.parse(reactor.stdout), { name: 'first', formula: { name: 'greet' } })
+  const lost = await home.run(['token', 'get', '--output', 'json'], {
+    columns: 80,
+    answers: [
+      ['? id', 'nobody\r'],
+      ['warning:', ''],
+      ['? id', '\u0003'],
+    ],
+  })
+  t.same([lost.code, /no token/i.test(lost.stderr)], [130, true], lost.stderr)
+})
+
+t.test('long text is written in the editor', async (t) => {
+  const home = await createVaultHome(t)
+  const EDITOR = home.write('editor', '#!/bin/sh\necho "module.exports = async () => ({})" > "$1"\n', 0o700)
+  const env = { EDITOR, XDG_RUNTIME_DIR: home.place }
+  const create = ['formula', 'create', '--name', 'edited', '--type', 'private', '--output', 'json']
+  const made = await home.run(create, {
+    columns: 80,
+    env,
+    answers: [['? code, :edit for your editor', ':edit\r']],
+  })
+  t.equal(made.code, 0, made.stderr)
+  t.equal(JSON.parse(made.stdout).code, 'module.exports = async () => ({})')
 })
 
 t.test('at a terminal - says that it is the turn of the person', async (t) => {

@@ -167,6 +167,22 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
   const asked = await home.run(status, { columns: 100, answers: [['? Passphrase', `${PASSPHRASE}\r`]] })
   t.same([asked.code, asked.stdout], [0, 'tokens: 0\n'])
   t.notMatch(asked.stderr, 'horse')
+  const again: Answer[] = [
+    ['? Passphrase', 'wrong horse one\r'],
+    ['(tries left: 2)', 'wrong horse two\r'],
+    ['(tries left: 1)', `${PASSPHRASE}\r`],
+  ]
+  const retried = await home.run(status, { columns: 100, answers: again })
+  t.same([retried.code, retried.stdout], [0, 'tokens: 0\n'])
+  const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
+  const changed = await home.run(passwd, { columns: 100, answers: again })
+  t.equal(changed.code, 0, 'also where the vault is not opened')
+  const given = await home.run(status, {
+    columns: 100,
+    answers: [...again.slice(0, 2), ['(tries left: 1)', 'wrong horse three\r']],
+  })
+  t.same([given.code, given.stdout], [6, ''], 'twice')
+  t.notMatch(retried.stderr + given.stderr, 'horse')
 
   const refuse = async (words: string[], message: string, code = 6) => {
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })

@@ -32,7 +32,7 @@ export const importRows: Steps = {
     const send = !isRemote
       ? sendToVault(task, sending)
       : sending.rehearses
-        ? await rehearseHere(sending)
+        ? rehearseHere(sending)
         : sendToServer(task, sending)
     // From here on an interrupt ends the run between two batches.
     context.stopsItself()

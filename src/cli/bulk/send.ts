@@ -1,6 +1,7 @@
 /** Sends the rows of an import by the batch: to a vault, or to a server, which takes a batch as a document to tokenize. */
 import { isObject } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
+import type { CheckTools } from '../../framework/operation.js'
 import { importTokens, type RowResult, refuse } from '../../operations/token/import.js'
 import type { Task } from '../context/task.js'
 import type { Row } from './rows.js'
@@ -94,12 +95,20 @@ function readTokens(tokens: unknown, count: number): RowResult[] {
   }))
 }
 
+/** What checks need that are made without a vault. */
+export function createCheckTools(clock: () => number): CheckTools {
+  let expressions: ReturnType<CheckTools['expressions']> | undefined
+  const load = async () => {
+    const { loadExpressions } = await import('../../vault/app.js')
+    const { randomBytes } = await import('node:crypto')
+    return loadExpressions({ bytes: (count) => randomBytes(count) })
+  }
+  return { now: async () => clock(), expressions: () => (expressions ??= load()) }
+}
+
 /** Checks rows without a server, which has no rehearsal: not whether an id is taken or a container may be written. */
-export async function rehearseHere({ stops }: SendOptions): Promise<Send> {
-  const { loadExpressions } = await import('../../vault/app.js')
-  const { randomBytes } = await import('node:crypto')
-  const expressions = loadExpressions({ bytes: (count) => randomBytes(count) })
-  const tools = { expressions: () => expressions, now: async () => Date.now() }
+export function rehearseHere({ stops }: SendOptions): Send {
+  const tools = createCheckTools(Date.now)
   return async ({ rows }) => {
     const checked = (await importTokens.check!({ rows: rows.map(({ value }) => value) }, tools)) as unknown[]
     const results = checked.map((each, at): RowResult => {

@@ -132,7 +132,9 @@ async function listValues(
   if (schema === undefined) return []
   if (schema.refersTo !== undefined) return listNames(context, before, schema.refersTo)
   const member = memberOf(schema)
-  return ('enum' in member ? member.enum : undefined) ?? schema.suggestions ?? []
+  return (
+    ('enum' in member ? member.enum : undefined) ?? member.suggestions ?? Object.keys(member.meanings ?? {})
+  )
 }
 
 function findSchema(registry: Registry, path: string, asked: string): Schema | undefined {

@@ -7,7 +7,7 @@ import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/start.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options } from '../context/task.js'
-import { gatherInput } from '../input/request.js'
+import { gatherInputs } from '../input/request.js'
 import { display } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
@@ -25,7 +25,7 @@ export async function printCurl(
   if (words.length > positionals.length) throw new CofferError('usage', '--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, words[at]]))
   // What is in the body is not even read.
-  const input = endpoint.takesBody ? named : await gatherInput(context, definition, words, options)
+  const [input = {}] = endpoint.takesBody ? [named] : await gatherInputs(context, definition, words, options)
   const address = readServerUrl(url, { insecure }) + spellTarget(definition as RoutedOperation, input)
   const { apiKey, idempotencyKey } = nameHeaders(prefix)
   const repeatKey = typeof options.idempotencyKey === 'string' ? options.idempotencyKey : undefined

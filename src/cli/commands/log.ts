@@ -1,40 +1,36 @@
 /** `coffer log tail | verify`: follows the log, and reports the result of its verification. */
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
-import { pause } from '../context/pause.js'
 import type { Steps, Task } from '../context/task.js'
 import { cellOf } from '../output/layout.js'
-import { write } from '../output/terminal.js'
+import { follow, type Wait, waitToPoll } from './follow.js'
 
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
-const POLL_MS = 1000
 
-/**
- * With `--follow` also prints new records until interrupted. Opens the vault for each poll, so that other commands can
- * run in between.
- */
-export const tail: Steps = createTail((signal) => pause(POLL_MS, signal))
+export const tail: Steps = createTail(waitToPoll)
 
-export function createTail(wait: (signal: AbortSignal) => Promise<unknown>): Steps {
+export function createTail(wait: Wait): Steps {
   return {
     run: async (task) => {
-      const { signal } = task.context
       const first = await look(task, task.input)
       if (task.options.follow !== true) return task.print(first.data)
       let seen = first.pagination.total_items
-      await printLines(task, first.data)
-      while (!signal.aborted) {
-        await wait(signal)
-        if (signal.aborted) return
+      const fields = task.context.config.fields ?? task.definition.columns
+      const draw = (record: LogList['data'][number]) => {
+        const cells = fields.map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
+        return `${cells.join('  ').trimEnd()}\n`
+      }
+      const readNew = async () => {
         const { records, total } = await readNewer(task, seen)
         const skipped = total - seen - records.length
         seen = total
         if (skipped > 0) await task.notice(`${skipped} records were skipped: too many were written at once.`)
-        if (!(await printLines(task, records))) return
+        return records
       }
+      await follow(task, first.data, draw, readNew, wait)
     },
   }
 }
@@ -54,25 +50,6 @@ function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']
     const total = pagination.total_items
     return { records: total === seen ? [] : data.slice(seen - total), total }
   })
-}
-
-/** Prints one line per record. Resolves to false if the reader closed the stream. */
-async function printLines(task: Task, records: Record<string, unknown>[]): Promise<boolean> {
-  const { context, definition, format } = task
-  const { terminal, config } = context
-  if (format !== 'table') {
-    if (records.length > 0) await task.print(records, format === 'json' ? 'ndjson' : format)
-    return true
-  }
-  await terminal.letGo?.()
-  for (const record of records) {
-    const fields = config.fields ?? definition.columns
-    const text = fields
-      .map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
-      .join('  ')
-    if (!(await write(terminal.stdout, `${text.trimEnd()}\n`))) return false
-  }
-  return true
 }
 
 interface Proof {

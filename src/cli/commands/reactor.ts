@@ -1,12 +1,11 @@
 /** `coffer reactor logs`: prints the last runs of a reactor, and follows new ones. */
-import { pause } from '../context/pause.js'
-import type { Steps, Task } from '../context/task.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { Steps } from '../context/task.js'
 import { displayLines } from '../output/display.js'
-import { write } from '../output/terminal.js'
+import { follow, printRows } from './follow.js'
 
 const SHOWN = 20
 const STORED = 100
-const POLL_MS = 1000
 
 interface Run extends Record<string, unknown> {
   id: string
@@ -16,44 +15,25 @@ interface Run extends Record<string, unknown> {
   stack?: string
 }
 
-/** With `--follow` also prints new runs until interrupted. */
-export const logs: Steps = createLogs((signal) => pause(POLL_MS, signal))
-
-export function createLogs(wait: (signal: AbortSignal) => Promise<unknown>): Steps {
-  return {
-    run: async (task) => {
-      const { signal } = task.context
-      const read = async (number?: number) =>
-        (await task.ask(number === undefined ? { ...task.input } : { ...task.input, number })) as Run[]
-      const isFollowed = task.options.follow === true
-      const first = await read(isFollowed ? STORED : undefined)
-      const shown = isFollowed ? first.slice(first.length - Number(task.input.number ?? SHOWN)) : first
-      await printRuns(task, shown)
-      let seen = new Set(first.map((run) => run.id))
-      while (isFollowed && !signal.aborted) {
-        await wait(signal)
-        if (signal.aborted) return
-        const runs = await read(STORED)
-        const added = runs.filter((run) => !seen.has(run.id))
-        if (!(await printRuns(task, added))) return
-        seen = new Set(runs.map((run) => run.id))
-      }
-    },
-  }
-}
-
-/** Resolves to false if the reader closed the stream. */
-async function printRuns({ context, options, format, print }: Task, runs: Run[]): Promise<boolean> {
-  const { terminal } = context
-  const isFollowed = options.follow === true
-  if (isFollowed && runs.length === 0) return true
-  if (format !== 'table' || runs.length === 0) {
-    await print(runs, isFollowed && format === 'json' ? 'ndjson' : format)
-    return true
-  }
-  await terminal.letGo?.()
-  for (const run of runs) if (!(await write(terminal.stdout, describeRun(run)))) return false
-  return true
+export const logs: Steps = {
+  run: async (task) => {
+    const read = async (number?: number) =>
+      (await task.ask({ ...task.input, ...omitUndefined({ number }) })) as Run[]
+    if (task.options.follow !== true) {
+      const runs = await read()
+      if (task.format !== 'table' || runs.length === 0) return task.print(runs)
+      return void (await printRows(task, runs, describeRun))
+    }
+    const first = await read(STORED)
+    let seen = new Set(first.map((run) => run.id))
+    const readNew = async () => {
+      const runs = await read(STORED)
+      const added = runs.filter((run) => !seen.has(run.id))
+      seen = new Set(runs.map((run) => run.id))
+      return added
+    }
+    await follow(task, first.slice(first.length - Number(task.input.number ?? SHOWN)), describeRun, readNew)
+  },
 }
 
 function describeRun({ console, detail, errors = {}, stack, ...run }: Run): string {

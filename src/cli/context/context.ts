@@ -72,7 +72,7 @@ export interface CommandContext {
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
   /** The passphrase typed in this run, so that opening the vault again does not prompt again. */
-  readonly typed: { passphrase?: string }
+  readonly typed: { passphrase?: string; triesLeft?: number }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /**

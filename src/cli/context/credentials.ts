@@ -108,10 +108,25 @@ async function noticing<V>(context: CommandContext, open: (place: VaultLocation)
     if (isOpen) void printNotice(context.terminal, text)
     else early.push(text)
   }
-  const vault = await open(placeOf(context, findVaultDirectory(context), notice))
+  const place = placeOf(context, findVaultDirectory(context), notice)
+  const vault = await retryPassphrase(context, () => open(place))
   isOpen = true
   for (const text of early) await printNotice(context.terminal, text)
   return vault
+}
+
+/** Opens again, twice at most, after a wrong passphrase was typed. */
+export async function retryPassphrase<V>({ typed }: CommandContext, open: () => Promise<V>): Promise<V> {
+  for (let left = 2; ; left--) {
+    try {
+      return await open()
+    } catch (error) {
+      const isWrong = error instanceof CofferError && error.code === 'vault_locked'
+      if (!isWrong || typed.passphrase === undefined || left === 0) throw error
+      delete typed.passphrase
+      typed.triesLeft = left
+    }
+  }
 }
 
 /** An existing key file is preferred to a passphrase, because it needs no prompt. */
@@ -150,8 +165,10 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
     )
   }
   const { ask } = await import('../input/prompt.js')
+  const { triesLeft } = typed
   const passphrase = await ask(terminal, {
-    message: 'Passphrase',
+    message:
+      triesLeft === undefined ? 'Passphrase' : `Wrong passphrase. Passphrase (tries left: ${triesLeft})`,
     missing: '--passphrase-file',
     sensitive: true,
   })

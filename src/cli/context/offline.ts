@@ -1,4 +1,5 @@
 /** Performs operations that run without an open vault, with the effects of this run. */
+import type { Host } from '../../framework/host.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/reactor-runtime.js'
@@ -10,7 +11,14 @@ import type { NewOpener } from '../../vault/open.js'
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import type { CommandContext } from './context.js'
-import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, saveKeyFile } from './credentials.js'
+import {
+  askNewPassphrase,
+  chooseOpener,
+  newVaultDirectory,
+  placeOf,
+  retryPassphrase,
+  saveKeyFile,
+} from './credentials.js'
 import { reactorOptions } from './sandbox.js'
 import { findTenantChoice } from './tenant-choice.js'
 
@@ -46,9 +54,8 @@ export async function askOffline(
     },
   }
   try {
-    return await performOffline(session, definition, input, ({ name }, complete) =>
-      validateInput(name, complete),
-    )
+    const validate: Host['validate'] = ({ name }, complete) => validateInput(name, complete)
+    return await retryPassphrase(context, () => performOffline(session, definition, input, validate))
   } finally {
     await progress.finish()
     await (await reactors?.catch(() => undefined))?.close()

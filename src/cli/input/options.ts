@@ -17,6 +17,8 @@ export interface Flag {
   isRequired: boolean
   /** Whether it is part of the body, in which null removes an entry. */
   isStored: boolean
+  /** Whether a value that may be any JSON is text. */
+  isText?: boolean
 }
 
 /** One flag for each property that is not a positional argument. */
@@ -25,19 +27,33 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
   const { properties = {}, required = [] } = input
   return Object.entries(properties as Record<string, Schema>)
     .filter(([property]) => !positionals.includes(property) || isInBody(property))
-    .map(([property, schema]) => {
-      const word = (schema.flag ?? property).replaceAll('_', '-')
-      const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-      return {
-        property,
-        name: `--${word}`,
-        key,
-        shape: shapeOf(schema),
-        schema,
-        isRequired: required.includes(property),
-        isStored: endpoint !== undefined && Object.hasOwn(endpoint.body, property),
-      }
-    })
+    .map(([property, schema]) => ({
+      ...toFlag(property, schema),
+      isRequired: required.includes(property),
+      isStored: endpoint !== undefined && Object.hasOwn(endpoint.body, property),
+    }))
+}
+
+/** The flag of a property, or of anything else that is asked for. */
+export function toFlag(property: string, schema: Schema): Flag {
+  const word = (schema.flag ?? property).replaceAll('_', '-')
+  const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  return {
+    property,
+    name: `--${word}`,
+    key,
+    shape: shapeOf(schema),
+    schema,
+    isRequired: true,
+    isStored: false,
+  }
+}
+
+/** Whether the value is text, which may depend on other properties. */
+export function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
+    values.includes(given[name] as string),
+  )
 }
 
 /** The positional arguments of the operation's command, in commander's syntax. */

@@ -38,7 +38,7 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   return String(answer)
 }
 
-const CONCEALED = { mask: '*', toggleMask: false, theme: { style: { answer: () => '********' } } }
+const CONCEALED = { mask: '*', toggleMask: false, theme: { style: { answer: (text: string) => (text === '' ? '' : '********') } } }
 
 /** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
 export async function confirm(
@@ -58,6 +58,54 @@ export async function select(
   return String(await prompt(terminal, missing, question))
 }
 
+export interface Choice {
+  value: string
+  name: string
+  description?: string
+}
+
+/** `validate` returns true, or why the value is refused. */
+interface ChoiceQuestion<V> {
+  message: string
+  missing: string
+  choices: readonly Choice[]
+  validate(value: V): Promise<true | string>
+}
+
+/** Any number of choices. @throws CofferError like {@link ask} */
+export async function checkbox(
+  terminal: Terminal,
+  { message, missing, choices, validate }: ChoiceQuestion<string[]>,
+): Promise<void> {
+  const check = (chosen: readonly Choice[]) => validate(chosen.map(({ value }) => value))
+  const question = {
+    type: 'checkbox',
+    message: display(message),
+    choices,
+    loop: false,
+    validate: check,
+  } as const
+  await prompt(terminal, missing, question)
+}
+
+/** One of several choices that typing narrows, or what was typed. @throws CofferError like {@link ask} */
+export async function search(
+  terminal: Terminal,
+  { message, missing, choices, validate }: ChoiceQuestion<string>,
+): Promise<void> {
+  const shown = choices.map(({ value, name, description }) => ({
+    value,
+    name: display(name),
+    ...(description === undefined ? {} : { description: display(description) }),
+  }))
+  const source = (typed = '') => {
+    const found = shown.filter(({ name, value }) => name.includes(typed) || value.startsWith(typed))
+    const isOther = typed !== '' && !found.some(({ name }) => name === typed)
+    return isOther ? [...found, { value: typed, name: display(typed) }] : found
+  }
+  await prompt(terminal, missing, { type: 'search', message: display(message), source, validate })
+}
+
 /** A new secret, typed twice; asks again if the two differ. @throws CofferError like {@link ask} */
 export async function askTwice(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message } = question
@@ -69,7 +117,7 @@ export async function askTwice(terminal: Terminal, question: Question): Promise<
 }
 
 type InquirerQuestion = Record<string, unknown> & {
-  type: 'input' | 'password' | 'confirm' | 'select'
+  type: 'input' | 'password' | 'confirm' | 'select' | 'checkbox' | 'search'
   message: string
 }
 

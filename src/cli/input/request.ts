@@ -4,34 +4,27 @@ import { formatDate, parseDuration } from '../../domain/dates.js'
 import { parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
-import type { ObjectSchema, Schema } from '../../framework/schema.js'
+import type { Schema } from '../../framework/schema.js'
 import { printNotice, printWarning } from '../output/output.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
-import { type InputReader, isSource, readAnswer } from './input.js'
-import { type Flag, listFlags, readFlag, takesBody } from './options.js'
+import type { Form } from './form.js'
+import { type InputReader, isSource } from './input.js'
+import { type Flag, isTextOf, listFlags, readFlag, takesBody } from './options.js'
 
 export interface GatheringContext {
   readonly terminal: Terminal
   readonly input: InputReader
   readonly cwd: string
   readonly clock: () => number
+  /** Asks for what is missing; absent where prompts are not possible. */
+  readonly form?: Form | undefined
 }
 
 /**
- * The input of an operation. Flags override the body in a file or on standard input, and positional arguments override
- * both.
+ * The input of an operation; several, where one that creates was given a body on each line, with the same flags for all.
+ * Flags override the body in a file or on standard input, and positional arguments override both.
  * @throws CofferError `usage` naming missing and invalid flags
  */
-export async function gatherInput(
-  context: GatheringContext,
-  definition: RegisteredOperation,
-  words: readonly (string | undefined)[],
-  given: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> {
-  return (await gatherInputs(context, definition, words, given))[0]!
-}
-
-/** The same for each body, where an operation that creates was given several: NDJSON, with the same flags for all. */
 export async function gatherInputs(
   context: GatheringContext,
   definition: RegisteredOperation,
@@ -157,13 +150,6 @@ function readMoment({ duration }: Schema, value: unknown, clock: () => number): 
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
-/** Whether the value is text, which may depend on other properties. */
-function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
-  return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
-    values.includes(given[name] as string),
-  )
-}
-
 /** Warns of secrets in arguments. */
 async function warnOfExposed(
   { terminal }: GatheringContext,
@@ -248,69 +234,24 @@ function parseBody(text: string, name: string): Record<string, unknown> {
 }
 
 async function completeInput(
-  context: GatheringContext,
+  { form }: GatheringContext,
   definition: RegisteredOperation,
   flags: readonly Flag[],
   merged: Record<string, unknown>,
 ): Promise<Record<string, unknown>> {
   const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
-  if (missing.length > 0 && !context.terminal.mayPrompt) {
+  if (missing.length > 0 && form === undefined) {
     const names = missing.map(({ name }) => name).join(', ')
     throw new CofferError(
       'usage',
       `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
     )
   }
-  for (const flag of missing) merged[flag.property] = await askFor(context, flag, merged)
-  const { needsOneOf = [] } = definition.input as ObjectSchema
-  const isWanting = needsOneOf.length > 0 && needsOneOf.every((property) => merged[property] === undefined)
-  const [choice] = isWanting ? flags.filter(({ property }) => property === needsOneOf[0]) : []
-  if (choice !== undefined && context.terminal.mayPrompt)
-    merged[choice.property] = await askFor(context, choice, merged)
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw new CofferError(
       'usage',
       'Nothing to change. Give changes as flags, as --file, or as JSON on standard input.',
     )
   }
-  return merged
-}
-
-async function askFor(
-  { terminal, input }: GatheringContext,
-  flag: Flag,
-  given: Readonly<Record<string, unknown>>,
-): Promise<unknown> {
-  const { property, name, schema, shape } = flag
-  const { ask, select } = await import('./prompt.js')
-  if (schema.type === 'string' && schema.enum !== undefined) {
-    return select(terminal, { message: property, missing: name, choices: schema.enum })
-  }
-  let value: unknown
-  const read = async (answer: string): Promise<true | string> => {
-    if (answer === '') return 'A value is required.'
-    const text = await readAnswer(input, answer, name)
-    const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-    value = readFlag(flag, texts, parseJson, { isText: isTextOf(flag, given) })
-    return true
-  }
-  await ask(terminal, {
-    message: property + (HINTS[shape] ?? ''),
-    missing: name,
-    sensitive: schema.sensitive === true,
-    validate: (answer) => read(answer).catch(explain),
-  })
-  return value
-}
-
-const HINTS: Readonly<Record<string, string>> = {
-  json: ' (text, JSON that starts with { [ or ", or @file)',
-  list: ', separated by commas',
-  map: ' (key=value, or JSON)',
-}
-
-/** The error message of an answer, after which the prompt is repeated. */
-function explain(error: unknown): string {
-  if (error instanceof CofferError) return error.message
-  throw error
+  return form === undefined ? merged : form.complete(merged, missing)
 }

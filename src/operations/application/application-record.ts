@@ -1,4 +1,5 @@
 /** The record of an application: its view, its grants and its API keys. */
+
 import {
   API_KEY_BYTES,
   APPLICATION_TYPES,
@@ -9,7 +10,7 @@ import {
 } from '../../domain/application.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import { type ApplicationType, type Permission, TRANSFORMS } from '../../domain/permissions.js'
+import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationKey, ApplicationRecord } from '../../domain/records.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
@@ -31,9 +32,15 @@ export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'creat
 })
 
 const MOST_PERMISSIONS = 50
+const meanings = Object.fromEntries(
+  Object.entries(PERMISSIONS).map(([name, { description, application_types: types }]) => [
+    name,
+    `${description} (${types.join(', ')})`,
+  ]),
+)
 export const permissionList = {
   type: 'array',
-  items: { type: 'string' },
+  items: { type: 'string', meanings },
   maxItems: MOST_PERMISSIONS,
 } as const
 

@@ -26,10 +26,20 @@ export const tokenId = { type: 'string', description: 'The id of the token.' } a
 /** Types whose data is text; a generic token may have any JSON. */
 const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
+const secret = { type: 'string', sensitive: true } as const
+const integer = { type: 'integer' } as const
+
 const contents = {
   data: {
     nullable: true,
     sensitive: true,
+    membersWhere: {
+      property: 'type',
+      values: {
+        card: { number: secret, expiration_month: integer, expiration_year: integer, cvc: secret },
+        bank: { routing_number: { type: 'string' }, account_number: secret },
+      },
+    },
     textWhere: { type: TEXT_TYPES.map(({ name }) => name) },
     description: 'The value to store: any JSON.',
   },
@@ -39,7 +49,7 @@ const contents = {
   },
   containers: {
     type: 'array',
-    items: { type: 'string' },
+    items: { type: 'string', suggestions: [...new Set(TOKEN_TYPES.flatMap(({ containers }) => containers))] },
     maxItems: 20,
     flag: 'container',
     description: 'A container of the token, such as /pci/high/.',

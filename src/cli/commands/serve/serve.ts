@@ -199,12 +199,15 @@ async function readPem(
   }
 }
 
+type Announced = Opened & { url: string; outboxUrl?: string; controlKey: string | undefined }
+
 async function announce(
   { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,
   app: App,
-  { url, outboxUrl, samples, place, flags, controlKey }: Announced,
+  announced: Announced,
 ): Promise<void> {
+  const { url, outboxUrl, samples, flags, controlKey } = announced
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
@@ -225,11 +228,16 @@ async function announce(
       ...(prefix === DEFAULT_PREFIX ? [] : [['prefix', prefix]]),
       ...(tls === undefined ? [] : [['ca', tls.cert]]),
     ]
-    const profile = [['url', url], ...others].map((words) => `coffer profile set local ${words.join(' ')}`)
+    const profile = [['url', url], ...others].map(
+      (words) => `  coffer profile set local ${words.join(' ')}\n`,
+    )
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
+    // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    const pasted = { profile, command, controlKey }
-    await write(terminal.stdout, introduce({ url, outboxUrl, header, place, samples, sandbox, ...pasted }))
+    await write(
+      terminal.stdout,
+      introduce(announced, sandbox, { header, profile: profile.join(''), command }),
+    )
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -239,31 +247,12 @@ async function announce(
   }
 }
 
-type Announced = Opened & { url: string; outboxUrl?: string; controlKey: string | undefined }
-
-interface Introduction extends Opened {
-  url: string
-  outboxUrl: string | undefined
-  controlKey: string | undefined
-  header: string
-  sandbox: Sandbox
-  /** Command lines that make a profile of this server. */
-  profile: readonly string[]
-  /** A line that a person pastes; empty for a vault that other processes cannot reach. */
-  command: string
-}
-
-function introduce({
-  url,
-  outboxUrl,
-  controlKey,
-  header,
-  place,
-  samples,
-  sandbox,
-  profile,
-  command,
-}: Introduction): string {
+/** `profile` and `command`: command lines that a person pastes. */
+function introduce(
+  { url, outboxUrl, controlKey, place, samples }: Announced,
+  sandbox: Sandbox,
+  { header, profile, command }: { header: string; profile: string; command: string },
+): string {
   const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
@@ -283,7 +272,7 @@ ${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: applicat
     -d '{"type":"card_number","data":"4242424242424242"}'
   curl ${url}/tokens -H '${header}: ${key}'
 Or with the same commands, once a profile has the address and a key:
-${profile.map((line) => `  ${line}\n`).join('')}  coffer profile set local api-key
+${profile}  coffer profile set local api-key
   coffer token list --profile local
 
 Press Ctrl-C to stop.

@@ -1,0 +1,217 @@
+/**
+ * Questions for what the input of an operation lacks, each as its schema has it: a list, checkboxes, fields one by one,
+ * or text. An answer is checked at once; one that the operation refuses is asked for again, and the others stay.
+ */
+import { parseJson } from '../../domain/json/json.js'
+import { CofferError } from '../../errors.js'
+import type { Host } from '../../framework/host.js'
+import type { CheckTools, OperationInput } from '../../framework/operation.js'
+import { checkInput } from '../../framework/perform.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
+import { memberOf, type ObjectSchema, type Schema } from '../../framework/schema.js'
+import { validateInput } from '../../framework/validate.js'
+import type { CommandContext } from '../context/context.js'
+import { printWarning } from '../output/output.js'
+import { editText, hasEditor } from './editor.js'
+import { readAnswer } from './input.js'
+import { identify, type ListNoun } from './names.js'
+import { type Flag, isTextOf, listFlags, readFlag, takesBody, toFlag } from './options.js'
+import { ask, checkbox, search, select } from './prompt.js'
+
+export interface Form {
+  /** The input with what was missing. */
+  complete(input: OperationInput, missing: readonly Flag[]): Promise<OperationInput>
+  /** The value of a positional argument, as text. */
+  askWord(name: string, description: string): Promise<string>
+  /** The input with other answers, where `error` is about answers; undefined where it is not. */
+  correct(input: OperationInput, error: unknown): Promise<OperationInput | undefined>
+}
+
+type FormContext = Pick<CommandContext, 'terminal' | 'input' | 'env' | 'signal'>
+
+const EDIT = ':edit'
+/** Longer text than a line. */
+const LONG_CHARACTERS = 10_000
+const REQUIRED = 'A value is required.'
+
+/** @throws CofferError `interrupted` from each of its functions */
+export function createForm(
+  context: FormContext,
+  definition: RegisteredOperation,
+  { list, tools }: { list: ListNoun; tools: CheckTools },
+): Form {
+  const { terminal, input: reader } = context
+  const properties: Readonly<Record<string, Schema>> = definition.input.properties ?? {}
+  /** What was asked, by the path of its answer: `data.number`. */
+  const asked = new Map<string, { flag: Flag; isOptional: boolean }>()
+
+  /** Why the answer at `path` is refused, by the schema and what does not depend on stored data. */
+  const complain = async (path: string, input: OperationInput): Promise<string | undefined> => {
+    try {
+      const validate: Host['validate'] = ({ name }, each) => validateInput(name, each)
+      await checkInput({ ...tools, validate }, tools.now, definition, input)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      return Object.entries(error.errors ?? {}).find(([at]) => isBelow(at, path))?.[1][0]
+    }
+  }
+
+  async function askText(flag: Flag, take: (value: unknown) => Promise<true | string>, hint: string) {
+    const { property, name, schema, shape } = flag
+    const isEditable = isLong(schema) && hasEditor(context)
+    const read = async (text: string) => {
+      const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
+      return take(
+        text === '' ? undefined : readFlag(flag, texts, parseJson, { isText: flag.isText === true }),
+      )
+    }
+    const question = {
+      message: property + (HINTS[shape] ?? '') + hint + (isEditable ? `, ${EDIT} for your editor` : ''),
+      missing: name,
+      sensitive: schema.sensitive === true,
+      validate: async (answer: string) => {
+        if (isEditable && answer === EDIT) return true
+        return readAnswer(reader, answer, name).then(read).catch(explain)
+      },
+    }
+    while ((await ask(terminal, question)) === EDIT && isEditable) {
+      const verdict = await read(await editText(context, shape === 'json' ? 'json' : 'js')).catch(explain)
+      if (verdict === true) return
+      await printWarning(terminal, verdict)
+    }
+  }
+
+  /** The names, or without one the ids, of the things of a noun. */
+  const listNames = async (noun: string) =>
+    (await list(noun).catch(() => [])).map(identify).map(({ id, names: [name] }) => ({
+      value: id,
+      name: name ?? id,
+      description: id,
+    }))
+
+  async function askOne(given: Flag, input: OperationInput, isOptional = false): Promise<OperationInput> {
+    const flag = { ...given, isText: isTextOf(given, input) }
+    const { property: path, name: missing, schema } = flag
+    const members = membersOf(schema, input)
+    if (members !== undefined) {
+      let now = placeAt(input, path, {})
+      for (const [name, each] of Object.entries(members)) {
+        const member = { ...toFlag(`${path}.${name}`, each), name: missing }
+        now = await askOne(member, now, (await complain(member.property, now)) === undefined)
+      }
+      return now
+    }
+    asked.set(path, { flag: given, isOptional })
+    const hint = isOptional ? ' (optional)' : ''
+    const message = path + hint
+    const item = memberOf(schema)
+    const choices = ('enum' in item ? item.enum : undefined) ?? (item.meanings && Object.keys(item.meanings))
+    let now = input
+    const take = async (value: unknown): Promise<true | string> => {
+      now = placeAt(input, path, value)
+      if (value === undefined) return isOptional || REQUIRED
+      // A name is not an id yet.
+      return schema.refersTo === undefined ? ((await complain(path, now)) ?? true) : true
+    }
+    if (choices !== undefined && schema.type === 'array') {
+      const described = choices.map((value) => ({ value, name: nameChoice(value, item) }))
+      await checkbox(terminal, { message, missing, choices: described, validate: take })
+      return now
+    }
+    if (choices !== undefined)
+      return placeAt(input, path, await select(terminal, { message, missing, choices }))
+    const offered =
+      schema.refersTo === undefined
+        ? (item.suggestions ?? []).map((value) => ({ value, name: value }))
+        : await listNames(schema.refersTo)
+    if (offered.length === 0) await askText(flag, take, hint)
+    else {
+      const read = (text: string) => (text === '' ? undefined : readFlag(flag, [text], parseJson))
+      const shown = isOptional ? [{ value: '', name: '(none)' }, ...offered] : offered
+      await search(terminal, { message, missing, choices: shown, validate: (text) => take(read(text)) })
+    }
+    return now
+  }
+
+  return {
+    async complete(input, missing) {
+      const flags = listFlags(definition)
+      const isEmpty = Object.keys(input).length === 0 && takesBody(definition)
+      let now = input
+      for (const flag of missing) now = await askOne(flag, now)
+      const { needsOneOf = [] } = definition.input as ObjectSchema
+      if (needsOneOf.length > 0 && needsOneOf.every((property) => now[property] === undefined)) {
+        const question = { message: needsOneOf.join(' or '), missing: needsOneOf[0]!, choices: needsOneOf }
+        const chosen = needsOneOf.length === 1 ? needsOneOf[0]! : await select(terminal, question)
+        now = await askOne(flags.find(({ property }) => property === chosen)!, now)
+      }
+      // Who gave something knows what else there is to give.
+      if (isEmpty && missing.length > 0)
+        for (const flag of flags.filter(({ schema }) => memberOf(schema).suggestions !== undefined))
+          if (now[flag.property] === undefined) now = await askOne(flag, now, true)
+      return now
+    },
+
+    async askWord(name, description) {
+      const schema: Schema = properties[name] ?? { type: 'string', description }
+      const answered = await askOne({ ...toFlag(name, schema), name: `<${name}>` }, {})
+      return String(answered[name])
+    },
+
+    async correct(input, error) {
+      if (!(error instanceof CofferError)) return undefined
+      const { code, message, errors } = error
+      const unknown = code === 'not_found' ? (definition.endpoint?.parameters ?? []) : []
+      const refused = errors === undefined ? unknown : Object.keys(errors)
+      const again = [...asked].filter(([path]) =>
+        refused.some((at) => isBelow(at, path) || isBelow(path, at)),
+      )
+      if (again.length === 0) return undefined
+      await printWarning(terminal, message)
+      let now = input
+      for (const [, { flag, isOptional }] of again) now = await askOne(flag, now, isOptional)
+      return now
+    },
+  }
+}
+
+function isBelow(path: string, above: string): boolean {
+  return path === above || path.startsWith(`${above}.`) || path.startsWith(`${above}[`)
+}
+
+function isLong({ type, ...schema }: Schema): boolean {
+  if (type === undefined || type === 'object') return true
+  return type === 'string' && 'maxLength' in schema && (schema.maxLength ?? 0) > LONG_CHARACTERS
+}
+
+/** The members of a value that is asked for one by one, where another property says so. */
+function membersOf({ membersWhere }: Schema, input: OperationInput) {
+  return membersWhere?.values[String(input[membersWhere.property])]
+}
+
+function nameChoice(value: string, { meanings }: Schema): string {
+  const meaning = meanings?.[value]
+  return meaning === undefined ? value : `${value}  ${meaning}`
+}
+
+/** `path` is a property, or a member of one; undefined removes it. */
+function placeAt(input: OperationInput, path: string, value: unknown): OperationInput {
+  const [property = '', member] = path.split('.')
+  const inner =
+    member === undefined ? value : placeAt((input[property] ?? {}) as OperationInput, member, value)
+  const { [property]: _, ...others } = input
+  return inner === undefined ? others : { ...others, [property]: inner }
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  json: ' (text, JSON that starts with { [ or ", or @file)',
+  list: ', separated by commas',
+  map: ' (key=value, or JSON)',
+}
+
+/** The error message of an answer, after which the prompt is repeated. */
+function explain(error: unknown): string {
+  if (error instanceof CofferError) return error.message
+  throw error
+}

@@ -1,0 +1,83 @@
+/** Lists that are read page by page: for `--all`, and to find what a name stands for. */
+import { CofferError } from '../errors.js'
+import type { CursorPage } from '../framework/cursor.js'
+import type { OperationInput } from '../framework/operation.js'
+import { type List, listOf } from '../framework/page.js'
+import { ASK_SMALLER } from '../framework/recipient.js'
+import type { RegisteredOperation } from '../framework/registry.js'
+import type { NumberSchema } from '../framework/schema.js'
+import type { Task } from './context/task.js'
+
+const LARGEST_PAGE = 1000
+/** The largest page of members. */
+const NAMES_AT_ONCE = 50
+
+/** Prints all pages: as ndjson and ids while they are read, else after that. */
+export async function printPages(task: Task): Promise<void> {
+  const { context, definition, input, format } = task
+  const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
+  const pages = walkPages(task, { ...input, size }, context.signal)
+  if (format === 'ndjson' || format === 'id') await task.together(() => task.print(itemsOf(pages)))
+  else await task.print(await task.together(() => collectPages(pages)))
+}
+
+function pageSizeOf({ input }: RegisteredOperation): number {
+  const size: NumberSchema | undefined = input.properties?.size
+  return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
+}
+
+type AnyPage = List<unknown> | CursorPage<unknown>
+
+/** Requests smaller pages if a page exceeds the size limit. */
+async function* walkPages(
+  { ask }: Pick<Task, 'ask'>,
+  input: OperationInput & { size: number },
+  signal: AbortSignal,
+): AsyncGenerator<AnyPage> {
+  let { size } = input
+  let next: string | undefined
+  for (let done = 0; !signal.aborted; ) {
+    // A list by cursor has no number, and ignores that of its first page.
+    const place = next === undefined ? { page: done / size + 1 } : { start: next }
+    try {
+      const list = (await ask({ ...input, size, ...place })) as AnyPage
+      const { pagination } = list
+      done += size
+      yield list
+      if ('total_items' in pagination ? done >= pagination.total_items : pagination.next === undefined) return
+      if ('next' in pagination) next = pagination.next
+    } catch (error) {
+      if (!isTooLarge(error) || size === 1) throw error
+      size = largestDivisor(size)
+    }
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER) === true
+}
+
+/** A divisor, so that the next page begins where the last one ended. */
+function largestDivisor(size: number): number {
+  let divisor = Math.floor(size / 2)
+  while (size % divisor !== 0) divisor--
+  return divisor
+}
+
+async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> {
+  for await (const { data } of pages) yield* data
+}
+
+/** All things of a noun. */
+export async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
+  const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
+  const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
+  return together(async () => (await collectPages(pages)).data)
+}
+
+/** All pages as one page. */
+async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
+  const items: unknown[] = []
+  for await (const item of itemsOf(pages)) items.push(item)
+  return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })
+}
