@@ -4,6 +4,7 @@
  */
 import { scrypt } from 'node:crypto'
 import { CofferError } from '../errors.js'
+import { withDigest } from './digest.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
 import type { RandomSource } from './ports.js'
@@ -69,15 +70,16 @@ export function checkNewPassphrase(passphrase: string): void {
   )
 }
 
-/** A new slot that opens to `root`. */
+/** A new slot that opens to `root`, for a header with this `digest`. */
 export async function createSlot(
   { primitives, random }: SlotContext,
   {
     root,
     secret,
     created,
+    digest,
     cost = DEFAULT_COST,
-  }: { root: Uint8Array; secret: Secret; created: string; cost?: ScryptCost },
+  }: { root: Uint8Array; secret: Secret; created: string; digest: string; cost?: ScryptCost },
 ): Promise<Slot> {
   const id = Buffer.from(random.bytes(SLOT_ID_BYTES)).toString('hex')
   const bare =
@@ -89,7 +91,7 @@ export async function createSlot(
           created,
           kdf: { ...cost, salt: base64(random.bytes(SALT_BYTES)) },
         } as const)
-  const key = await deriveSlotKey(primitives, bare, secret)
+  const key = await deriveSlotKey(withDigest(primitives, digest), bare, secret)
   const wrapped = base64(createCipher(primitives, random, key).seal(root, slotText(bare)))
   primitives.wipe(key)
   return { ...bare, wrapped }
@@ -100,12 +102,13 @@ export async function createSlot(
  * @throws CofferError `vault_locked` for a secret of another vault or a wrong passphrase, `vault_damaged` otherwise.
  */
 export async function openSlot(
-  { primitives, random }: SlotContext,
+  { primitives: library, random }: SlotContext,
   header: SealedHeader,
   secret: Secret,
 ): Promise<{ root: Uint8Array; slot: Slot }> {
   const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
   if (candidates.length === 0) throw missingSlot(secret)
+  const primitives = withDigest(library, header.digest)
   for (const slot of candidates) {
     const key = await deriveSlotKey(primitives, slot, secret)
     const root = createCipher(primitives, random, key).open(fromBase64(slot.wrapped), slotText(slot))
@@ -122,13 +125,14 @@ export async function openSlot(
   throw refuseSecret(header, secret)
 }
 
-/** The digest that `vault.json` carries: keyed BLAKE2b-256 over its other fields, by a key derived from the root. */
+/** The digest that `vault.json` carries: 32 bytes over its other fields, by a key derived from the root. */
 export function headerDigest(
-  primitives: Primitives,
+  library: Primitives,
   header: Omit<SealedHeader, 'mac'>,
   root: Uint8Array,
 ): Uint8Array {
   const { format, vault, created, cipher, digest, slots } = header
+  const primitives = withDigest(library, digest)
   const text = JSON.stringify([format, vault, created, cipher, digest, slots.map(slotFields)])
   return createMac(primitives, deriveKey(primitives, root, 'header'))(utf8.encode(text), MAC_BYTES)
 }

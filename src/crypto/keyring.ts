@@ -3,6 +3,7 @@
  * are derived; each tenant has random keys.
  */
 
+import { PRESENT_DIGEST, withDigest } from './digest.js'
 import { createMac, createTextMac, deriveKey } from './mac.js'
 import type { EngineKeys, Mac, RandomSource, RecordKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
@@ -35,8 +36,17 @@ export interface Keyring {
   wipe(): void
 }
 
-/** Derives the keys of the vault from `root`, which the caller may wipe afterwards. */
-export function createKeyring(primitives: Primitives, random: RandomSource, root: Uint8Array): Keyring {
+/**
+ * Derives the keys of the vault from `root`, which the caller may wipe afterwards. `digest` is that of the vault's header.
+ * @throws CofferError `vault_damaged`
+ */
+export function createKeyring(
+  library: Primitives,
+  random: RandomSource,
+  root: Uint8Array,
+  digest: string = PRESENT_DIGEST,
+): Keyring {
+  const primitives = withDigest(library, digest)
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
     const key = deriveKey(primitives, root, purpose)

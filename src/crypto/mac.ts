@@ -1,4 +1,4 @@
-/** Keyed BLAKE2b (RFC 7693): message authentication codes, and the derivation of keys. */
+/** Message authentication codes, and the derivation of keys, by a keyed digest. */
 import type { Mac, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 
@@ -6,7 +6,7 @@ const DERIVED_KEY_BYTES = 32
 const TEXT_DIGEST_BYTES = 16
 const utf8 = new TextEncoder()
 
-/** Binds `key` (16 to 64 bytes); the digest's length is 16 to 64 bytes. */
+/** Binds `key`. */
 export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
@@ -34,7 +34,7 @@ export function createTextMac(primitives: Primitives, key: Uint8Array, most: num
   }
 }
 
-/** The 32-byte key for one purpose: BLAKE2b keyed with `root` over `coffer/1/<purpose>`. */
+/** The 32-byte key for one purpose: the digest keyed with `root` over `coffer/1/<purpose>`. */
 export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: string): Uint8Array {
   return primitives.digest(DERIVED_KEY_BYTES, utf8.encode(`coffer/1/${purpose}`), root)
 }

@@ -2,7 +2,7 @@
  * The primitives from `node:crypto` and the noble libraries, ready in 2 ms: for commands, which end before libsodium has
  * started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
  */
-import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto'
 import { hchacha } from '@noble/ciphers/chacha.js'
 import { blake2b } from '@noble/hashes/blake2.js'
 import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
@@ -45,6 +45,8 @@ export const nativePrimitives: Primitives = {
     }
   },
   digest: (length, message, key) => blake2b(message, { dkLen: length, key }),
+  expand: (length, message, key) =>
+    createHmac('sha256', key).update(message).update(Uint8Array.of(length, 1)).digest().subarray(0, length),
   isEqual: (a, b) => timingSafeEqual(a, b),
   wipe: (bytes) => {
     bytes.fill(0)

@@ -7,7 +7,7 @@ export interface Cipher {
   open(sealed: Uint8Array, associated: Uint8Array): Uint8Array | undefined
 }
 
-/** Keyed BLAKE2b under one bound key; `length` 16 to 64 bytes. */
+/** A keyed digest under one bound key; `length` 16 to 32 bytes. */
 export type Mac = (message: Uint8Array, length: number) => Uint8Array
 
 /** The keys of an engine's files, derived from the vault's root key. */
@@ -20,7 +20,7 @@ export interface EngineKeys {
   chain: Mac
 }
 
-/** Keyed BLAKE2b over text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change them. */
+/** A keyed digest of text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change them. */
 export interface TextMac {
   digest(text: string): Uint8Array
   /**

@@ -1,4 +1,5 @@
 /** The primitives from libsodium, for processes that run long enough for WebAssembly to start. */
+import { nativePrimitives } from './native.js'
 import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
@@ -18,6 +19,13 @@ interface Sodium {
     key: number,
     keyLength: number,
   ): number
+  _crypto_kdf_hkdf_sha256_expand(
+    out: number,
+    length: number,
+    info: number,
+    infoLength: number,
+    key: number,
+  ): number
   _crypto_aead_xchacha20poly1305_ietf_encrypt(...words: number[]): number
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
@@ -25,6 +33,8 @@ interface Sodium {
 /** Messages up to this many bytes pass through memory that is kept for them; larger ones through the wrappers. */
 const LARGEST_KEPT = 16_384
 const LARGEST_ASSOCIATED = 64
+/** Above this many bytes the processor's own SHA-256, which Node uses, is faster than WebAssembly. */
+const LARGEST_EXPANDED = 400
 const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
@@ -66,19 +76,33 @@ export async function loadSodium(): Promise<Primitives> {
       (isSmall(sealed, associated, key) ? small : large).open(sealed, associated, key),
     digest: (length, message, key) =>
       (isSmallDigest(length, message, key) ? small : large).digest(length, message, key),
+    expand: (length, message, key) =>
+      (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).expand(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
     wipe: (bytes) => sodium.memzero(bytes),
   }
 }
 
 /** The same for small messages, through memory that is theirs for ever. Nothing secret stays in it between two calls. */
-function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest'> {
+function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest' | 'expand'> {
   const keyAt = sodium._malloc(LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT)
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
   /** A sealed message: the nonce, and what is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
+  /** `compute` finds the message and the key in their places, and leaves the digest in its. */
+  const digest = (length: number, message: Uint8Array, key: Uint8Array, compute: () => void) => {
+    const heap = sodium.HEAPU8
+    heap.set(key, keyAt)
+    heap.set(message, messageAt)
+    compute()
+    heap.fill(0, keyAt, keyAt + key.length)
+    heap.fill(0, messageAt, messageAt + message.length)
+    const result = heap.slice(digestAt, digestAt + length)
+    heap.fill(0, digestAt, digestAt + length)
+    return result
+  }
   return {
     seal(plain, associated, nonce, key) {
       const heap = sodium.HEAPU8
@@ -127,16 +151,14 @@ function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest
       heap.fill(0, messageAt, messageAt + bodyLength)
       return plain
     },
-    digest(length, message, key) {
-      const heap = sodium.HEAPU8
-      heap.set(key, keyAt)
-      heap.set(message, messageAt)
-      sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length)
-      heap.fill(0, keyAt, keyAt + key.length)
-      heap.fill(0, messageAt, messageAt + message.length)
-      const digest = heap.slice(digestAt, digestAt + length)
-      heap.fill(0, digestAt, digestAt + length)
-      return digest
-    },
+    digest: (length, message, key) =>
+      digest(length, message, key, () =>
+        sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length),
+      ),
+    expand: (length, message, key) =>
+      digest(length, message, key, () => {
+        sodium.HEAPU8[messageAt + message.length] = length
+        sodium._crypto_kdf_hkdf_sha256_expand(digestAt, length, messageAt, message.length + 1, keyAt)
+      }),
   }
 }

@@ -119,7 +119,7 @@ export interface StoreWriter extends StoreReader {
    * tenant, whose number it gives. What has no full block yet stays.
    */
   dropLogs(before: number, limit: number): Promise<number>
-  /** BLAKE2b-256 of `text` under the tenant's fingerprint key, base58. */
+  /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */
   fingerprint(tenant: number, text: string): Promise<string>
 }
 

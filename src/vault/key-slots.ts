@@ -59,7 +59,9 @@ export async function changeKeySlots(
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)
-      slots.push(await createSlot(context, { root, secret, created: formatDate(clock()) }))
+      slots.push(
+        await createSlot(context, { root, secret, created: formatDate(clock()), digest: header.digest }),
+      )
     }
     if (slots.length === 0)
       throw new CofferError('conflict', 'The last key slot cannot be removed: nothing else opens the vault.')

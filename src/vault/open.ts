@@ -5,6 +5,7 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { PRESENT_DIGEST } from '../crypto/digest.js'
 import { checkNewPassphrase, type SealedHeader, type Secret, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import type { Clock, RandomSource } from '../crypto/ports.js'
@@ -159,17 +160,18 @@ async function createOwned(
   const root = random.bytes(KEY_BYTES)
   const vault = encodeId(random.bytes(VAULT_ID_BYTES))
   const created = formatDate(clock())
-  const slot = await createFirstSlot({ primitives, random }, { root, vault, created }, opener)
+  const digest = PRESENT_DIGEST
+  const slot = await createFirstSlot({ primitives, random }, { root, vault, created, digest }, opener)
   const bare = {
     format: FORMAT,
     vault,
     created,
     cipher: 'xchacha20-poly1305',
-    digest: 'blake2b',
+    digest,
     slots: [slot],
   }
   const header = sealHeader(primitives, bare, root) as SealedHeader & Header
-  const keyring = createKeyring(primitives, random, root)
+  const keyring = createKeyring(primitives, random, root, digest)
   primitives.wipe(root)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
   return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }

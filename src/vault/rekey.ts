@@ -1,8 +1,8 @@
 /** Changes every key of a vault. */
+import { withDigest } from '../crypto/digest.js'
 import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { deriveKey } from '../crypto/mac.js'
-import type { Primitives } from '../crypto/primitives.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { formatDate } from '../domain/dates.js'
 import type { TenantKeyBytes } from '../domain/records.js'
@@ -35,17 +35,20 @@ export async function rekey(
     const { keyring, slot } = opened
     const header = await upgrade(effects, opened)
     const current = lsmOptions(effects, header, keyring)
+    const created = formatDate(clock())
     const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
-    const root = deriveKey(primitives, seed, 'rekey/root')
-    const nextKeyring = createKeyring(primitives, random, root)
+    const { digest } = header
+    const derive = (purpose: string) => deriveKey(withDigest(primitives, digest), seed, `rekey/${purpose}`)
+    const root = derive('root')
+    const nextKeyring = createKeyring(primitives, random, root, digest)
     const nextHeader =
       unfinished?.header ??
       (sealHeader(
         primitives,
         {
           ...(header as SealedHeader),
-          slots: [await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })],
+          slots: [await createSlot({ primitives, random }, { root, secret, created, digest })],
         },
         root,
       ) as SealedHeader & Header)
@@ -54,7 +57,7 @@ export async function rekey(
       present: keyring,
       next: nextKeyring,
       tenants: await readTenantKeys(effects, header, keyring, (number, keys) =>
-        nextKeys(primitives, seed, number, keys),
+        nextKeys((purpose) => derive(`${number}/${purpose}`), keys),
       ),
       renderSearch: createSearchRenderer(effects),
     })
@@ -72,15 +75,9 @@ export async function rekey(
 }
 
 /** Derived from the seed of this rekey, so that it can be completed after a crash. */
-function nextKeys(
-  primitives: Primitives,
-  seed: Uint8Array,
-  tenant: number,
-  present: TenantKeyBytes,
-): TenantKeyBytes {
-  const derive = (purpose: string) =>
-    Buffer.from(deriveKey(primitives, seed, `rekey/${tenant}/${purpose}`)).toString('base64')
-  return { data: derive('data'), index: derive('index'), fingerprint: present.fingerprint }
+function nextKeys(derive: (purpose: string) => Uint8Array, present: TenantKeyBytes): TenantKeyBytes {
+  const key = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
+  return { data: key('data'), index: key('index'), fingerprint: present.fingerprint }
 }
 
 /** The header of the vault, which is of the present format afterwards. */

@@ -43,12 +43,12 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
 /** The only slot of a new vault. */
 export async function createFirstSlot(
   context: SlotContext,
-  { root, vault, created }: { root: Uint8Array; vault: string; created: string },
+  { vault, ...slot }: { root: Uint8Array; vault: string; created: string; digest: string },
   opener: NewOpener,
 ): Promise<Slot> {
   const secret = await toNewSecret(opener, vault, context.random)
   const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
-  return createSlot(context, { root, secret, created, ...cost })
+  return createSlot(context, { ...slot, secret, ...cost })
 }
 
 /** The secret of a new opener; a new key file is saved first. */
@@ -75,7 +75,7 @@ export async function openKeyring(
   const current = header ?? (await readHeader(files, directory))
   const sealed = { ...current, slots: parseSlots(current.slots) }
   const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
-  const keyring = createKeyring(primitives, random, root)
+  const keyring = createKeyring(primitives, random, root, sealed.digest)
   const isPresent = current.format === FORMAT
   const upgraded = isPresent ? {} : { upgraded: sealHeader(primitives, { ...sealed, format: FORMAT }, root) }
   primitives.wipe(root)

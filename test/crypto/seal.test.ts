@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { PRESENT_DIGEST, withDigest } from '../../src/crypto/digest.js'
 import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Primitives } from '../../src/crypto/primitives.js'
@@ -77,15 +78,21 @@ for (const [name, primitives] of Object.entries(libraries)) {
 
   t.test(`${name}: derived keys are fixed for ever and differ by purpose and root`, async (t) => {
     const root = count(0, 32)
+    const derive = (purpose: string, from = root, digest = 'blake2b') =>
+      toHex(deriveKey(withDigest(primitives, digest), from, purpose))
+    t.equal(derive('journal'), '08528cd5a16b06269d14e18653c18743cfcb2e6536e03be55199dd406d30ee1d')
+    // HKDF-Expand (RFC 5869) with the info `coffer/1/journal` and a byte of 32, made by another program.
     t.equal(
-      toHex(deriveKey(primitives, root, 'journal')),
-      '08528cd5a16b06269d14e18653c18743cfcb2e6536e03be55199dd406d30ee1d',
+      derive('journal', root, PRESENT_DIGEST),
+      'c5be8326540aa0d888cff37a63a12fd13bbeb8a03e2e1707108445e5eeaba0e4',
     )
-    t.not(toHex(deriveKey(primitives, root, 'state')), toHex(deriveKey(primitives, root, 'journal')))
-    t.not(
-      toHex(deriveKey(primitives, count(1, 32), 'journal')),
-      toHex(deriveKey(primitives, root, 'journal')),
-    )
+    for (const digest of ['blake2b', PRESENT_DIGEST]) {
+      t.not(derive('state', root, digest), derive('journal', root, digest))
+      t.not(derive('journal', count(1, 32), digest), derive('journal', root, digest))
+      const mac = createMac(withDigest(primitives, digest), root)
+      t.same([mac(root, 16).length, mac(root, 32).length], [16, 32])
+      t.not(toHex(mac(root, 16)), toHex(mac(root, 32).subarray(0, 16)), 'of another length, another function')
+    }
   })
 
   t.test(`${name}: digests are equal only byte for byte`, async (t) => {
@@ -113,18 +120,21 @@ t.test('both libraries give the same bytes and open what the other sealed', asyn
           (each) => Buffer.compare(each.open(body, associated, key)!, plain) === 0,
         )
         const digests = [libsodium, native].map((each) => toHex(each.digest(length, plain, key)))
-        return isSame && isOpen && digests[0] === digests[1]
+        const short = Math.min(length, 32)
+        const expanded = [libsodium, native].map((each) => toHex(each.expand(short, plain, key)))
+        return isSame && isOpen && digests[0] === digests[1] && expanded[0] === expanded[1]
       },
     ),
   )
   const kept = 16_384
-  for (const length of [0, 1, 63, 64, 65, 8192, kept - 40, kept - 39, kept, kept + 1, 300_000]) {
+  for (const length of [0, 1, 63, 64, 65, 400, 401, 8192, kept - 40, kept - 39, kept, kept + 1, 300_000]) {
     const plain = count(length, length)
     const [nonce, key] = [count(1, 24), count(2, 32)]
     const sealed = native.seal(plain, new Uint8Array(), nonce, key)
     t.equal(Buffer.compare(libsodium.seal(plain, new Uint8Array(), nonce, key), sealed), 0, `${length} bytes`)
     t.equal(Buffer.compare(libsodium.open(sealed, new Uint8Array(), key)!, plain), 0)
     t.same(libsodium.digest(32, plain, key), native.digest(32, plain, key))
+    t.same(libsodium.expand(32, plain, key), Uint8Array.from(native.expand(32, plain, key)))
     sealed[sealed.length - 1]! ^= 1
     t.equal(libsodium.open(sealed, new Uint8Array(), key), undefined)
   }

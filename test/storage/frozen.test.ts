@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { PRESENT_DIGEST } from '../../src/crypto/digest.js'
 import { TOKEN_TYPE_NAMES } from '../../src/domain/token/token-types.js'
 import { FORMAT } from '../../src/storage/vault-file.js'
 import {
@@ -108,6 +109,24 @@ for (const format of formats) {
     t.match(await json(['vault', 'verify']), { ok: true, findings: [], readable: { logs } })
     for (const name of ['first', 'second'])
       t.match(await json(['log', 'verify', '--tenant', name]), { is_whole: true })
+  })
+
+  t.test(`format ${format} keeps its digest when all keys change, and finds what it has by it`, async (t) => {
+    const { directory, json } = openCopy(t)
+    const digest = () => JSON.parse(readFileSync(join(directory, VAULT, 'vault.json'), 'utf8')).digest
+    t.equal(digest(), format === '1' ? 'blake2b' : PRESENT_DIGEST)
+    const list = async () => withoutDerived((await json(['token', 'list', '--all', '--reveal'])).data)
+    const tokens = await list()
+    const before = digest()
+    await json(['vault', 'rekey', '--yes'])
+    t.equal(digest(), before)
+    t.strictSame(await list(), tokens)
+    t.match(await json(['vault', 'verify']), { ok: true, findings: [] })
+    t.match(await json(['log', 'verify']), { is_whole: true })
+    t.match(await json(['token', 'list', '--metadata', 'note=naïve – ✓']), { data: [{ id: 'card-1' }] })
+    const again = { type: 'token', data: { email: 'ada@example.com' }, deduplicate_token: true }
+    const duplicate = { ...again, fingerprint_expression: '{{ data.email }}' }
+    t.match(await json(['token', 'create'], { stdin: JSON.stringify(duplicate) }), { id: 'mail-1' })
   })
 
   t.test(`format ${format} can be worked on, and opens again`, async (t) => {

@@ -66,7 +66,7 @@ export interface Chain {
   readonly indexes: BoundedMap<number, LogIndexRecord>
 }
 
-/** The chain's value after a block: keyed BLAKE2b, 16 bytes, base64. A rekey of the vault keeps the key. */
+/** The chain's value after a block: the vault's keyed digest, 16 bytes, base64. A rekey of the vault keeps the key. */
 export function chainValue(
   keys: RecordKeys,
   previous: string,

@@ -210,7 +210,7 @@ function eraseIn({ sstable }: LiveSSTable, ids: readonly RowId[]): void {
   if (rows.length > 0) sstable.erase(new Set(rows))
 }
 
-/** Keyed BLAKE2b-256 of the header, base64; another length than chain values have, hence another function. */
+/** Keyed digest of the header, 32 bytes as base64; another length than chain values have, hence another function. */
 export function digestHeader(keys: EngineKeys, header: Header): string {
   return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }
