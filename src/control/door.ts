@@ -7,15 +7,18 @@ import { formatDate } from '../domain/dates.js'
 import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
+import type { RequestRecord } from '../framework/control-port.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
 import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
 import { nameHeaders, readHeader } from '../http/headers.js'
+import { findRelay } from '../http/relay.js'
 import { createRouter } from '../http/router.js'
 import { type CreateAnswerer, DEFAULT_BODY_LIMIT_BYTES } from '../http/start.js'
 import { registry } from '../operations/all.js'
+import { watchDestination } from './destination.js'
 import type { Plane } from './plane.js'
 import { redactBody } from './requests.js'
 
@@ -100,17 +103,22 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
         sent ??= asked.readBody(limitBytes)
         return sent
       }
-      const ask = { ...asked, readBody }
-      const operation = findOperation(router, ask.method, path)
+      const relayed = findRelay(registry, path)
+      const operation = relayed?.operation ?? findOperation(router, asked.method, path)
       const rules = await plane.faults.choose({
         operation: operation?.name,
-        method: ask.method,
+        method: asked.method,
         path,
-        header: (name) => readHeader(ask.headers, name),
+        isRelayed: relayed !== undefined,
+        header: (name) => readHeader(asked.headers, name),
         body: async () => readOrNothing(await readBody(DEFAULT_BODY_LIMIT_BYTES)),
       })
+      const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
+      const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
+      const watching = relayed && { through: watchDestination(fault, destination) }
+      const ask = { ...asked, ...watching, readBody }
       for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
-      const rule = rules.find(({ kind }) => kind !== 'delay')
+      const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
       let answer: Answer
       if (rule?.kind === 'status') answer = fail(problemOf(rule), ask)
       else if (rule?.kind === 'drop') answer = { ...fail(problemOf({ status: 503 }), ask), cutAt: 'start' }
@@ -123,7 +131,8 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
       }
       if (rule?.kind === 'cut' && answer.stream !== undefined)
         answer.stream = cutStream(answer.stream, rule.bytes ?? 0)
-      else if (rule?.kind === 'cut') answer.cutAt = rule.bytes ?? Math.floor(answer.body.length / 2)
+      else if (rule?.kind === 'cut')
+        answer.cutAt = rule.bytes ?? Math.floor((answer.bytes ?? answer.body).length / 2)
       const traceId = answer.headers[names.traceId] ?? ''
       const entry = entries.get(traceId)
       entries.delete(traceId)
@@ -141,6 +150,7 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
         trace_id: traceId,
         at: formatDate(plane.now()),
         ms: Math.round((performance.now() - started) * 100) / 100,
+        ...destination,
         ...(applied === undefined ? {} : { fault: applied }),
         ...(request === undefined ? {} : { request }),
         ...(shown === '' ? {} : { answer: redactBody(shown, knownOf(operation, 'output'), isProblem) }),

@@ -8,6 +8,8 @@ export interface Target {
   operation: string | undefined
   method: string
   path: string
+  /** Whether the request is passed on to another server. */
+  isRelayed: boolean
   header(name: string): string | undefined
   /** The body as JSON; read only where a rule asks for it. */
   body(): Promise<unknown>
@@ -41,7 +43,9 @@ export class Faults {
   }
 }
 
-async function fits(rule: FaultRule, { operation, method, path, header, body }: Target): Promise<boolean> {
+async function fits(rule: FaultRule, target: Target): Promise<boolean> {
+  const { operation, method, path, isRelayed, header, body } = target
+  if (rule.kind === 'destination' && !isRelayed) return false
   if (rule.operation !== undefined && rule.operation !== operation) return false
   if (rule.method !== undefined && rule.method !== method) return false
   if (

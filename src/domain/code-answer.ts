@@ -17,7 +17,7 @@ export function isCodeAnswer(answer: object): answer is CodeAnswer {
 }
 
 /** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
-const OF_CONNECTION = [
+const OF_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'keep-alive',
@@ -28,7 +28,7 @@ const OF_CONNECTION = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-]
+])
 /** With these an answer would change what a browser does with other pages of this server. */
 const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
 const OF_SERVER_START = 'access-control-'
@@ -38,25 +38,27 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Less than what common clients and proxies accept. */
 const MOST_HEADER_CHARACTERS = 8192
 
-/** The headers that are passed on: without those of the connection, the length, and ours, which begin with `prefix`. */
-export function passHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
-  const { connection = '' } = headers
-  const named = connection.split(',').map((name) => name.trim().toLowerCase())
-  const dropped = new Set([...OF_CONNECTION, ...named])
+/**
+ * The headers that are passed on: without those of the connection, the length, ours, which begin with `prefix`, and
+ * those that `isDropped` names.
+ */
+export function passHeaders(
+  headers: HeaderMap,
+  prefix: string,
+  isDropped: (name: string) => boolean = () => false,
+): Record<string, string> {
+  const named = headers.connection?.split(',').map((name) => name.trim().toLowerCase()) ?? []
   const own = `${prefix.toLowerCase()}-`
-  return keep(headers, (name) => !dropped.has(name) && !name.startsWith(own))
+  const passed: Record<string, string> = {}
+  for (const name of Object.keys(headers))
+    if (!OF_CONNECTION.has(name) && !named.includes(name) && !name.startsWith(own) && !isDropped(name))
+      passed[name] = headers[name]!
+  return passed
 }
 
 /** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
-  return keep(
-    passHeaders(headers, prefix),
-    (name) => !OF_SERVER.includes(name) && !name.startsWith(OF_SERVER_START),
-  )
-}
-
-function keep(headers: HeaderMap, isKept: (name: string) => boolean): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name)))
+  return passHeaders(headers, prefix, (name) => OF_SERVER.includes(name) || name.startsWith(OF_SERVER_START))
 }
 
 /** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */

@@ -4,6 +4,9 @@ import { type CodeAnswer, type HeaderMap, readCodeAnswer, readHeaders } from './
 import { isObject } from './json/json.js'
 import { type ProxyRequest, readBodyValue, textOfBody } from './proxy-request.js'
 
+/** Of a body that a transform is given, or returns. */
+export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
+
 /** Headers and body of a request or an answer. */
 export interface ProxyMessage {
   headers: HeaderMap
@@ -45,14 +48,22 @@ export function readTransformed(
 
 function toBytes(body: unknown): Uint8Array {
   if (body === null) return new Uint8Array()
-  return new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
+  const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
+  if (bytes.length <= MOST_TRANSFORMED_BYTES) return bytes
+  throw new CofferError(
+    'validation',
+    `a transform must return a body of at most ${MOST_TRANSFORMED_BYTES} bytes`,
+  )
 }
 
 /** A program that finds what a mask covers; it runs where its time is limited, because an expression may backtrack. */
 export const MASK_PROGRAM = `module.exports = async ({ args }) => {
   const spans = []
   for (const match of args.text.matchAll(new RegExp(args.expression, 'dg')))
-    for (const span of match.indices.slice(1)) if (span !== undefined && span[0] < span[1]) spans.push(...span)
+    for (const span of match.indices.slice(1))
+      if (span === undefined || span[0] === span[1]) continue
+      else if (span[0] === spans.at(-1)) spans[spans.length - 1] = span[1]
+      else spans.push(...span)
   return { spans }
 }`
 

@@ -1,6 +1,6 @@
 /** The port of the control plane, by which tests put a vault into a known state and watch it. */
 
-export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose'] as const
+export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
 
 /** What happens to a request that a rule applies to; `operation`, `method` and `path` restrict the rule. */
 export interface FaultRule {
@@ -17,7 +17,8 @@ export interface FaultRule {
   every?: number
   /**
    * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
-   * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work.
+   * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work; `destination`: that of a proxied
+   * request does what `destination` says.
    */
   kind: (typeof FAULT_KINDS)[number]
   status?: number
@@ -26,6 +27,8 @@ export interface FaultRule {
   retry_after?: number
   delay_ms?: number
   bytes?: number
+  /** Of calls through proxies, what their destination does: `timeout`, a status such as 502, or a time such as `30 s`. */
+  destination?: string | number
 }
 
 /** A rule, and how many requests it fits and applied to. */
@@ -50,6 +53,9 @@ export interface RequestRecord {
   at: string
   ms: number
   fault?: FaultRule['kind']
+  /** Of a call through a proxy: where it went, without what it added to that address, and what came back. */
+  destination?: string
+  destination_status?: number
   /** As JSON without its values. */
   request?: unknown
   answer?: unknown

@@ -1,5 +1,9 @@
 /** The port through which operations send requests to other servers, where the vault's owner allows it. */
 import type { HeaderMap } from '../domain/code-answer.js'
+import { CofferError } from '../errors.js'
+
+/** From the start of a call to the headers of the answer, and then between two pieces of its body. */
+export const WAIT_MS = 25_000
 
 export interface OutboundRequest {
   method: string
@@ -15,6 +19,8 @@ export interface OutboundAnswer {
   headers: HeaderMap
   /** Ends with an error if the connection breaks, or nothing arrives for a while. Leaving it closes the connection. */
   body: AsyncIterable<Uint8Array>
+  /** All of the body, where it came together with the headers; `body` then gives the same. */
+  whole?: Uint8Array
   /**
    * The whole body, instead.
    * @throws CofferError `bad_gateway` for more than `mostBytes`, and for a slow one
@@ -22,19 +28,45 @@ export interface OutboundAnswer {
   collect(mostBytes: number): Promise<Uint8Array>
 }
 
+/** Calls the listener when nobody waits for the answer any more, at once if that is so already. */
+export type OnLeave = (listener: () => void) => void
+
+export interface Sending {
+  /** Called once the whole request was sent. */
+  sent(): void
+  /** Absent for a caller who stays. */
+  left?: OnLeave | undefined
+}
+
 /** A destination whose address is allowed. */
 export interface Destination {
   /**
-   * Connects to the address that was judged, and follows no redirect. `sent` is called once the whole request was.
-   * @throws CofferError `bad_gateway` without an answer, `request_timeout` for a late one
+   * Connects to the address that was judged, and follows no redirect. Ends as soon as nobody waits for the answer.
+   * @throws CofferError `bad_gateway` without an answer, `request_timeout` for a late one, `interrupted`
    */
-  send(request: OutboundRequest, sent: () => void): Promise<OutboundAnswer>
+  send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
 }
 
 export interface Outbound {
   /**
-   * Resolves the host of `url` and judges its address.
+   * Resolves the host of `url` and judges its address; at once where a judgement is remembered or needs no name server.
    * @throws CofferError `forbidden` for one that is not allowed, `bad_gateway` for one that is unknown
    */
-  reach(url: URL): Promise<Destination>
+  reach(url: URL): Destination | Promise<Destination>
+}
+
+/** An answer of which everything is there. */
+export function answerWhole(status: number, headers: HeaderMap, whole: Uint8Array): OutboundAnswer {
+  const pieces = async function* () {
+    yield whole
+  }
+  return { status, headers, whole, body: pieces(), collect: async () => whole }
+}
+
+export function lateError(waitMs: number): CofferError {
+  return new CofferError('request_timeout', `The destination did not answer within ${waitMs / 1000} s.`)
+}
+
+export function leftError(): CofferError {
+  return new CofferError('interrupted', 'The client left before the answer.')
 }

@@ -3,6 +3,7 @@
  * stream. For calls that are passed on to other servers.
  */
 import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
+import type { OnLeave, Outbound, OutboundAnswer } from './outbound-port.js'
 
 export interface RelayRequest {
   method: string
@@ -16,15 +17,11 @@ export interface RelayRequest {
   prefix: string
   /** @throws CofferError `too_large` */
   readBody(): Promise<Uint8Array>
+  /** Tells when the client has left. */
+  left?: OnLeave | undefined
+  /** What the request is sent by instead: it watches calls, and lets them fail. */
+  through?: ((outbound: Outbound) => Outbound) | undefined
 }
 
 /** An answer of another server, or one that code gave instead. */
-export type RelayAnswer = RelayedAnswer | CodeAnswer
-
-export interface RelayedAnswer {
-  status: number
-  headers: Record<string, string>
-  body: AsyncIterable<Uint8Array>
-  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `mostBytes` */
-  collect(mostBytes: number): Promise<Uint8Array>
-}
+export type RelayAnswer = OutboundAnswer | CodeAnswer

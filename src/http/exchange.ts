@@ -1,6 +1,7 @@
 /** Requests and answers as plain objects, independent of sockets. */
 import type { HeaderMap } from '../domain/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'
+import type { OnLeave, Outbound } from '../framework/outbound-port.js'
 import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
 
@@ -17,6 +18,10 @@ export interface Ask {
   share?: Share
   /** Reads the body; undefined if it is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
+  /** Tells when the client has left; absent where that is not known. */
+  left?: OnLeave
+  /** What relayed requests are sent by instead. */
+  through?: (outbound: Outbound) => Outbound
 }
 
 /** The names of `headers` are in lower case. */
@@ -26,6 +31,8 @@ export interface Answer {
   body: string
   /** More pieces that follow `body`, if the whole is large. Sending removes them. */
   more?: string[]
+  /** Instead of a body: its bytes. */
+  bytes?: Uint8Array
   /** Instead of a body: its bytes as they arrive, of any length. */
   stream?: AsyncIterable<Uint8Array>
   /** The connection is cut: before anything is sent, or after so many bytes of the body. */

@@ -1,6 +1,6 @@
 /** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
-import type { Answer, Ask } from './exchange.js'
+import type { Ask } from './exchange.js'
 
 export type Handler = (request: Request) => Promise<Response>
 
@@ -18,17 +18,27 @@ export function toHandler(answerer: Answerer): Handler {
       target: pathname + search,
       headers: Object.fromEntries(request.headers),
       readBody: (limitBytes) => readStream(request.body, limitBytes),
+      left: (listener) => {
+        if (request.signal.aborted) listener()
+        else request.signal.addEventListener('abort', listener)
+      },
     }
-    const { status, headers, body, more = [], stream, cutAt } = await answerer(ask)
-    if (cutAt !== undefined) return cutAnswer({ status, headers, body }, cutAt)
+    const { status, headers, body, bytes, more = [], stream, cutAt } = await answerer(ask)
+    if (cutAt !== undefined) return cutAnswer(status, headers, bytes ?? body, cutAt)
     if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
+    if (bytes !== undefined) return new Response(bytes, { status, headers })
     const isBare = body === '' || request.method === 'HEAD'
     return new Response(isBare ? null : [body, ...more].join(''), { status, headers })
   }
 }
 
 /** As `fetch` sees a connection that ends too early. */
-function cutAnswer({ status, headers, body }: Answer, at: 'start' | number): Response {
+function cutAnswer(
+  status: number,
+  headers: Record<string, string>,
+  body: string | Uint8Array,
+  at: 'start' | number,
+): Response {
   const ended = () => new TypeError('fetch failed', { cause: new Error('The connection was cut.') })
   if (at === 'start') throw ended()
   const stream = new ReadableStream({

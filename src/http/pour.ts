@@ -26,13 +26,13 @@ export async function pourStream(response: ServerResponse, stream: AsyncIterable
 }
 
 /**
- * Writes `first` and then `more`, which it empties, and yields to the event loop after each chunk. Resolves when all data
+ * Writes `pieces`, which it empties, and yields to the event loop after each chunk. Resolves when all data
  * is written or the client has disconnected.
  */
-export async function pour(response: ServerResponse, first: string, more: string[]): Promise<void> {
+export async function pour(response: ServerResponse, pieces: (string | Uint8Array)[]): Promise<void> {
   let giveUp = () => {}
   response.once('close', () => giveUp())
-  for (let piece: string | undefined = first; piece !== undefined; piece = more.shift()) {
+  for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
     const whole = Buffer.from(piece)
     for (let at = 0; at < whole.length; at += CHUNK_BYTES) {
       if (response.destroyed) return

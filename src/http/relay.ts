@@ -30,9 +30,11 @@ export function toRelayRequest(
   { rest }: RelayMatch,
   { query, prefix, bodyLimitBytes }: { query: string; prefix: string; bodyLimitBytes: number },
 ): RelayRequest {
-  const names = Object.keys(ask.headers)
-  const headers = Object.fromEntries(names.map((name) => [name, readHeader(ask.headers, name) ?? '']))
+  const headers: Record<string, string> = {}
+  for (const name of Object.keys(ask.headers)) headers[name] = readHeader(ask.headers, name) ?? ''
   return {
+    left: ask.left,
+    through: ask.through,
     method: ask.method,
     path: rest,
     query,
@@ -48,6 +50,11 @@ export function toRelayRequest(
 
 export function toAnswer(answer: RelayAnswer): Answer {
   if (isCodeAnswer(answer)) return answerGiven(answer.statusCode, answer.headers, answer.body)
-  const { status, headers, body } = answer
-  return { status, headers, body: '', stream: body }
+  const { status, headers, body, whole } = answer
+  return {
+    status,
+    headers: { ...headers },
+    body: '',
+    ...(whole === undefined ? { stream: body } : { bytes: whole }),
+  }
 }

@@ -222,6 +222,10 @@ class Connections {
       client: request.socket.remoteAddress ?? '',
       share,
       readBody: (limitBytes) => body.read(limitBytes),
+      left: (listener) => {
+        if (response.destroyed) listener()
+        else response.once('close', listener)
+      },
     }
     try {
       await this.#send(await this.#options.answerer(ask), exchange, share, body)
@@ -236,7 +240,7 @@ class Connections {
   }
 
   async #send(
-    { status, headers, body: first, more = [], stream, cutAt }: Answer,
+    { status, headers, body: text, bytes: given, more = [], stream, cutAt }: Answer,
     { request, response, connection }: Exchange,
     share: Share,
     body: RequestBody,
@@ -249,6 +253,7 @@ class Connections {
       response.writeHead(status, headers)
       return pourStream(response, stream)
     }
+    const first = given ?? text
     const bytes = more.reduce((sum, piece) => sum + Buffer.byteLength(piece), Buffer.byteLength(first))
     share.settle(bytes)
     if (status !== 204) headers['content-length'] = String(bytes)
@@ -259,7 +264,7 @@ class Connections {
       return
     }
     const isWhole = isComplete || body.isHopeless
-    if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, first, more)
+    if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, [first, ...more.splice(0)])
     else if (isWhole) return void response.end(first)
     else response.write(first)
     // Closing with unread bytes would reset the connection, and the client could lose the answer.

@@ -26,6 +26,8 @@ export interface GuestListener {
 export interface Guest {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   readonly pid: number | undefined
+  /** The size of a message above which it is invalid. */
+  mostBytes: number
   /** Receives the messages; without one they are dropped. */
   listener: GuestListener | undefined
   /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
@@ -62,6 +64,7 @@ export function startGuest(launch: Launch): Guest {
 }
 
 class GuestProcess implements Guest {
+  mostBytes: number
   listener: GuestListener | undefined
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
@@ -72,6 +75,7 @@ class GuestProcess implements Guest {
   #settleReady: (isReady: boolean) => void = () => undefined
 
   constructor(child: ChildProcess, confinement: Confinement, mostBytes: number) {
+    this.mostBytes = mostBytes
     this.#child = child
     this.#confinement = confinement
     this.ready = new Promise((resolve) => {
@@ -88,7 +92,7 @@ class GuestProcess implements Guest {
     const reader = new FrameReader()
     child.stdout?.on('data', (chunk: Buffer) => {
       reader.add(chunk)
-      this.#take(() => reader.next(mostBytes))
+      this.#take(() => reader.next(this.mostBytes))
     })
   }
 

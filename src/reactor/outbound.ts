@@ -1,9 +1,23 @@
-/** Sends requests of proxies. Connections are kept for the next request to the same address. */
+/**
+ * Sends requests of proxies. Connections are kept for the next request to the same address, and judgements of names for
+ * a few seconds; whatever is kept, a request goes to an address that was judged.
+ */
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'
+import { BoundedMap } from '../bounded-map.js'
 import { CofferError } from '../errors.js'
-import type { Destination, Outbound, OutboundAnswer, OutboundRequest } from '../framework/outbound-port.js'
+import {
+  answerWhole,
+  type Destination,
+  lateError,
+  leftError,
+  type Outbound,
+  type OutboundAnswer,
+  type OutboundRequest,
+  type Sending,
+  WAIT_MS,
+} from '../framework/outbound-port.js'
 import { createAllowList } from './allow-list.js'
 import {
   chooseAddresses,
@@ -15,12 +29,13 @@ import {
   trustAlso,
 } from './destination.js'
 
-/** From the start of a call to the headers of the answer, and then between two pieces of its body. */
-const LONGEST_WAIT_MS = 25_000
 /** Shorter than servers keep connections, so that a request is seldom sent on one that is being closed. */
 const KEEP_IDLE_MS = 1_000
 const MOST_IDLE = 64
 const MOST_HEADER_BYTES = 64 * 1024
+/** Destinations that are remembered after they were judged, and for how long. */
+const MOST_REMEMBERED = 256
+const REMEMBER_MS = 5_000
 /** Failures before anything was sent, after which the next address of the host is tried. */
 const UNCONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']
 
@@ -40,9 +55,16 @@ export interface LastingOutbound extends Outbound {
   close(): void
 }
 
+/** A destination whose addresses are allowed, until a time in ms of a monotonic clock. */
+interface Judged {
+  addresses: readonly Resolved[]
+  destination: Destination
+  until: number
+}
+
 /** @throws CofferError `usage` for an invalid entry of `allowNet` */
 export function createOutbound(options: OutboundOptions): LastingOutbound {
-  const { allowNet, ca, ownPorts, resolve = resolveName, waitMs = LONGEST_WAIT_MS } = options
+  const { allowNet, ca, ownPorts, resolve = resolveName, waitMs = WAIT_MS } = options
   const list = createAllowList(allowNet)
   const kept = {
     keepAlive: true,
@@ -54,14 +76,27 @@ export function createOutbound(options: OutboundOptions): LastingOutbound {
     plain: new Agent(kept),
     tls: new TlsAgent({ ...kept, ...(ca === undefined ? {} : { secureContext: trustAlso(ca) }) }),
   }
+  const judged = new BoundedMap<string, Judged>(MOST_REMEMBERED)
+  /** At each call, because servers begin and end. */
+  const refuseOwn = (url: URL, { addresses, destination }: Judged): Destination => {
+    if (ownPorts.has(portOf(url)) && addresses.some(({ address }) => isThisMachine(address)))
+      throw new CofferError('forbidden', 'The destination is this server itself.')
+    return destination
+  }
+  const judge = async (url: URL): Promise<Destination> => {
+    const addresses = await chooseAddresses(list, url, resolve).catch((error: unknown) => {
+      throw describeRefusal(error)
+    })
+    const forget = () => judged.delete(url.origin)
+    const destination = createDestination(url, addresses, { agents, waitMs, forget })
+    const fresh = { addresses, destination, until: performance.now() + REMEMBER_MS }
+    judged.set(url.origin, fresh)
+    return refuseOwn(url, fresh)
+  }
   return {
-    reach: async (url) => {
-      const addresses = await chooseAddresses(list, url, resolve).catch((error: unknown) => {
-        throw describeRefusal(error)
-      })
-      if (ownPorts.has(portOf(url)) && addresses.some(({ address }) => isThisMachine(address)))
-        throw new CofferError('forbidden', 'The destination is this server itself.')
-      return createDestination(url, addresses, agents, waitMs)
+    reach: (url) => {
+      const known = judged.get(url.origin)
+      return known !== undefined && known.until > performance.now() ? refuseOwn(url, known) : judge(url)
     },
     close: () => {
       agents.plain.destroy()
@@ -76,16 +111,17 @@ function describeRefusal(error: unknown): unknown {
   return new CofferError(code, `The destination cannot be called: ${error.message}.`, { cause: error })
 }
 
-interface Agents {
-  plain: Agent
-  tls: TlsAgent
+interface Means {
+  agents: { plain: Agent; tls: TlsAgent }
+  waitMs: number
+  /** Called when none of the addresses could be connected to. */
+  forget(): void
 }
 
 function createDestination(
   url: URL,
   addresses: readonly Resolved[],
-  agents: Agents,
-  waitMs: number,
+  { agents, waitMs, forget }: Means,
 ): Destination {
   const isTls = url.protocol === 'https:'
   const name = url.hostname.replace(/^\[|\]$/g, '')
@@ -96,60 +132,75 @@ function createDestination(
     // An address has no server name (RFC 6066, 3).
     ...(isTls ? { servername: isIP(name) === 0 ? name : '' } : {}),
   }
-  return {
-    send: ({ method, target, headers, body }, sent) =>
-      new Promise((resolve, reject) => {
-        let request: ClientRequest
-        const late = setTimeout(() => {
-          reject(
-            new CofferError('request_timeout', `The destination did not answer within ${waitMs / 1000} s.`),
-          )
-          request.destroy()
-        }, waitMs)
-        const options = { ...fixed, method, path: target, headers: spellHeaders(headers, url, method, body) }
-        const attempt = ([first, ...others]: readonly Resolved[]) => {
-          // The address itself, so that nothing is resolved again; agents keep connections by it.
-          const to = { ...options, host: first!.address }
-          request = isTls ? httpsRequest(to) : httpRequest(to)
-          request.once('finish', sent)
-          let isOver = false
-          const fail = (cause?: Error) => {
-            if (isOver) return
-            isOver = true
-            if (others.length > 0 && UNCONNECTED.includes(nameOf(cause))) return attempt(others)
-            clearTimeout(late)
-            const message = `The destination gave no answer (${nameOf(cause)}).`
-            reject(new CofferError('bad_gateway', message, { cause }))
-          }
-          request.on('error', fail)
-          // Without an error: it wanted another protocol.
-          request.once('close', fail)
-          request.once('response', (response) => {
-            isOver = true
-            clearTimeout(late)
-            resolve(describeAnswer(response, waitMs))
-          })
-          request.end(body)
+  const send = isTls ? httpsRequest : httpRequest
+  const ask = ({ method, target, headers, body }: OutboundRequest, { sent, left }: Sending) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      let request: ClientRequest
+      let isOver = false
+      const finish = (settle: () => void) => {
+        if (isOver) return
+        isOver = true
+        clearTimeout(late)
+        settle()
+      }
+      const stop = (error: CofferError) =>
+        finish(() => {
+          reject(error)
+          request?.destroy()
+        })
+      const late = setTimeout(() => stop(lateError(waitMs)), waitMs)
+      left?.(() => stop(leftError()))
+      const options = { ...fixed, method, path: target, headers: spellHeaders(headers, url, method, body) }
+      const attempt = ([first, ...others]: readonly Resolved[]) => {
+        if (isOver) return
+        let isFailed = false
+        const fail = (cause?: Error) => {
+          if (isFailed || isOver) return
+          isFailed = true
+          const isUnconnected = UNCONNECTED.includes(nameOf(cause))
+          if (isUnconnected && others.length > 0) return attempt(others)
+          if (isUnconnected) forget()
+          const message = `The destination gave no answer (${nameOf(cause)}).`
+          finish(() => reject(new CofferError('bad_gateway', message, { cause })))
         }
-        attempt(addresses)
-      }),
-  }
+        // The address itself, so that nothing is resolved again; agents keep connections by it.
+        request = send({ ...options, host: first!.address })
+        request.once('finish', sent)
+        request.on('error', fail)
+        // Without an error: it wanted another protocol.
+        request.once('close', fail)
+        request.once('response', (response) => finish(() => resolve(response)))
+        request.end(body)
+      }
+      attempt(addresses)
+    })
+  return { send: async (request, sending) => describeAnswer(await ask(request, sending), waitMs) }
 }
 
+/** Names and values in turn, which Node checks and writes as they are. */
 function spellHeaders(
   headers: OutboundRequest['headers'],
   { host }: URL,
   method: string,
   body: Uint8Array,
-): Record<string, string> {
+): string[] {
   const hasLength = body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)
-  return { ...headers, host, ...(hasLength ? { 'content-length': String(body.length) } : {}) }
+  const spelled = ['host', host]
+  for (const name of Object.keys(headers)) spelled.push(name, headers[name]!)
+  if (hasLength) spelled.push('content-length', String(body.length))
+  return spelled
 }
 
+/** Contract: called once the parser is through with what came together with the headers. */
 function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnswer {
+  const { statusCode: status = 0, complete, readableLength } = response
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+  if (complete && readableLength > 0 && headers['content-length'] === String(readableLength)) {
+    const whole: Uint8Array | null = response.read()
+    if (whole?.length === readableLength) return answerWhole(status, headers, whole)
+  }
   const body = readPieces(response, waitMs)
   const collect = async (mostBytes: number) => {
     const late = setTimeout(() => response.destroy(), waitMs)
@@ -158,11 +209,10 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
     try {
       for await (const chunk of body) {
         bytes += chunk.length
-        if (bytes > mostBytes)
-          throw new CofferError(
-            'bad_gateway',
-            `The answer of the destination has more than ${mostBytes} bytes.`,
-          )
+        if (bytes > mostBytes) {
+          const message = `The answer of the destination has more than ${mostBytes} bytes.`
+          throw new CofferError('bad_gateway', message)
+        }
         chunks.push(chunk)
       }
     } finally {
@@ -170,7 +220,7 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
     }
     return Buffer.concat(chunks)
   }
-  return { status: response.statusCode ?? 0, headers, body, collect }
+  return { status, headers, body, collect }
 }
 
 /** The body, while its reader keeps up; a reader that waits is not counted as a pause of the destination. */

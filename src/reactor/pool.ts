@@ -15,7 +15,7 @@ import { describeSandbox, findConfinement, listWrappers } from './confinement.js
 import { createHostFetch } from './fetch.js'
 import { GuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
-import type { ReactorLimits } from './limits.js'
+import { mostFrameBytes, type ReactorLimits, TRANSFORM_RESULT_BYTES } from './limits.js'
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
@@ -100,8 +100,8 @@ export class ReactorPool implements ReactorRuntime {
     const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
     const { args, rest, configuration, transforms } = request
     const { prefix, limits: most, time } = this.#settings
-    const { resultBytes } = most
-    const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
+    const resultBytes = Math.max(most.resultBytes, transforms === undefined ? 0 : TRANSFORM_RESULT_BYTES)
+    const limits = { ...most, resultBytes, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
     const given = {
       args,
       rest,
@@ -195,6 +195,7 @@ export class ReactorPool implements ReactorRuntime {
       this.#workers.discard(worker)
       throw this.#isClosed ? closedError() : startError()
     }
+    worker.guest.mostBytes = mostFrameBytes(job.limits)
     const run = new GuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, this.#services)
     worker.run = run
     const outcome = await run.answered

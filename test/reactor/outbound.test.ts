@@ -29,7 +29,7 @@ function outbound(t: Test, options: Partial<OutboundOptions>) {
 
 const GET = { method: 'GET', target: '/', headers: {}, body: new Uint8Array() }
 const send = async (reaching: ReturnType<typeof createOutbound>, url: string, sent = () => {}) =>
-  (await reaching.reach(new URL(url))).send(GET, sent)
+  (await reaching.reach(new URL(url))).send(GET, { sent })
 
 t.test('only what is allowed is called, judged by its address', async (t) => {
   const port = await listen(t, (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'))
@@ -60,6 +60,26 @@ t.test('the address that was judged is the one connected to', async (t) => {
   const open = outbound(t, { resolve, allowNet: ['rebinding.example', `127.0.0.1:${port}`] })
   t.equal((await send(open, `http://rebinding.example:${port}`)).status, 204)
   t.equal(answers.length, 1, 'the name was resolved once')
+})
+
+t.test('a judgement is remembered until its addresses cannot be reached', async (t) => {
+  const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+  const nobody: Resolved = { address: '127.0.0.2', family: 4 }
+  const answers: Resolved[][] = [[LOOPBACK], [nobody], [LOOPBACK]]
+  const resolve = async () => answers.shift() ?? []
+  const allowNet = ['moving.example', '127.0.0.1', '127.0.0.2']
+  const open = outbound(t, { resolve, allowNet })
+  const url = `http://moving.example:${port}`
+  for (let calls = 0; calls < 3; calls++) t.equal((await send(open, url)).status, 204)
+  t.equal(answers.length, 2, 'one resolution served all of them')
+  const moved = outbound(t, { resolve, allowNet })
+  await t.rejects(send(moved, url), { code: 'bad_gateway', message: /ECONNREFUSED/ })
+  t.equal((await send(moved, url)).status, 204, 'resolved anew')
+  const ownPorts = new Set<number>()
+  const begun = outbound(t, { resolve: async () => [LOOPBACK], allowNet, ownPorts })
+  t.equal((await send(begun, url)).status, 204)
+  ownPorts.add(port)
+  await t.rejects(send(begun, url), { code: 'forbidden' }, 'a port that became our own meanwhile')
 })
 
 t.test('an address where nobody listens is followed by the next', async (t) => {

@@ -39,6 +39,7 @@ class HandClock implements PoolClock {
 
 /** A guest that says what the test tells it to. */
 class FakeGuest implements Guest {
+  mostBytes = 0
   readonly pid: number
   listener: GuestListener | undefined
   readonly sent: HostMessage[] = []

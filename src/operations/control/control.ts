@@ -1,5 +1,6 @@
 /** The control plane as operations: state, clock, faults, requests and mail of a vault that tests use. */
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
+import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/destination-fault.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { invalid } from '../../errors.js'
 import { FAULT_KINDS, type FaultRule } from '../../framework/control-port.js'
@@ -196,8 +197,9 @@ const rule = {
     retry_after: most(86_400),
     delay_ms: most(600_000),
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
+    destination: {},
   },
-  required: ['kind'],
+  required: [],
   additionalProperties: false,
 } as const
 
@@ -224,7 +226,9 @@ export const setFaults = operation({
   details:
     'A rule applies to an operation, method or path (* matches any text), headers and properties of the body, to the\n' +
     'first `times` requests or to `every` so many, and has a kind: status (with status, detail, retry_after), delay\n' +
-    '(delay_ms), drop (the connection, before the work), cut (the answer, after so many bytes), lose (the connection,\nafter the work).',
+    '(delay_ms), drop (the connection, before the work), cut (the answer, after so many bytes), lose (the connection,\n' +
+    'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
+    '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
   input: closedInput(['rules'], {
     rules: { type: 'array', items: rule, maxItems: 100, flag: 'rule', description: 'A rule as JSON.' },
   }),
@@ -234,13 +238,20 @@ export const setFaults = operation({
   ),
   check: ({ rules = [] }) => {
     for (const [index, each] of rules.entries()) {
-      const needed = each?.kind === 'status' ? 'status' : each?.kind === 'delay' ? 'delay_ms' : undefined
+      const { kind, destination } = each ?? {}
+      const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined
       if (needed !== undefined && each?.[needed] === undefined)
-        throw invalid(`rules[${index}].${needed}`, `is required for ${each?.kind}`)
+        throw invalid(`rules[${index}].${needed}`, `is required for ${kind}`)
+      const isDestined = destination !== undefined
+      if (kind === undefined && !isDestined) throw invalid(`rules[${index}].kind`, 'is required')
+      if (kind !== undefined && (kind === 'destination') !== isDestined)
+        throw invalid(`rules[${index}].destination`, 'is required for the kind destination, and for no other')
+      if (isDestined && readDestinationFault(destination) === undefined)
+        throw invalid(`rules[${index}].destination`, DESTINATION_FAULT_RULE)
     }
   },
   runDetached: async (session, { rules }) => {
-    session.control().setFaults(rules as FaultRule[])
+    session.control().setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
     return session.control().listFaults()
   },
 })
@@ -280,6 +291,8 @@ export const listRequests = operation({
       at: date,
       ms: { type: 'number' },
       'fault?': text,
+      'destination?': text,
+      'destination_status?': count,
       'request?': anyJson('The body without its data.'),
       'answer?': anyJson('The body without its data.'),
     }),

@@ -7,8 +7,9 @@ import { CofferError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller.js'
 import { HttpAnswer, operation, type Relay } from '../../framework/operation.js'
+import type { OutboundAnswer } from '../../framework/outbound-port.js'
 import { anyJson, component, text, textMap } from '../../framework/output.js'
-import type { RelayedAnswer, RelayRequest } from '../../framework/relay.js'
+import type { RelayRequest } from '../../framework/relay.js'
 import { inputSchema } from '../../framework/schema.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
@@ -143,7 +144,7 @@ function toRequest(
   }
 }
 
-async function print({ status, headers, collect }: RelayedAnswer): Promise<CodeAnswer> {
+async function print({ status, headers, collect }: OutboundAnswer): Promise<CodeAnswer> {
   const bytes = await collect(MOST_PRINTED_BYTES)
   const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
   const body = isJsonContent(headers, text) ? parseLoosely(text) : text

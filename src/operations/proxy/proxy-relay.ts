@@ -2,14 +2,16 @@
  * One call through a proxy: finds the destination, puts the data of tokens in place, runs the transforms, sends the
  * request and gives the answer. Nothing of the data is in an error or a log.
  */
-import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
+import { type CodeAnswer, isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
+import type { Permission, Transform } from '../../domain/permissions.js'
 import { DESTINATION_RULE, PROXY_KEY, type ProxyTransform, readDestination } from '../../domain/proxy.js'
-import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy-request.js'
+import { findTemplate, leadsElsewhere, type ProxyRequest, type Template } from '../../domain/proxy-request.js'
 import {
   applyMask,
   describeAnswer,
   describeRequest,
   MASK_PROGRAM,
+  MOST_TRANSFORMED_BYTES,
   type ProxyMessage,
   readTransformed,
   textOfAnswer,
@@ -18,7 +20,7 @@ import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { type Caller, usingBy } from '../../framework/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
-import type { OutboundAnswer } from '../../framework/outbound-port.js'
+import { answerWhole, type OutboundAnswer } from '../../framework/outbound-port.js'
 import type { Invocation } from '../../framework/reactor-runtime.js'
 import type { RelayAnswer, RelayRequest } from '../../framework/relay.js'
 import { requireRecord } from '../../framework/require-record.js'
@@ -26,12 +28,10 @@ import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
 import { createClientCall } from '../reactor/reactor-client.js'
-import { detokenize, findExpressions, USE } from '../token/detokenize.js'
+import { detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
 import { reachToken } from '../token/token-access.js'
 
 const MOST_TOKENS = 20
-/** Of an answer that a transform changes. */
-const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 /** Of the request alone: those of its connection are dropped with others, see `passHeaders`. */
 const NOT_PASSED = ['host', 'accept-encoding', 'expect']
 
@@ -52,40 +52,41 @@ export async function callDestination(
   request: RelayRequest,
   target: Target,
 ): Promise<RelayAnswer> {
-  const opened = await session.inUnit((context) => open(context, target), 'soon')
-  const { base, proxy } = opened
-  const destination = await (await session.outbound()).reach(base)
-  const { filled, used } = await fill(session, opened, await readRequest(request), USE.transform)
-  let sending: ProxyMessage = filled
-  for (const [index, transform] of (proxy?.request_transforms ?? []).entries()) {
-    const code = {
-      transform,
-      index,
-      direction: 'request',
-      args: describeRequest({ ...filled, ...sending }),
-    } as const
-    const given = readTransformed(await run(session, opened, code), sending, 'request', request.prefix)
-    if (isCodeAnswer(given)) return given
-    sending = given
-  }
+  const own = await session.outbound()
+  const outbound = request.through?.(own) ?? own
+  const read = await readCall(session, request)
+  // One unit of work, unless a name server must be asked in between.
+  const begun = await session.inUnit(async (context) => {
+    const opened = await open(context, target)
+    const reached = outbound.reach(opened.base)
+    if (!(reached instanceof Promise))
+      return { opened, reached, call: await fill(context, opened, read, USE) }
+    reached.catch(() => undefined)
+    return { opened, reached }
+  }, 'soon')
+  const { opened } = begun
+  const destination = await begun.reached
+  const { filled, used } =
+    begun.call ?? (await session.inUnit((context) => fill(context, opened, read, USE), 'soon'))
+  const sending = await transformRequest(session, opened, filled, request.prefix)
+  if (isCodeAnswer(sending)) return sending
   let logging: Promise<void> | undefined
   const sent = () => {
-    logging ??= session.inUnit((context) => logUses(context, used), 'soon')
-    logging.catch(() => undefined)
+    if (used.length > 0) logging ??= session.inUnit((context) => logUses(context, used), 'soon')
+    logging?.catch(() => undefined)
   }
   const { method } = filled
-  const headers = passRequestHeaders(sending.headers, request.prefix)
+  const isChanged = sending !== filled
+  const headers = isChanged ? passRequestHeaders(sending.headers, request.prefix) : filled.headers
+  const sendable = { method, target: spellTarget(opened.base, filled), headers, body: sending.body }
   let answer: OutboundAnswer
   try {
-    answer = await destination.send(
-      { method, target: spellTarget(base, filled), headers, body: sending.body },
-      sent,
-    )
+    answer = await destination.send(sendable, { sent, left: request.left })
   } finally {
     await logging
   }
-  if (proxy !== undefined)
-    await session.inUnit(async ({ reached }) => reached('proxy', proxy.id, PROXY_USED), 'soon')
+  const id = opened.proxy?.id
+  if (id !== undefined) await session.inUnit(async ({ reached }) => reached('proxy', id, PROXY_USED), 'soon')
   return finish(session, opened, answer, request.prefix)
 }
 
@@ -93,12 +94,15 @@ const PROXY_USED = { operation: 'use', message: 'Proxy used' } as const
 
 /** What a call would send, with masked data, before transforms. */
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {
-  const opened = await session.inUnit((context) => open(context, target), 'soon')
-  const { filled } = await fill(session, opened, await readRequest(request), 'mask')
-  const headers = passRequestHeaders(filled.headers, request.prefix)
-  const body = describeRequest(filled).body ?? undefined
-  const url = opened.base.origin + spellTarget(opened.base, filled)
-  return { method: filled.method, url, headers, ...(body === undefined ? {} : { body }) }
+  const read = await readCall(session, request)
+  return session.inUnit(async (context) => {
+    const opened = await open(context, target)
+    const { filled } = await fill(context, opened, read, { ...USE, transform: 'mask' })
+    const headers = passRequestHeaders(filled.headers, request.prefix)
+    const body = describeRequest(filled).body ?? undefined
+    const url = opened.base.origin + spellTarget(opened.base, filled)
+    return { method: filled.method, url, headers, ...(body === undefined ? {} : { body }) }
+  }, 'soon')
 }
 
 /** The tenant and proxy of a proxy key; undefined for one that is unknown. */
@@ -139,38 +143,79 @@ async function findByKey(context: Context, key: string): Promise<ProxyRecord> {
   throw new CofferError('not_found', 'There is no proxy with this key.')
 }
 
-async function readRequest({
-  method,
-  path,
-  query,
-  headers,
-  prefix,
-  readBody,
-}: RelayRequest): Promise<ProxyRequest> {
-  return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
+/** What is asked for, each part with its own error, so that those of the target go before them. */
+interface ReadCall {
+  /** @throws CofferError for a body that is too large */
+  request(): ProxyRequest
+  /** Absent expressions for a request without any. @throws CofferError for one that cannot be read */
+  template(): { template: Template; found: FoundExpressions | undefined }
+}
+
+async function readCall(session: Session, asked: RelayRequest): Promise<ReadCall> {
+  const { method, path, query, headers, prefix, readBody } = asked
+  const request = await settle(async () => {
+    const body = await readBody()
+    return { method, path, query, headers: passRequestHeaders(headers, prefix), body }
+  })
+  const template = await settle(async () => {
+    const template = findTemplate(request())
+    const { document } = template
+    const found = document && (await findExpressions(document, session, 'body', MOST_TOKENS))
+    return { template, found }
+  })
+  return { request, template }
+}
+
+/** Gives the result, or throws the error, when it is asked for. */
+async function settle<T>(work: () => Promise<T>): Promise<() => T> {
+  try {
+    const result = await work()
+    return () => result
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
 }
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers'>
 
 /** The request with the data of tokens in place, and the tokens. */
 async function fill(
-  session: Session,
+  context: Context,
   { proxy }: Opened,
-  request: ProxyRequest,
-  transform: 'reveal' | 'mask',
+  read: ReadCall,
+  { permission, transform }: { permission: Permission; transform: Transform },
 ): Promise<{ filled: ProxyRequest; used: readonly Used[] }> {
-  const template = proxy?.disable_detokenization === true ? undefined : findTemplate(request)
-  const document = template?.document
-  if (template === undefined || document === undefined) return requireInside({ filled: request, used: [] })
-  const found = await findExpressions(document, session, 'body', MOST_TOKENS)
-  return session.inUnit(async (context) => {
-    const used: Used[] = []
-    const using = { ...context, caller: usingBy('proxy:invoke', context.caller) }
-    const reached = ({ id, type, created_at, containers }: Used) =>
-      used.push({ id, type, created_at, containers })
-    const access = { permission: USE.permission, whole: 'body', transform, reached }
-    return requireInside({ filled: template.fill(await detokenize(using, document, found, access)), used })
-  }, 'soon')
+  const request = read.request()
+  if (proxy?.disable_detokenization === true) return requireInside({ filled: request, used: [] })
+  const { template, found } = read.template()
+  const { document } = template
+  if (document === undefined || found === undefined) return requireInside({ filled: request, used: [] })
+  const used: Used[] = []
+  const using = { ...context, caller: usingBy('proxy:invoke', context.caller) }
+  const reached = ({ id, type, created_at, containers }: Used) =>
+    used.push({ id, type, created_at, containers })
+  const access = { permission, whole: 'body', transform, reached }
+  return requireInside({ filled: template.fill(await detokenize(using, document, found, access)), used })
+}
+
+/** What the transforms make of the request: what is sent, or an answer instead. */
+async function transformRequest(
+  session: Session,
+  opened: Opened,
+  filled: ProxyRequest,
+  prefix: string,
+): Promise<ProxyMessage | CodeAnswer> {
+  let sending: ProxyMessage = filled
+  for (const [index, transform] of (opened.proxy?.request_transforms ?? []).entries()) {
+    const args = describeRequest({ ...filled, ...sending })
+    const result = await run(session, opened, { transform, index, direction: 'request', args })
+    const given = readTransformed(result, sending, 'request', prefix)
+    if (isCodeAnswer(given)) return given
+    sending = given
+  }
+  return sending
 }
 
 /** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */
@@ -187,9 +232,7 @@ async function logUses(context: Context, used: readonly Used[]): Promise<void> {
 }
 
 function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): Record<string, string> {
-  const passed = passHeaders(headers, prefix)
-  for (const name of NOT_PASSED) delete passed[name]
-  return passed
+  return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
 }
 
 function spellTarget({ pathname }: URL, { path, query }: ProxyRequest): string {
@@ -200,7 +243,7 @@ function spellTarget({ pathname }: URL, { path, query }: ProxyRequest): string {
 async function finish(
   session: Session,
   opened: Opened,
-  { status, headers, body, collect }: OutboundAnswer,
+  { status, headers, ...came }: OutboundAnswer,
   prefix: string,
 ): Promise<RelayAnswer> {
   const transforms = opened.proxy?.response_transforms ?? []
@@ -211,8 +254,8 @@ async function finish(
     [`${prefix}-proxy-destination-status`]: String(status),
   })
   if (transforms.length === 0 || status < 200 || status > 299)
-    return { status, headers: spell(headers), body, collect }
-  let answer: ProxyMessage = { headers, body: await collect(MOST_TRANSFORMED_BYTES) }
+    return { status, headers: spell(headers), ...came }
+  let answer: ProxyMessage = { headers, body: await came.collect(MOST_TRANSFORMED_BYTES) }
   for (const [index, transform] of transforms.entries()) {
     if (transform.type === 'mask') {
       const text = textOfAnswer(answer)
@@ -225,11 +268,7 @@ async function finish(
     // On the way back, code has no answer to give instead of one.
     answer = readTransformed(await run(session, opened, code), answer, 'response', prefix) as ProxyMessage
   }
-  const whole = answer.body
-  const stream = async function* () {
-    yield whole
-  }
-  return { status, headers: spell(answer.headers), body: stream(), collect: async () => whole }
+  return answerWhole(status, spell(answer.headers), answer.body)
 }
 
 interface TransformRun {

@@ -1,0 +1,59 @@
+/** What a vault with a control plane sends requests to other servers by: it notes where they go, and lets them fail. */
+import { setTimeout } from 'node:timers/promises'
+import { type DestinationFault, readDestinationFault } from '../domain/destination-fault.js'
+import type { RequestRecord } from '../framework/control-port.js'
+import {
+  answerWhole,
+  type Destination,
+  lateError,
+  leftError,
+  type OnLeave,
+  type Outbound,
+  WAIT_MS,
+} from '../framework/outbound-port.js'
+
+/** `fault` as rules spell it. */
+export function watchDestination(
+  fault: unknown,
+  seen: Pick<RequestRecord, 'destination' | 'destination_status'>,
+): (outbound: Outbound) => Outbound {
+  const failing = readDestinationFault(fault)
+  return ({ reach }) => ({
+    reach: (url) => {
+      const watch = (destination: Destination): Destination => ({
+        send: async (request, sending) => {
+          const answer = await (failing === undefined
+            ? destination.send(request, sending)
+            : fail(failing, sending, () => destination.send(request, sending)))
+          seen.destination_status = answer.status
+          return answer
+        },
+      })
+      seen.destination = url.href
+      const reached = reach(url)
+      return reached instanceof Promise ? reached.then(watch) : watch(reached)
+    },
+  })
+}
+
+/** As if the request had been sent, except for a delay after which it is. */
+async function fail(
+  fault: DestinationFault,
+  { sent, left }: Parameters<Destination['send']>[1],
+  send: () => ReturnType<Destination['send']>,
+): ReturnType<Destination['send']> {
+  const isLate = fault.kind === 'timeout' || (fault.kind === 'delay' && fault.ms >= WAIT_MS)
+  if (isLate || fault.kind === 'status') sent()
+  if (fault.kind === 'delay') await wait(Math.min(fault.ms, WAIT_MS), left)
+  if (isLate) throw lateError(WAIT_MS)
+  return fault.kind === 'status' ? answerWhole(fault.status, {}, new Uint8Array()) : send()
+}
+
+/** @throws CofferError `interrupted` as soon as nobody waits for the answer any more */
+async function wait(ms: number, left: OnLeave | undefined): Promise<void> {
+  const gone = new AbortController()
+  left?.(() => gone.abort())
+  await setTimeout(ms, undefined, { signal: gone.signal }).catch(() => {
+    throw leftError()
+  })
+}

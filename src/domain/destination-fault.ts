@@ -1,0 +1,23 @@
+/** What a rule of faults has the destination of a proxied request do. */
+import { parseDuration } from './dates.js'
+
+/** It never answers, answers with a status, or takes so many ms before it does as usual. */
+export type DestinationFault =
+  | { kind: 'timeout' }
+  | { kind: 'status'; status: number }
+  | { kind: 'delay'; ms: number }
+
+export const DESTINATION_FAULT_RULE =
+  'must be timeout, a status from 200 to 599 such as 502, or a time of at most 10m such as 30s'
+
+const LONGEST_MS = 600_000
+
+/** `timeout`, `502` as text or number, `30 s`; undefined for anything else. */
+export function readDestinationFault(given: unknown): DestinationFault | undefined {
+  const text = typeof given === 'number' ? String(given) : given
+  if (typeof text !== 'string' || text.length > 20) return undefined
+  if (text === 'timeout') return { kind: 'timeout' }
+  if (/^[2-5]\d\d$/.test(text)) return { kind: 'status', status: Number(text) }
+  const ms = parseDuration(text.replace(' ', ''))
+  return ms === undefined || ms > LONGEST_MS ? undefined : { kind: 'delay', ms }
+}

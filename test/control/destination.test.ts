@@ -1,0 +1,132 @@
+/** Calls through proxies under a control plane: how requests show them, and faults of their destinations. */
+import { mock } from 'node:test'
+import t from 'tap'
+import { watchDestination } from '../../src/control/destination.js'
+import { answerWhole, type Outbound } from '../../src/framework/outbound-port.js'
+import { startServer } from '../../src/index.js'
+import { startStub } from '../http/stub.js'
+
+const NUMBER = '4242424242424242'
+
+t.test('requests show where calls went and what came back, and nothing of the data', async (t) => {
+  const stub = await startStub()
+  t.teardown(() => stub.close())
+  const server = await startServer({
+    seed: { tokens: [{ id: 'card-1', type: 'card_number', data: NUMBER }] },
+    reactors: { allowNet: [`127.0.0.1:${stub.port}`] },
+  })
+  t.teardown(() => server.stop())
+  const { faults, requests } = server.control
+  const call = async (url = stub.url) => {
+    const answer = await fetch(`${server.url}/proxy/charges?q=1`, {
+      method: 'POST',
+      headers: {
+        'svc-api-key': server.keys.private!,
+        'svc-proxy-url': url,
+        'content-type': 'application/json',
+      },
+      body: '{"number":"{{ card-1 }}"}',
+    })
+    const status = answer.headers.get('svc-proxy-destination-status')
+    return { status: answer.status, destination: status, text: await answer.text() }
+  }
+  const latest = async () => (await requests.list()).at(-1)
+  const uses = async () => {
+    const { data } = await server.ask('log list', { entity_type: 'token', size: 100 })
+    return data.filter(({ operation }) => operation === 'use').length
+  }
+
+  t.match(await call(), { status: 200, destination: '200' })
+  const seen = { method: 'POST', path: '/proxy/charges', operation: 'proxy call' }
+  t.match(await latest(), {
+    ...seen,
+    status: 200,
+    destination: `${stub.url}/`,
+    destination_status: 200,
+    request: '(object)',
+  })
+  stub.answer = (_, response) => response.writeHead(402).end(NUMBER)
+  t.match(await call(), { status: 402, text: NUMBER })
+  t.match(await latest(), { ...seen, status: 402, destination_status: 402 })
+  t.match(await call('http://elsewhere.example'), { status: 403 })
+  t.match(await latest(), { status: 403, destination: 'http://elsewhere.example/' })
+  t.notOk('destination_status' in (await latest())!, 'nothing came back')
+  t.notOk(JSON.stringify(await requests.list()).includes(NUMBER))
+
+  stub.received.length = 0
+  const before = await uses()
+  await faults.set({ rules: [{ destination: 'timeout', operation: 'proxy call', times: 1 }] })
+  t.match(await call(), { status: 408, destination: null, text: /did not answer within 25 s/ })
+  t.match(await latest(), { fault: 'destination', status: 408, destination: `${stub.url}/` })
+  t.match(await call(), { status: 402 }, 'once')
+  t.equal(await uses(), before + 2, 'a destination that is late was sent the data')
+  for (const destination of [502, '502']) {
+    await faults.set({ rules: [{ destination }] })
+    t.match(await call(), { status: 502, destination: '502', text: '' }, 'an answer, and no error of ours')
+    t.match(await latest(), { fault: 'destination', destination_status: 502 })
+    const other = await fetch(`${server.url}/tokens`, { headers: { 'svc-api-key': server.keys.private! } })
+    t.equal(other.status, 200, 'requests without a destination are left alone')
+    t.match(await faults.list(), [{ kind: 'destination', matched: 1, applied: 1 }])
+  }
+  t.equal(stub.received.length, 1, 'only the call without a fault was sent')
+  await faults.set({ rules: [{ destination: '1 s' }] })
+  const started = performance.now()
+  t.match(await call(), { status: 402 })
+  t.ok(performance.now() - started > 990, 'it took its time')
+
+  for (const [rule, place] of [
+    [{}, 'kind'],
+    [{ kind: 'destination' }, 'destination'],
+    [{ kind: 'drop', destination: 502 }, 'destination'],
+    [{ destination: 'never' }, 'destination'],
+    [{ destination: 199 }, 'destination'],
+    [{ destination: '1 d' }, 'destination'],
+    [{ destination: { ms: 1 } }, 'destination'],
+  ] as const) {
+    const refused = await faults.set({ rules: [rule as never] }).catch((error: object) => error)
+    t.match(refused, { code: 'validation', errors: { [`rules[0].${place}`]: [/./] } }, JSON.stringify(rule))
+  }
+})
+
+t.test('a destination that takes 30 s is waited for 25 s, or until the client leaves', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const sent: string[] = []
+  const inner: Outbound = {
+    reach: async () => ({
+      send: async (request, { sent }) => {
+        sent()
+        return answerWhole(200, {}, request.body)
+      },
+    }),
+  }
+  const request = { method: 'GET', target: '/', headers: {}, body: new Uint8Array() }
+  const begin = async (fault: string, left?: (listener: () => void) => void) => {
+    const seen = {}
+    const destination = await watchDestination(fault, seen)(inner).reach(new URL('http://a.example'))
+    let ended: unknown
+    const sending = destination.send(request, { sent: () => sent.push(fault), left })
+    const ending = sending.then(
+      (answer) => (ended = answer),
+      (error: unknown) => (ended = error),
+    )
+    return { seen, ending, ended: () => ended }
+  }
+  const late = await begin('30 s')
+  mock.timers.tick(24_999)
+  t.equal(late.ended(), undefined)
+  mock.timers.tick(1)
+  t.match(await late.ending, { code: 'request_timeout', status: 408 })
+  t.same(late.seen, { destination: 'http://a.example/' })
+  const slow = await begin('20 s')
+  mock.timers.tick(20_000)
+  t.match(await slow.ending, { status: 200 })
+  t.same(slow.seen, { destination: 'http://a.example/', destination_status: 200 })
+  let leave = () => {}
+  const lonely = await begin('20 s', (listener) => {
+    leave = listener
+  })
+  leave()
+  t.match(await lonely.ending, { code: 'interrupted' })
+  t.same(sent, ['30 s', '20 s'], 'a destination that answers at all was sent the request')
+})
