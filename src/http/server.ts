@@ -222,10 +222,7 @@ class Connections {
       client: request.socket.remoteAddress ?? '',
       share,
       readBody: (limitBytes) => body.read(limitBytes),
-      left: (listener) => {
-        if (response.destroyed) listener()
-        else response.once('close', listener)
-      },
+      left: (listener) => onLeave(exchange, listener),
     }
     try {
       await this.#send(await this.#options.answerer(ask), exchange, share, body)
@@ -271,6 +268,19 @@ class Connections {
     if (isWhole) response.end()
     else body.drain(() => response.end())
   }
+}
+
+/** Also for a client that only says that it will send no more, as one does that has left. */
+function onLeave({ request: { socket }, response }: Exchange, listener: () => void): void {
+  if (response.destroyed || socket.readableEnded) {
+    listener()
+    return
+  }
+  socket.once('end', listener)
+  response.once('close', () => {
+    socket.off('end', listener)
+    listener()
+  })
 }
 
 function createTls(shape: object, { cert, key }: { cert: string; key: string }): Server {
