@@ -22,6 +22,7 @@ export const ERRORS = {
   formula_invalid: { status: 422, exit: 8, title: 'Unprocessable Content' },
   headers_too_large: { status: 431, exit: 2, title: 'Request Header Fields Too Large' },
   rate_limited: { status: 429, exit: 9, title: 'Too Many Requests' },
+  check_failed: { status: 500, exit: 1, title: 'Check Failed' },
   internal: { status: 500, exit: 1, title: 'Internal Server Error' },
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
   bad_gateway: { status: 502, exit: 9, title: 'Bad Gateway' },

@@ -87,6 +87,7 @@ async function runLine(
     env,
     cwd: process.cwd(),
     pid: process.pid,
+    nodeVersion: process.version,
     program: nameProgram(process.argv[1] ?? ''),
     clock: process.clock ?? Date.now,
     input: createInputReader({ cwd: process.cwd(), streams }),

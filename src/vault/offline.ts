@@ -66,7 +66,7 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
   }
 }
 
-function readHolder(location: VaultLocation): Holder | undefined {
+export function readHolder(location: VaultLocation): Holder | undefined {
   const { files, directory, pid } = completeEffects(location)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined

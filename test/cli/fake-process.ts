@@ -9,6 +9,8 @@ export interface Run {
   env?: Record<string, string>
   cwd?: string
   clock?: () => number
+  /** Of Node. */
+  version?: string
   /** The server that `--url` reaches; left out, sockets. */
   fetch?: Fetch
   /** The width of the terminal that all three streams are; left out, they are pipes. */
@@ -58,6 +60,7 @@ export async function runProcess(
     stdout: stdout.stream,
     stderr: stderr.stream,
     pid: process.pid,
+    version: run.version ?? process.version,
     cwd: () => cwd,
     on: (event, listener) => event === 'SIGINT' && listeners.add(listener),
     off: (_, listener) => listeners.delete(listener),

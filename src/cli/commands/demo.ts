@@ -110,6 +110,7 @@ function runIn(
     stdout,
     stderr: context.terminal.stderr.isTTY ? stderr : mergeInto(stdout),
     pid: context.pid,
+    version: context.nodeVersion,
     cwd: () => place,
     on: () => undefined,
     off: () => undefined,

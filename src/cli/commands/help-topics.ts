@@ -19,7 +19,7 @@ export function describeTopic(name: string): string | undefined {
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
-  1: 'internal error, or a failure of the disk',
+  1: 'internal error, a failure of the disk, or of a check of coffer doctor',
   2: 'usage or validation',
   3: 'not found',
   4: 'not permitted, or not authenticated',

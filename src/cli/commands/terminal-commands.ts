@@ -49,6 +49,15 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       (await import('../bulk/export.js')).exportTokens(context, words, options),
   },
   {
+    name: 'doctor',
+    summary: 'Examine this machine, the settings and the vault, and say what to do',
+    details:
+      'Checks Node, settings, permissions, lock, log, clock, mail and the confinement of reactor code. Sends nothing.\n' +
+      'Exit code 1 if something is wrong.',
+    examples: ['coffer doctor'],
+    run: async (context) => (await import('./doctor.js')).examine(context),
+  },
+  {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],

@@ -18,6 +18,8 @@ export interface ProcessLike {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
   readonly pid: number
+  /** Of Node, as `v20.19.0`. */
+  readonly version: string
   /** The parent process, to detect a closed standard output; may be absent. */
   readonly ppid?: number
   /** Default: the system's clock. */
@@ -57,6 +59,7 @@ export interface CommandContext {
   readonly env: Environment
   readonly cwd: string
   readonly pid: number
+  readonly nodeVersion: string
   /** How to call this program: `coffer`, or `node` with a path. */
   readonly program: string
   readonly clock: Clock

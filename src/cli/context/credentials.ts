@@ -78,6 +78,13 @@ export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
 
+/** The key file of the vault `id`, in its default path or, as for the demo, beside the vault. */
+export function findKeyFile(context: CommandContext, id: string): string | undefined {
+  const usual = keyFilePath(context, id)
+  const beside = join(dirname(locateVault(context) ?? usual), 'vault.key')
+  return [context.config.keyFile ?? usual, beside].find((path) => existsSync(path))
+}
+
 /** Opens the vault of this run. @throws CofferError as {@link openVault} */
 export function unlockVault(context: CommandContext, role: 'command' | 'server' = 'command'): Promise<App> {
   return noticing(context, (place) => openVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
@@ -139,8 +146,7 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   const passphrase = await readGivenPassphrase(context)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
   const usual = keyFilePath(context, id)
-  const beside = join(dirname(locateVault(context) ?? usual), 'vault.key')
-  const found = [usual, beside].find((path) => existsSync(path))
+  const found = findKeyFile(context, id)
   if (slots.includes('key-file') && found !== undefined) return readKeyFile(found, 'the key file')
   if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${usual}.`

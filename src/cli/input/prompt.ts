@@ -38,7 +38,11 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
   return String(answer)
 }
 
-const CONCEALED = { mask: '*', toggleMask: false, theme: { style: { answer: (text: string) => (text === '' ? '' : '********') } } }
+const CONCEALED = {
+  mask: '*',
+  toggleMask: false,
+  theme: { style: { answer: (text: string) => (text === '' ? '' : '********') } },
+}
 
 /** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
 export async function confirm(

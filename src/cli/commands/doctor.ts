@@ -1,0 +1,149 @@
+/** `coffer doctor`: examines this machine, the settings and the vault, and says what to do about what it finds. */
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { CofferError } from '../../errors.js'
+import type { OperationInput } from '../../framework/operation.js'
+import type { List } from '../../framework/page.js'
+import type { Sandbox } from '../../framework/reactor-runtime.js'
+import type { OutboxMail } from '../../operations/invite/outbox.js'
+import { readHolder } from '../../vault/offline.js'
+import { identifyVault } from '../../vault/open.js'
+import type { CommandContext } from '../context/context.js'
+import { findKeyFile, findVaultDirectory, placeOf, requireVault } from '../context/credentials.js'
+import { describeConfinement, describeConfinementGaps } from '../context/sandbox.js'
+import { findTenantChoice } from '../context/tenant-choice.js'
+import { readUserSettings, userSettingsPath } from '../context/user-settings.js'
+import { printForRun } from '../output/output.js'
+
+/** The oldest Node that runs Coffer, as in package.json. */
+const LEAST_NODE = [20, 19] as const
+const OTHERS_MAY = 0o077
+/** A clock may be corrected by so much without anybody noticing. */
+const CLOCK_SLACK_MS = 60_000
+
+/** `warning`: works, but less well than it could. */
+interface Verdict {
+  state: 'ok' | 'warning' | 'wrong'
+  found: string
+  advice?: string
+}
+
+const ok = (found: string): Verdict => ({ state: 'ok', found })
+const warning = (found: string, advice: string): Verdict => ({ state: 'warning', found, advice })
+const wrong = (found: string, advice: string): Verdict => ({ state: 'wrong', found, advice })
+
+/** @throws CofferError `check_failed` after printing all findings, if something is wrong */
+export async function examine(context: CommandContext): Promise<void> {
+  const findings: (Verdict & { check: string })[] = []
+  const look = async (check: string, examineOne: () => Verdict | Promise<Verdict>) => {
+    try {
+      findings.push({ check, ...(await examineOne()) })
+    } catch (error) {
+      if (!(error instanceof CofferError) || error.code === 'interrupted') throw error
+      findings.push({ check, state: 'wrong', found: error.message })
+    }
+  }
+  await look('node', () => checkNode(context))
+  await look('configuration', () => checkConfiguration(context))
+  await look('permissions', () => checkPermissions(context))
+  await look('lock', () => checkLock(context))
+  const examineVault = () =>
+    context.reachVault(async (vault) => {
+      const as = { reveal: false, tenant: await findTenantChoice(context) }
+      const ask: Ask = async (operation, input = {}) => (await vault.ask({ operation, input, as })).result
+      const status = (await ask('vault status')) as { reactor_sandbox: Sandbox; tokens: number }
+      await look('chain', () => checkChain(ask))
+      await look('clock', () => checkClock(context, ask))
+      await look('mail', () => checkMail(ask))
+      await look('sandbox', () => checkSandbox(status.reactor_sandbox))
+      return ok(`It opens, and has ${status.tokens} tokens.`)
+    })
+  // To wait for a lock that stays held would be in vain.
+  if (findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
+  await printForRun(context, findings, { columns: ['check', 'state', 'found', 'advice'] })
+  const count = findings.filter(({ state }) => state === 'wrong').length
+  if (count > 0) throw new CofferError('check_failed', `Checks that failed: ${count} of ${findings.length}.`)
+}
+
+type Ask = (operation: string, input?: OperationInput) => Promise<unknown>
+
+function checkNode({ nodeVersion }: CommandContext): Verdict {
+  const [major = 0, minor = 0] = nodeVersion.slice(1).split('.').map(Number)
+  const [leastMajor, leastMinor] = LEAST_NODE
+  const isOld = major < leastMajor || (major === leastMajor && minor < leastMinor)
+  if (!isOld) return ok(`Node ${nodeVersion}`)
+  return wrong(`Node ${nodeVersion} is too old.`, `Install Node ${LEAST_NODE.join('.')} or newer.`)
+}
+
+/** The settings of this run were read already, or nothing would run. */
+async function checkConfiguration({ config }: CommandContext): Promise<Verdict> {
+  const path = userSettingsPath(config.directory)
+  if (!existsSync(path)) return ok(`There is no ${path}, so defaults apply.`)
+  const { profiles } = await readUserSettings(config.directory)
+  return ok(`${path} has ${Object.keys(profiles).length} profiles.`)
+}
+
+/** Everything in the vault, its key file, and the user's settings. */
+async function checkPermissions(context: CommandContext): Promise<Verdict> {
+  requireVault(context)
+  const directory = findVaultDirectory(context)
+  const key = findKeyFile(context, await identifyVault(directory).catch(() => ''))
+  const names = readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name)))
+  const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
+  const open = [directory, ...names, ...others].filter(
+    (path) => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS_MAY) !== 0,
+  )
+  if (open.length === 0) return ok('Only you can read the vault, its key and your settings.')
+  const [first] = open
+  const more = open.length === 1 ? '' : ` and ${open.length - 1} more`
+  const whole = open.some((path) => path.startsWith(directory)) ? `-R go= ${directory}` : `go= ${first}`
+  return wrong(`Other users may read ${first}${more}.`, `Run: chmod ${whole}`)
+}
+
+function checkLock(context: CommandContext): Verdict {
+  const place = placeOf(context)
+  const holder = readHolder(place)
+  if (holder === undefined) return ok('No process has the vault open.')
+  const { pid, host, since, state } = holder
+  const who = `process ${pid} on ${host} since ${since}`
+  if (state === 'alive') return ok(`The vault is open in ${who}; commands reach it there.`)
+  if (state === 'dead') return ok('A process that had the vault open was killed. The next command tidies up.')
+  const file = join(place.directory, 'lock')
+  return wrong(`The lock is held by ${who}, which cannot be judged from here.`, `If it has ended: rm ${file}`)
+}
+
+async function checkChain(ask: Ask): Promise<Verdict> {
+  const { is_whole, records } = (await ask('log verify')) as { is_whole: boolean; records: number }
+  if (is_whole) return ok(`The log is whole: ${records} records.`)
+  return wrong('The log was changed, or is not whole.', 'Run: coffer log verify')
+}
+
+async function checkClock({ clock }: CommandContext, ask: Ask): Promise<Verdict> {
+  const { data } = (await ask('log list', { size: 1 })) as List<{ created_at: string }>
+  const newest = data[0]?.created_at
+  const aheadMs = newest === undefined ? 0 : Date.parse(newest) - clock()
+  if (aheadMs < CLOCK_SLACK_MS) return ok('The clock is not behind what the vault has seen.')
+  return wrong(
+    `The newest record is dated ${newest}, ${Math.round(aheadMs / 1000)} s ahead of the clock.`,
+    'Correct the clock. If it is right, it was wrong then: see coffer vault verify --help',
+  )
+}
+
+async function checkMail(ask: Ask): Promise<Verdict> {
+  const settings = (await ask('config list')) as { name: string; is_set: boolean }[]
+  const isSet = (name: string) => settings.some((setting) => setting.name === name && setting.is_set)
+  if (!isSet('mail.url')) return ok('There is no mail server: mail stays in the outbox.')
+  const { data } = (await ask('invite outbox', { size: 20 })) as List<OutboxMail>
+  const failed = data.find(({ failure, sent_at }) => failure !== undefined && sent_at === undefined)
+  if (failed !== undefined)
+    return wrong(`Mail is not delivered: ${failed.failure}`, `See: coffer invite outbox ${failed.id}`)
+  if (isSet('public_url')) return ok('Mail is sent, and none has failed.')
+  return warning('Links in mail point to this machine.', 'Run: coffer config set public_url https://…')
+}
+
+function checkSandbox(sandbox: Sandbox): Verdict {
+  const gaps = describeConfinementGaps(sandbox)
+  if (gaps === undefined) return ok(describeConfinement(sandbox))
+  const [found, ...advice] = gaps.split(/(?<=\.) /)
+  return warning(found!, advice.join(' '))
+}

@@ -1,0 +1,84 @@
+/** `coffer doctor`: each check fails when it should, and says what to do. */
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { createHome, createVaultHome } from './home.js'
+
+interface Finding {
+  check: string
+  state: string
+  found: string
+  advice?: string
+}
+
+t.test('a healthy vault passes every check', async (t) => {
+  const home = await createVaultHome(t)
+  const findings: Finding[] = await home.json(['doctor'])
+  t.same(
+    findings.map(({ check }) => check),
+    ['node', 'configuration', 'permissions', 'lock', 'chain', 'clock', 'mail', 'sandbox', 'vault'],
+  )
+  t.same(
+    findings.filter(({ state, check }) => state !== 'ok' && check !== 'sandbox'),
+    [],
+  )
+  const shown = await home.run(['doctor'], { columns: 100 })
+  t.equal(shown.code, 0)
+  t.match(shown.stdout, /^check +state +found/)
+})
+
+t.test('what is wrong is named, with what to do, and the exit code is 1', async (t) => {
+  const home = await createVaultHome(t)
+  const vault = join(home.place, '.coffer')
+  const examine = async (options: object = {}) => {
+    const { code, stdout, stderr } = await home.run(['doctor'], options)
+    const wrong = (JSON.parse(stdout) as Finding[]).filter(({ state }) => state === 'wrong')
+    t.equal(code, 1, stderr)
+    t.match(stderr, /Checks that failed: \d of \d/)
+    return wrong
+  }
+  t.match(await examine({ version: 'v20.18.1' }), [
+    { check: 'node', found: 'Node v20.18.1 is too old.', advice: 'Install Node 20.19 or newer.' },
+  ])
+  const hourAgo = () => Date.now() - 3_600_000
+  t.match(await examine({ clock: hourAgo }), [{ check: 'clock', advice: /^Correct the clock/ }])
+
+  await home.json(['config', 'set', 'mail.url', 'smtp://127.0.0.1:9'])
+  await home.json(['config', 'set', 'mail.from', 'vault@example.com'])
+  await home.json(['invite', 'create', '--email', 'ada@example.com'])
+  t.match(await examine(), [{ check: 'mail', found: /not delivered/, advice: /^See: coffer invite outbox / }])
+  await home.json(['config', 'unset', 'mail.url'])
+
+  const segments = join(vault, 'state')
+  chmodSync(segments, 0o644)
+  const [exposed] = await examine()
+  t.match(exposed, { check: 'permissions', found: /state/, advice: `Run: chmod -R go= ${vault}` })
+  chmodSync(segments, 0o600)
+
+  const other = { pid: 1, started: '1', boot: 'other', host: 'elsewhere', since: 0, nonce: 'n' }
+  writeFileSync(join(vault, 'lock'), JSON.stringify(other), { mode: 0o600 })
+  const held = await home.run(['doctor', '--quiet'], { env: {} })
+  t.equal(held.code, 1)
+  t.match(held.stdout, `If it has ended: rm ${vault}/lock`)
+  rmSync(join(vault, 'lock'))
+  t.same((await home.run(['doctor'])).code, 0)
+})
+
+t.test('without a vault, or with one that does not open, the other checks are made', async (t) => {
+  const home = createHome(t)
+  const none = await home.run(['doctor'])
+  t.equal(none.code, 1)
+  t.match(JSON.parse(none.stdout), [
+    { check: 'node', state: 'ok' },
+    { check: 'configuration', state: 'ok' },
+  ])
+  mkdirSync(join(home.place, 'config/coffer'), { recursive: true })
+  t.equal((await home.run(['doctor', '--vault', 'nowhere'])).code, 1)
+  const vaulted = await createVaultHome(t)
+  const locked = await vaulted.run(['doctor'], { env: { COFFER_KEY_FILE: vaulted.write('not.key', 'x') } })
+  t.equal(locked.code, 1)
+  t.match(
+    (JSON.parse(locked.stdout) as Finding[]).map(({ check, state }) => `${check} ${state}`),
+    ['node ok', 'configuration ok', 'permissions ok', 'lock ok', 'vault wrong'],
+  )
+})
