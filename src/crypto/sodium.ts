@@ -30,8 +30,10 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** Messages up to this many bytes pass through memory that is kept for them; larger ones through the wrappers. */
+/** Messages up to this many bytes pass through memory that is kept for them. */
 const LARGEST_KEPT = 16_384
+/** Node's own cipher costs more to start, and a quarter for each byte: from some 6 KB on it is faster. */
+const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
 /** Above this many bytes the processor's own SHA-256, which Node uses, is faster than WebAssembly. */
 const LARGEST_EXPANDED = 400
@@ -43,39 +45,20 @@ const LARGEST_DIGEST = 64
 export async function loadSodium(): Promise<Primitives> {
   const { default: sodium } = await import('libsodium-wrappers')
   await sodium.ready
-  const large: Pick<Primitives, 'seal' | 'open' | 'digest'> = {
-    seal(plain, associated, nonce, key) {
-      const body = sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key)
-      const sealed = new Uint8Array(NONCE_BYTES + body.length)
-      sealed.set(nonce)
-      sealed.set(body, NONCE_BYTES)
-      return sealed
-    },
-    open(sealed, associated, key) {
-      const nonce = sealed.subarray(0, NONCE_BYTES)
-      const body = sealed.subarray(NONCE_BYTES)
-      try {
-        return sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(null, body, associated, nonce, key)
-      } catch {
-        // The wrapper has one error for every way not to authenticate, and so have we.
-        return undefined
-      }
-    },
-    digest: (length, message, key) => sodium.crypto_generichash(length, message, key),
-  }
   const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium)
-  // What does not fit, or is not what the function takes, is left to the wrappers, which say so.
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
-    message.length <= LARGEST_KEPT && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
+    message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
   const isSmallDigest = (length: number, message: Uint8Array, key: Uint8Array) =>
     message.length <= LARGEST_KEPT && key.length <= LARGEST_KEY && length <= LARGEST_DIGEST
   return {
     seal: (plain, associated, nonce, key) =>
-      (isSmall(plain, associated, key) ? small : large).seal(plain, associated, nonce, key),
+      (isSmall(plain, associated, key) ? small : nativePrimitives).seal(plain, associated, nonce, key),
     open: (sealed, associated, key) =>
-      (isSmall(sealed, associated, key) ? small : large).open(sealed, associated, key),
+      (isSmall(sealed, associated, key) ? small : nativePrimitives).open(sealed, associated, key),
     digest: (length, message, key) =>
-      (isSmallDigest(length, message, key) ? small : large).digest(length, message, key),
+      isSmallDigest(length, message, key)
+        ? small.digest(length, message, key)
+        : sodium.crypto_generichash(length, message, key),
     expand: (length, message, key) =>
       (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).expand(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),

@@ -18,7 +18,7 @@ import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
 import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
-import { findRelay, type RelayMatch, toAnswer, toRelayRequest } from './relay.js'
+import { createRelayFinder, type RelayMatch, toAnswer, toRelayRequest } from './relay.js'
 import { createRouter, type Match, type Router } from './router.js'
 
 export interface AnswererOptions {
@@ -57,6 +57,7 @@ export function createAnswerer(options: AnswererOptions): Answerer {
   const parts: Parts = {
     ...options,
     router: createRouter(options.registry),
+    findRelay: createRelayFinder(options.registry),
     names: nameHeaders(options.prefix),
   }
   const corsHeaders = nameCorsHeaders(options.prefix)
@@ -81,7 +82,11 @@ export function createAnswerer(options: AnswererOptions): Answerer {
   }
 }
 
-type Parts = AnswererOptions & { router: Router; names: HeaderNames }
+type Parts = AnswererOptions & {
+  router: Router
+  findRelay: ReturnType<typeof createRelayFinder>
+  names: HeaderNames
+}
 
 /** The state of a request; filled while it is handled. */
 interface Visit {
@@ -98,7 +103,7 @@ interface Visit {
 async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const { ask } = visit
   const { path, search } = splitTarget(ask.target)
-  const relayed = findRelay(parts.registry, path)
+  const relayed = parts.findRelay(path)
   if (relayed !== undefined) visit.wrap = relayed.relay.describeError
   const checking = parts.checkHost?.(ask)
   if (checking !== undefined) await checking

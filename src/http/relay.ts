@@ -14,14 +14,16 @@ export interface RelayMatch {
   rest: string
 }
 
-/** The operation that relays requests for `path`, or for one above it. */
-export function findRelay({ operations }: Registry, path: string): RelayMatch | undefined {
-  for (const operation of operations) {
+/** Finds the operation that relays requests for a path, or for one above it. */
+export function createRelayFinder({ operations }: Registry): (path: string) => RelayMatch | undefined {
+  const relays = operations.flatMap((operation) => {
     const { relay } = operation
-    if (relay === undefined || !`${path}/`.startsWith(`${relay.path}/`)) continue
-    return { operation, relay, rest: path.slice(relay.path.length) }
+    return relay === undefined ? [] : { operation, relay, start: `${relay.path}/` }
+  })
+  return (path) => {
+    const found = relays.find(({ relay, start }) => path.startsWith(start) || path === relay.path)
+    return found && { ...found, rest: path.slice(found.relay.path.length) }
   }
-  return undefined
 }
 
 /** The request in the form of relays. */

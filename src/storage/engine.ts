@@ -16,6 +16,11 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   return value instanceof Promise
 }
 
+/** What `next` makes of the value, at once where the value is there at once. */
+export function andThen<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
+  return isPromise(value) ? value.then(next) : next(value)
+}
+
 /** 16 bytes: keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
 /** 8 bytes: keyed digest of one thing that a row may be looked up by. */

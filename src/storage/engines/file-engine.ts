@@ -5,16 +5,18 @@
 
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import type {
-  CheckRow,
-  Engine,
-  EngineMaintenance,
-  EngineReader,
-  EngineStatus,
-  EngineWriter,
-  LogSealer,
-  MaybePromise,
-  Verification,
+import {
+  andThen,
+  type CheckRow,
+  type Engine,
+  type EngineMaintenance,
+  type EngineReader,
+  type EngineStatus,
+  type EngineWriter,
+  isPromise,
+  type LogSealer,
+  type MaybePromise,
+  type Verification,
 } from '../engine.js'
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
@@ -53,6 +55,13 @@ export interface FileEngineOptions {
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
+/** A unit of work, or what runs between two of them. */
+interface Task {
+  run(): MaybePromise<void>
+  /** Receives what `run` throws. */
+  refuse(error: unknown): void
+}
+
 export class FileEngine implements Engine, EngineMaintenance {
   readonly maintenance: EngineMaintenance = this
   readonly #options: FileEngineOptions
@@ -60,7 +69,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #flushAt: Size
-  readonly #tasks: (() => Promise<void>)[] = []
+  readonly #tasks: Task[] = []
   readonly #timeSlice = new TimeSlice()
   #running: Promise<void> | undefined
   #closing: Promise<void> | undefined
@@ -82,33 +91,39 @@ export class FileEngine implements Engine, EngineMaintenance {
 
   read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#enqueue(async () => {
+      const run = () => {
         const now = Math.floor(this.#options.clock())
         const view = () => ({ ...this.#tree.view(), held: this.#groupCommit.held })
-        const reader = createReader(view, this.#groupCommit.counters, now)
-        const settled = await settle(() => work(reader))
-        if (settled.ok) resolve(settled.value)
-        else reject(settled.error)
-      }, reject)
+        return andThen(work(createReader(view, this.#groupCommit.counters, now)), resolve)
+      }
+      this.#enqueue({ run, refuse: reject })
     })
   }
 
   write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise((resolve, reject) => {
-      const run = async (): Promise<void> => {
+      const run = (): MaybePromise<void> => {
         const { counters } = this.#groupCommit
         const now = Math.floor(this.#options.clock())
         const transaction = new Transaction(this.#groupCommit.view(), counters, now)
-        const settled = await settle(() => work(transaction))
-        transaction.end()
-        const done = settled.ok ? () => resolve(settled.value) : () => reject(settled.error)
-        const waiting = { done, fail: reject }
-        if (!settled.ok || !transaction.hasEffect) return this.#groupCommit.answer(waiting)
-        if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting)
-        await this.#upgrade()
-        return run()
+        const end = (isKept: boolean, done: () => void): MaybePromise<void> => {
+          transaction.end()
+          const waiting = { done, fail: reject }
+          if (!isKept || !transaction.hasEffect) return this.#groupCommit.answer(waiting)
+          if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting)
+          return this.#upgrade().then(run)
+        }
+        const kept = (value: T) => end(true, () => resolve(value))
+        const failed = (error: unknown) => end(false, () => reject(error))
+        let working: MaybePromise<T>
+        try {
+          working = work(transaction)
+        } catch (error) {
+          return failed(error)
+        }
+        return isPromise(working) ? working.then(kept, failed) : kept(working)
       }
-      this.#enqueue(run, reject)
+      this.#enqueue({ run, refuse: reject })
     })
   }
 
@@ -211,22 +226,23 @@ export class FileEngine implements Engine, EngineMaintenance {
   /** Runs `work` after everything before it was committed, and nothing meanwhile. */
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#enqueue(async () => {
+      const run = async () => {
         await this.#groupCommit.commitAll()
         const settled = await settle(work)
         this.#groupCommit.reset()
         if (settled.ok) resolve(settled.value)
         else reject(settled.error)
-      }, reject)
+      }
+      this.#enqueue({ run, refuse: reject })
     })
   }
 
-  #enqueue(task: () => Promise<void>, refuse: (error: unknown) => void): void {
+  #enqueue(task: Task): void {
     if (this.#closing !== undefined) {
-      refuse(new CofferError('internal', 'The vault is closed already.'))
+      task.refuse(new CofferError('internal', 'The vault is closed already.'))
       return
     }
-    this.#tasks.push(() => task().catch(refuse))
+    this.#tasks.push(task)
     this.#running ??= this.#run()
   }
 
@@ -260,7 +276,13 @@ export class FileEngine implements Engine, EngineMaintenance {
    */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
-      await this.#tasks.shift()!()
+      const { run, refuse } = this.#tasks.shift()!
+      try {
+        const running = run()
+        if (isPromise(running)) await running
+      } catch (error) {
+        refuse(error)
+      }
       if (this.#timeSlice.isOver) return
     }
   }

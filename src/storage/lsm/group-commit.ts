@@ -3,7 +3,7 @@
  * is durable. The engine decides when to commit.
  */
 
-import type { LogEntry, LogSealer } from '../engine.js'
+import type { LogEntry, LogSealer, MaybePromise } from '../engine.js'
 import type { Durability } from '../store.js'
 import { type Counters, copyCounters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
@@ -58,6 +58,9 @@ export class GroupCommit {
   #group = createGroup()
   /** What only writers see: changes of the group, and those written but not synced. */
   #unsynced = new Memtable()
+  /** The last view, and the one that it was made of. */
+  #view: View | undefined
+  #below: View | undefined
 
   constructor(tree: LsmTree, now: () => number) {
     this.#tree = tree
@@ -87,13 +90,14 @@ export class GroupCommit {
 
   /** What a writer sees. */
   view(): View {
-    const view = this.#tree.view()
-    return {
-      ...view,
-      memtables: [this.#unsynced, ...view.memtables],
-      uncommitted: 1,
-      held: this.#group.entries,
-    }
+    const below = this.#tree.view()
+    const [unsynced, held] = [this.#unsynced, this.#group.entries]
+    const known = this.#view
+    if (this.#below === below && known?.memtables[0] === unsynced && known.held === held) return known
+    const view = { ...below, memtables: [unsynced, ...below.memtables], uncommitted: 1, held }
+    this.#view = view
+    this.#below = below
+    return view
   }
 
   /** Answers work that changed nothing: with the group, because it may have seen changes that are not durable yet. */
@@ -103,7 +107,7 @@ export class GroupCommit {
   }
 
   /** Adds a transaction to the group; one that is too large for a frame is stored at once. */
-  async take(transaction: Transaction, durability: Durability, waiting: Waiter): Promise<void> {
+  take(transaction: Transaction, durability: Durability, waiting: Waiter): MaybePromise<void> {
     const { bytes, changes } = this.#group
     const { entries } = transaction
     const size = entries.reduce((sum, entry) => sum + PACKED * entry.bytes, transaction.bytes)
@@ -111,12 +115,16 @@ export class GroupCommit {
     const mostChanges = MAX_CHANGES - LOG_CHANGES
     const isLarge = size > mostBytes || transaction.changes.length > mostChanges
     const isFull = bytes + size > mostBytes || changes.length + transaction.changes.length > mostChanges
-    if (isLarge || isFull) {
-      const failure = await this.commit()
+    if (!isLarge && !isFull) return this.#join(transaction, size, durability, waiting)
+    return this.commit().then((failure) => {
       // The transaction saw changes that were just undone.
       if (failure !== undefined) return waiting.fail(failure)
-    }
-    if (isLarge) return this.#store(transaction, waiting)
+      return isLarge ? this.#store(transaction, waiting) : this.#join(transaction, size, durability, waiting)
+    })
+  }
+
+  #join(transaction: Transaction, size: number, durability: Durability, waiting: Waiter): void {
+    const { entries } = transaction
     transaction.advance(this.counters)
     for (const change of transaction.changes) {
       this.#unsynced.apply(change)

@@ -48,6 +48,8 @@ export class LsmTree {
   readonly #wals: WalContext
   #wal: Wal
   #frozen: FrozenMemtable | undefined
+  /** The last one; nothing in it changes but what its memtables hold. */
+  #view: View | undefined
 
   constructor(options: LsmOptions, { sstables, wals, state, contents, wal }: LsmParts) {
     this.options = options
@@ -65,11 +67,14 @@ export class LsmTree {
 
   /** What readers see: everything that is synced. */
   view(): View {
-    const { changeCounters, oldLogs } = this
-    const view = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters }
-    const shown: View = { ...view, records: this.manifest.records }
-    if (oldLogs !== undefined) shown.oldLog = (tenant, all) => readOldLog(oldLogs, tenant, all)
-    return shown
+    const { changeCounters, oldLogs, memtable } = this
+    const { records } = this.manifest
+    const known = this.#view
+    if (known?.records === records && known.memtables[0] === memtable && oldLogs === undefined) return known
+    const view: View = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, records }
+    if (oldLogs !== undefined) view.oldLog = (tenant, all) => readOldLog(oldLogs, tenant, all)
+    this.#view = view
+    return view
   }
 
   /** Whether its logs are those of format 1: then nothing is written before they were brought to the present one. */
@@ -231,6 +236,7 @@ export class LsmTree {
     this.manifest.refuseIfBroken()
     const unused = await this.manifest.addFlushed(memtable, written, counters, this.#wal)
     this.#frozen = undefined
+    this.#view = undefined
     await this.manifest.cleanUp(unused)
   }
 
