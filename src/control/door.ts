@@ -14,7 +14,7 @@ import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
 import { nameHeaders, readHeader } from '../http/headers.js'
-import { findRelay } from '../http/relay.js'
+import { createRelayFinder } from '../http/relay.js'
 import { createRouter } from '../http/router.js'
 import { type CreateAnswerer, DEFAULT_BODY_LIMIT_BYTES } from '../http/start.js'
 import { registry } from '../operations/all.js'
@@ -38,6 +38,7 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
     const answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
     const entries = new Map<string, AccessEntry>()
     const router = createRouter(registry)
+    const findRelay = createRelayFinder(registry)
     const answererOf = (plane: Plane) => {
       const known = answerers.get(plane)
       if (known !== undefined) return known
@@ -103,7 +104,7 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
         sent ??= asked.readBody(limitBytes)
         return sent
       }
-      const relayed = findRelay(registry, path)
+      const relayed = findRelay(path)
       const operation = relayed?.operation ?? findOperation(router, asked.method, path)
       const rules = await plane.faults.choose({
         operation: operation?.name,

@@ -19,13 +19,10 @@ interface Sodium {
     key: number,
     keyLength: number,
   ): number
-  _crypto_kdf_hkdf_sha256_expand(
-    out: number,
-    length: number,
-    info: number,
-    infoLength: number,
-    key: number,
-  ): number
+  _crypto_kdf_hkdf_sha256_statebytes(): number
+  _crypto_kdf_hkdf_sha256_extract_init(state: number, salt: number, saltLength: number): number
+  _crypto_kdf_hkdf_sha256_extract_update(state: number, part: number, length: number): number
+  _crypto_kdf_hkdf_sha256_extract_final(state: number, out: number): number
   _crypto_aead_xchacha20poly1305_ietf_encrypt(...words: number[]): number
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
@@ -40,12 +37,14 @@ const LARGEST_EXPANDED = 400
 const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
+const LARGEST_STATE = 512
 
 /** Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. */
 export async function loadSodium(): Promise<Primitives> {
   const { default: sodium } = await import('libsodium-wrappers')
   await sodium.ready
-  const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium)
+  const states = new WeakMap<Uint8Array, Uint8Array>()
+  const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium, states)
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
     message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
   const isSmallDigest = (length: number, message: Uint8Array, key: Uint8Array) =>
@@ -62,29 +61,44 @@ export async function loadSodium(): Promise<Primitives> {
     expand: (length, message, key) =>
       (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).expand(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
-    wipe: (bytes) => sodium.memzero(bytes),
+    wipe: (bytes) => {
+      states.get(bytes)?.fill(0)
+      states.delete(bytes)
+      sodium.memzero(bytes)
+    },
   }
 }
 
 /** The same for small messages, through memory that is theirs for ever. Nothing secret stays in it between two calls. */
-function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest' | 'expand'> {
-  const keyAt = sodium._malloc(LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT)
+function createSmall(
+  sodium: Sodium,
+  states: WeakMap<Uint8Array, Uint8Array>,
+): Pick<Primitives, 'seal' | 'open' | 'digest' | 'expand'> {
+  const keyAt = sodium._malloc(
+    LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT + LARGEST_STATE,
+  )
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
   /** A sealed message: the nonce, and what is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
-  /** `compute` finds the message and the key in their places, and leaves the digest in its. */
-  const digest = (length: number, message: Uint8Array, key: Uint8Array, compute: () => void) => {
-    const heap = sodium.HEAPU8
-    heap.set(key, keyAt)
-    heap.set(message, messageAt)
-    compute()
-    heap.fill(0, keyAt, keyAt + key.length)
-    heap.fill(0, messageAt, messageAt + message.length)
+  /** Of HMAC, on its way through a message: it begins after the message's place. */
+  const stateAt = messageAt + LARGEST_KEPT + TAG_BYTES
+  const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
+  const takeDigest = (heap: Uint8Array, length: number, messageLength: number) => {
+    heap.fill(0, messageAt, messageAt + messageLength)
     const result = heap.slice(digestAt, digestAt + length)
-    heap.fill(0, digestAt, digestAt + length)
+    heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
     return result
+  }
+  /** HMAC's state after a key, which is half of the work of a short message. */
+  const begin = (heap: Uint8Array, key: Uint8Array) => {
+    heap.set(key, keyAt)
+    sodium._crypto_kdf_hkdf_sha256_extract_init(stateAt, keyAt, key.length)
+    heap.fill(0, keyAt, keyAt + key.length)
+    const state = heap.slice(stateAt, stateAt + stateBytes)
+    states.set(key, state)
+    return state
   }
   return {
     seal(plain, associated, nonce, key) {
@@ -134,14 +148,25 @@ function createSmall(sodium: Sodium): Pick<Primitives, 'seal' | 'open' | 'digest
       heap.fill(0, messageAt, messageAt + bodyLength)
       return plain
     },
-    digest: (length, message, key) =>
-      digest(length, message, key, () =>
-        sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length),
-      ),
-    expand: (length, message, key) =>
-      digest(length, message, key, () => {
-        sodium.HEAPU8[messageAt + message.length] = length
-        sodium._crypto_kdf_hkdf_sha256_expand(digestAt, length, messageAt, message.length + 1, keyAt)
-      }),
+    digest(length, message, key) {
+      const heap = sodium.HEAPU8
+      heap.set(key, keyAt)
+      heap.set(message, messageAt)
+      sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length)
+      heap.fill(0, keyAt, keyAt + key.length)
+      return takeDigest(heap, length, message.length)
+    },
+    // The one block of HKDF-Expand is an HMAC, and so is HKDF-Extract, which takes a state.
+    expand(length, message, key) {
+      const heap = sodium.HEAPU8
+      heap.set(states.get(key) ?? begin(heap, key), stateAt)
+      heap.set(message, messageAt)
+      heap[messageAt + message.length] = length
+      heap[messageAt + message.length + 1] = 1
+      sodium._crypto_kdf_hkdf_sha256_extract_update(stateAt, messageAt, message.length + 2)
+      sodium._crypto_kdf_hkdf_sha256_extract_final(stateAt, digestAt)
+      heap.fill(0, stateAt, stateAt + stateBytes)
+      return takeDigest(heap, length, message.length)
+    },
   }
 }
