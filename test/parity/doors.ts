@@ -16,6 +16,7 @@ import { openVault } from '../../src/vault/open.js'
 import { type Outcome, runProcess } from '../cli/fake-process.js'
 import { openEphemeral } from '../ephemeral.js'
 import type { Answer } from './cases.js'
+import { ALLOWED } from './destination.js'
 
 /** One asked-for operation: `key` is the caller's API key, absent for the owner. */
 export interface Request {
@@ -40,6 +41,7 @@ export interface MovableClock {
 /** `perform` itself, on a vault in memory. */
 export async function openPerformDoor(clock: MovableClock): Promise<Door> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
+  app.configureReactors({ allowNet: [ALLOWED] })
   return {
     name: 'perform',
     ask: (request) => askPerform(app, request),
@@ -75,6 +77,7 @@ export async function openCommandDoor(
     XDG_CONFIG_HOME: join(place, 'config'),
     COFFER_VAULT: join(place, '.coffer'),
     COFFER_OUTPUT: 'json',
+    COFFER_ALLOW_NET: ALLOWED,
   }
   const run = (words: string[], stdin = '', more: Record<string, string> = {}) =>
     runProcess(main, { words, stdin, cwd: place, env: { ...env, ...more }, clock: () => clock.now })
@@ -107,6 +110,7 @@ export async function openServedDoor(clock: MovableClock): Promise<Door> {
       kind: 'key-file',
       text,
     }))
+    server.configureReactors({ allowNet: [ALLOWED] })
   })
   return {
     name: `${door.name}, served`,
@@ -157,7 +161,10 @@ function spell(
   const flags = listFlags(definition).flatMap(({ property, name }) => {
     const value = rest[property]
     if (value === undefined) return []
+    if (value === true && definition.endpoint === undefined) return [name]
     if (Array.isArray(value)) return value.flatMap((item) => [name, String(item)])
+    if (typeof value === 'object' && definition.input.properties?.[property]?.type !== 'object')
+      return [name, JSON.stringify(value)]
     if (typeof value === 'object')
       return Object.entries(value!).flatMap(([key, item]) => [name, `${key}=${item}`])
     return [name, String(value)]

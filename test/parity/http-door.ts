@@ -4,7 +4,7 @@ import type { Fetch } from '../../src/client/http-client.js'
 import { spellRequest } from '../../src/client/spell-request.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
-import { createAnswerer } from '../../src/http/answerer.js'
+import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
 import { toHandler } from '../../src/http/handle.js'
 import { createDocument } from '../../src/http/openapi.js'
@@ -13,6 +13,7 @@ import { registry } from '../../src/operations/all.js'
 import { openEphemeral } from '../ephemeral.js'
 import { createContract, isGiven } from '../http/contract.js'
 import type { Answer } from './cases.js'
+import { ALLOWED } from './destination.js'
 import { type Door, type MovableClock, openUrlDoor as openCommandUrlDoor } from './doors.js'
 
 /** HTTP knows no owner; these stand for one, as the cases need one. */
@@ -30,6 +31,7 @@ const contract = createContract(
 
 async function serveCases(clock: MovableClock) {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
+  app.configureReactors({ allowNet: [ALLOWED] })
   const options = completeService({
     host: app,
     registry,
@@ -48,6 +50,8 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   return {
     name: 'HTTP',
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
+      if (operation === 'proxy call')
+        return callThrough(answerer, input, key ?? (reveal ? REVEALING_OWNER : OWNER))
       const definition = registry.routed.find(({ name }) => name === operation)
       if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
       const { method, path } = definition.endpoint
@@ -70,6 +74,40 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
     },
     close: () => app.close(),
   }
+}
+
+/** What `proxy call` is over HTTP; its input has the key of a proxy, or a URL. */
+async function callThrough(answerer: Answerer, input: Record<string, unknown>, key: string): Promise<Answer> {
+  const { target, method = 'POST', path = '', headers = {}, body } = input as Record<string, string>
+  const text = typeof body === 'string' || body === undefined ? (body ?? '') : JSON.stringify(body)
+  const answer = await answerer({
+    method,
+    target: `/proxy${path}`,
+    headers: {
+      'svc-api-key': key,
+      [`svc-proxy-${target!.includes('://') ? 'url' : 'key'}`]: target,
+      ...(text === body || text === '' ? {} : { 'content-type': 'application/json' }),
+      ...(headers as object),
+    },
+    readBody: async () => Buffer.from(text),
+  })
+  const pieces: Uint8Array[] = [Buffer.from(answer.body), answer.bytes ?? Buffer.alloc(0)]
+  for await (const piece of answer.stream ?? []) pieces.push(piece)
+  const given = Buffer.concat(pieces).toString()
+  const result = given === '' ? undefined : JSON.parse(given)
+  if (result?.proxy_error !== undefined) return { status: answer.status, body: result.proxy_error }
+  if (answer.headers['svc-proxy-destination-status'] === undefined)
+    return { status: answer.status, body: { res: readGiven({ ...answer, body: given }) } }
+  // The others are those of every answer.
+  const passed = Object.entries(answer.headers).filter(
+    ([name]) => !/^(?:svc-trace-id|access-control-.*|cache-control)$/.test(name),
+  )
+  const res = {
+    statusCode: answer.status,
+    headers: Object.fromEntries(passed),
+    ...(result && { body: result }),
+  }
+  return { status: answer.status, body: { res } }
 }
 
 /** The command line with `--url`, whose requests reach a server in this process. */

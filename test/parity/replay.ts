@@ -10,9 +10,15 @@ const ASKED_EVERY_MS = 25
 /** When every case begins. */
 export const START = Date.parse('2030-01-15T12:00:00Z')
 
-/** Checks every answer, and gives them all as {@link normalize} does. */
-export async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case): Promise<unknown> {
-  const saved = new Map<string, unknown>()
+/** Begins with what is `given` under names. Checks every answer, and gives them all as {@link normalize} does. */
+export async function replay(
+  t: Test,
+  door: Door,
+  clock: MovableClock,
+  { steps }: Case,
+  given: Readonly<Record<string, unknown>> = {},
+): Promise<unknown> {
+  const saved = new Map<string, unknown>(Object.entries(given))
   const answers: Answer[] = []
   for (const [index, step] of steps.entries()) {
     clock.now += step.waitMs ?? 0
