@@ -65,14 +65,12 @@ export interface LogHeadRecord {
   /** Blocks ever written, and how many of them were dropped. */
   blocks: number
   gone: number
-  /** Whether the last block has room. */
-  isOpen: boolean
   /** Parts that are in no block yet: how many, how many bytes, how many records, and how many were ever used at once. */
   parts: number
   partBytes: number
   partRecords: number
   mostParts: number
-  /** The chain after the last dropped block, after the last full block, and at the end. */
+  /** The chain after the last dropped block, after the last block, and at the end. */
   start: string
   base: string
   value: string

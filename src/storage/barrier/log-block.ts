@@ -69,7 +69,7 @@ export function recordAt({ shapes, items }: LogBlockRecord, index: number): LogR
   return record
 }
 
-/** Records in runs, each of which fills a block; only the last may have room left. */
+/** Records in runs, each of which fills a block; only the last may be too few. */
 export function cut(records: readonly LogRecord[]): LogRecord[][] {
   const runs: LogRecord[][] = []
   let bytes = 0
@@ -85,8 +85,11 @@ export function cut(records: readonly LogRecord[]): LogRecord[][] {
 }
 
 export function isFull(records: readonly LogRecord[]): boolean {
-  if (records.length >= BLOCK_RECORDS) return true
-  return records.reduce((sum, record) => sum + bytesOf(record), 0) >= BLOCK_BYTES
+  return records.length >= BLOCK_RECORDS || sumBytes(records) >= BLOCK_BYTES
+}
+
+export function sumBytes(records: readonly LogRecord[]): number {
+  return records.reduce((sum, record) => sum + bytesOf(record), 0)
 }
 
 /** `value`: the chain after the block. */

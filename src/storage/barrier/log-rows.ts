@@ -8,7 +8,7 @@ import type {
   LogHeadRecord,
   LogIndexRecord,
 } from '../../domain/log-record.js'
-import type { LogRecord, RecordOf } from '../../domain/records.js'
+import type { RecordOf } from '../../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import {
   type EngineReader,
@@ -18,7 +18,6 @@ import {
   type MaybePromise,
   type Row,
 } from '../engine.js'
-import { unpack } from './log-block.js'
 import { digestId, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
 /** Headers in one record. */
@@ -44,7 +43,6 @@ const EMPTY: LogHeadRecord = {
   dropped: 0,
   blocks: 0,
   gone: 0,
-  isOpen: false,
   parts: 0,
   partBytes: 0,
   partRecords: 0,
@@ -60,9 +58,8 @@ export interface Chain {
   /** Names the version: a `rev` that was taken back is given again, a nonce is not. */
   rev: number
   nonce: Uint8Array
-  /** What is in no block yet, and in the open block; undefined where it was not read. */
+  /** What is in no block yet; undefined where it was not read. */
   end: LogBlockRecord[] | undefined
-  open: LogRecord[] | undefined
   readonly indexes: BoundedMap<number, LogIndexRecord>
 }
 
@@ -140,7 +137,6 @@ export function createChain(keys: RecordKeys, row: Row | undefined): Chain {
     rev: row?.rev ?? -1,
     nonce: Uint8Array.from(row?.sealed.subarray(0, NONCE_BYTES) ?? []),
     end: row === undefined ? [] : undefined,
-    open: undefined,
     indexes: new BoundedMap(MOST_INDEXES),
   }
 }
@@ -162,12 +158,6 @@ export async function headerOf(rows: LogRows, chain: Chain, block: number): Prom
   const number = Math.floor(block / INDEXED)
   const known = chain.indexes.get(number) ?? (await readIndex(rows, chain, number))
   return known.headers[block % INDEXED]!
-}
-
-export async function readOpen(rows: LogRows, chain: Chain): Promise<LogRecord[]> {
-  if (!chain.head.isOpen) return []
-  chain.open ??= unpack(await rows.read<LogBlockRecord>(logIds.block(chain.head.blocks - 1)))
-  return chain.open
 }
 
 /** The parts that are in no block yet, oldest first. @throws CofferError `vault_damaged` */

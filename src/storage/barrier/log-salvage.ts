@@ -66,7 +66,7 @@ function putInOrder({ head, blocks, records: old, lost }: FoundLog) {
   const records = [...old]
   let next = start === Number.MAX_SAFE_INTEGER ? 0 : start
   let gaps = 0
-  // The whole block before an open one of the same beginning.
+  // The block before a part of the same beginning.
   const sorted = blocks.sort(
     (left, right) => left.first - right.first || right.items.length - left.items.length,
   )

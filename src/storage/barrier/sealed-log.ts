@@ -9,7 +9,7 @@ import type { RecordKeys } from '../../crypto/ports.js'
 import type { LogBlockHeader, LogHeadRecord, LogRecord } from '../../domain/log-record.js'
 import { isEqual } from '../bytes.js'
 import { type EngineWriter, isPromise, type LogEntry } from '../engine.js'
-import { BLOCK_BYTES, cut, describe, isFull, pack, type SealedEntry, unpack } from './log-block.js'
+import { BLOCK_BYTES, cut, describe, isFull, pack, type SealedEntry, sumBytes, unpack } from './log-block.js'
 import {
   type Chain,
   chainValue,
@@ -22,7 +22,6 @@ import {
   NONCE_BYTES,
   readEnd,
   readIndex,
-  readOpen,
 } from './log-rows.js'
 
 /** Parts of a log's end before they are joined into a block. */
@@ -58,10 +57,9 @@ export class SealedLog {
     // Taken back by whatever fails: then it is read anew.
     this.#chains.delete(tenant)
     const records = entries.map((entry) => (entry as SealedEntry).record)
-    const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
     const { head } = chain
-    const fits = head.parts < MOST_PARTS && head.partBytes + bytes < BLOCK_BYTES
-    chain.head = fits ? await addPart(rows, chain, records, bytes) : await join(rows, chain, records)
+    const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(records) < BLOCK_BYTES
+    chain.head = fits ? await addPart(rows, chain, head, records) : await join(rows, chain, records)
     await putHead(rows, chain)
     this.#chains.set(tenant, chain)
   }
@@ -81,8 +79,7 @@ export class SealedLog {
     const chain = await this.load(rows)
     this.#chains.delete(tenant)
     let { gone, dropped, start } = chain.head
-    const full = chain.head.blocks - (chain.head.isOpen ? 1 : 0)
-    while (gone < full && gone - chain.head.gone < limit) {
+    while (gone < chain.head.blocks && gone - chain.head.gone < limit) {
       const header = await headerOf(rows, chain, gone)
       if (header.to >= before) break
       await rows.remove(logIds.block(gone))
@@ -112,13 +109,13 @@ async function putHead(rows: LogWriter, chain: Chain): Promise<void> {
   })
 }
 
+/** Adds a part to the end. `head` is that of the log without it. */
 async function addPart(
   rows: LogWriter,
   chain: Chain,
-  records: LogRecord[],
-  bytes: number,
+  head: LogHeadRecord,
+  records: readonly LogRecord[],
 ): Promise<LogHeadRecord> {
-  const { head } = chain
   const part = pack(logIds.part(head.parts), head.count, records)
   await rows.put(part, head.parts >= head.mostParts)
   if (chain.end !== undefined) chain.end = [...chain.end, part]
@@ -127,48 +124,33 @@ async function addPart(
     count: head.count + records.length,
     parts: head.parts + 1,
     mostParts: Math.max(head.mostParts, head.parts + 1),
-    partBytes: head.partBytes + bytes,
+    partBytes: head.partBytes + sumBytes(records),
     partRecords: head.partRecords + records.length,
     value: chainValue(rows.keys, head.value, part),
   }
 }
 
-/** Makes blocks of the open block, the parts and `records`. Parts stay as rows, to be replaced by later ones. */
+/** Makes full blocks of the parts and `records`, and one part of the rest. Parts stay as rows, to be replaced by later ones. */
 async function join(rows: LogWriter, chain: Chain, records: readonly LogRecord[]): Promise<LogHeadRecord> {
   const { head } = chain
-  const open = await readOpen(rows, chain)
   const waiting = (await readEnd(rows, chain)).flatMap(unpack)
-  const runs = cut([...open, ...waiting, ...records])
-  let number = head.isOpen ? head.blocks - 1 : head.blocks
-  let first = head.count - waiting.length - open.length
-  let { base } = head
-  let value = base
+  const runs = cut([...waiting, ...records])
+  const rest = isFull(runs.at(-1)!) ? [] : runs.pop()!
+  let count = head.count - waiting.length
+  let value = head.base
+  let blocks = head.blocks
   const headers: LogBlockHeader[] = []
   for (const run of runs) {
-    const block = pack(logIds.block(number), first, run)
-    value = chainValue(rows.keys, base, block)
-    await rows.put(block, number >= head.blocks)
+    const block = pack(logIds.block(blocks++), count, run)
+    value = chainValue(rows.keys, value, block)
+    await rows.put(block, true)
     headers.push(describe(block, value))
-    number++
-    first += run.length
-    if (isFull(run)) base = value
+    count += run.length
   }
-  await putHeaders(rows, chain, number - runs.length, headers)
-  const last = runs.at(-1)!
-  const isOpen = !isFull(last)
-  chain.open = isOpen ? last : undefined
+  await putHeaders(rows, chain, head.blocks, headers)
   chain.end = []
-  return {
-    ...head,
-    count: first,
-    blocks: number,
-    isOpen,
-    parts: 0,
-    partBytes: 0,
-    partRecords: 0,
-    base,
-    value,
-  }
+  const joined = { ...head, count, blocks, parts: 0, partBytes: 0, partRecords: 0, base: value, value }
+  return rest.length === 0 ? joined : addPart(rows, chain, joined, rest)
 }
 
 /** `first` is the number of the first header's block. */
