@@ -116,3 +116,8 @@ export function parseDuration(text: string): number | undefined {
   const [, digits, unit = ''] = /^([1-9]\d{0,5})([smhdw])$/.exec(text) ?? []
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!
 }
+
+/** `2030-01` of a date of the API. */
+export function monthOf(date: string): string {
+  return date.slice(0, '2030-01'.length)
+}

@@ -3,6 +3,7 @@
  * digest of each pair, never the pair itself.
  */
 import { containerAncestors, containerSetId } from './container.js'
+import { monthOf } from './dates.js'
 import { normalizeEmail } from './email.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { ActivityRecord, Kind, RecordOf, TokenRecord } from './records.js'
@@ -106,10 +107,11 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   fields.push({ field: 'fingerprint', value: record.fingerprint })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
+  if (record.counts) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }
 
-/** `created` finds the newest token ever created of a type, including deleted tokens. */
+/** `created` finds the newest creation of a type that a record was written for. */
 function activityFields({ month, created }: ActivityRecord): IndexField[] {
   const fields = [{ field: 'month', value: month }]
   return created === undefined ? fields : [...fields, { field: 'created', value: created }]

@@ -217,11 +217,12 @@ export interface AssociationRecord {
   created_at: string
 }
 
-/** A token was created, read or used in this month. `created` is its type if it was created. */
+/** A token was created, read or used in this month; see `operations/token/token-activity.ts`. */
 export interface ActivityRecord {
-  /** `2030-01/<token id>` */
+  /** `2030-01/<token id>`; or, without month, `created/<uuid>` or `last/<type>` */
   id: string
   month: string
+  /** The type of the token if this is about its creation. */
   created?: string
   at: string
 }

@@ -19,6 +19,8 @@ export interface TokenRecord {
   created_at: string
   modified_by?: string
   modified_at?: string
+  /** It counts for the month of `created_at` by itself; without it a record of activity does. */
+  counts?: true | undefined
 }
 
 /** Attributes that are kept as they are given: what is wrong with a value, if anything. */

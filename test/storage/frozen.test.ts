@@ -111,6 +111,29 @@ for (const format of formats) {
       t.match(await json(['log', 'verify', '--tenant', name]), { is_whole: true })
   })
 
+  t.test(`format ${format} has an exact report of usage, whichever program created a token`, async (t) => {
+    const { json } = openCopy(t, Date.UTC(2026, 10, 28))
+    const usage = async () => {
+      const { metrics_by_type, monthly_active_tokens } = (await json(['tenant', 'usage'])).token_report
+      const { count, last_created_at } = metrics_by_type.social_security_number
+      return [monthly_active_tokens, count, last_created_at.slice(0, '2026-11-20'.length)]
+    }
+    const create = (id: string) =>
+      json(['token', 'create'], {
+        stdin: JSON.stringify({ id, type: 'social_security_number', data: '123-45-6780' }),
+      })
+    t.strictSame(await usage(), [13, 1, '2026-11-20'], 'deleted and expired ones too')
+    await json(['token', 'get', 'ssn-1'])
+    t.strictSame(await usage(), [13, 1, '2026-11-20'])
+    await json(['token', 'update', 'ssn-1'], { stdin: '{"metadata":{"a":"b"}}' })
+    await json(['token', 'delete', 'ssn-1', '--yes'])
+    t.strictSame(await usage(), [13, 0, '2026-11-20'])
+    for (const id of ['ssn-1', 'ssn-2']) await create(id)
+    t.strictSame(await usage(), [14, 2, '2026-11-28'])
+    for (const id of ['ssn-1', 'ssn-2']) await json(['token', 'delete', id, '--yes'])
+    t.strictSame(await usage(), [14, 0, '2026-11-28'])
+  })
+
   t.test(`format ${format} keeps its digest when all keys change, and finds what it has by it`, async (t) => {
     const { directory, json } = openCopy(t)
     const digest = () => JSON.parse(readFileSync(join(directory, VAULT, 'vault.json'), 'utf8')).digest

@@ -4,14 +4,14 @@ import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
-import { type Context, operation } from '../../framework/operation.js'
+import { operation } from '../../framework/operation.js'
 import { component, count, date, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { revokeKeys } from '../application/application-record.js'
 import { removePeople } from '../member/member.js'
-import { monthOf } from '../token/token-access.js'
+import { countActive, measureType } from '../token/token-activity.js'
 
 export const tenantAttributes = {
   id: uuid,
@@ -130,36 +130,17 @@ export const reportUsage = operation({
       const metrics = await measureType(context, type)
       if (metrics !== undefined) metrics_by_type[type] = metrics
     }
-    const where = { field: 'month', value: monthOf(context.date) }
-    const active = await context.store.find('activity', context.caller.tenant, { where, page: 1, size: 1 })
     const settings = await context.store.get('settings', 0, 'vault')
     const included = settings?.values['tokens.included_monthly_active']
     return {
       token_report: {
         metrics_by_type,
         included_monthly_active_tokens: typeof included === 'number' ? included : 0,
-        monthly_active_tokens: active.total,
+        monthly_active_tokens: await countActive(context),
       },
     }
   },
 })
-
-/** The number of tokens of the type, and when the last one was created, even if it was deleted. */
-async function measureType(context: Context, type: string) {
-  const { tenant } = context.caller
-  const first = { page: 1, size: 1 }
-  const living = await context.store.find('token', tenant, {
-    where: { field: 'type', value: type },
-    ...first,
-  })
-  const created = await context.store.find('activity', tenant, {
-    where: { field: 'created', value: type },
-    ...first,
-  })
-  const [last] = created.records
-  if (last === undefined) return undefined
-  return { count: living.total, last_created_at: last.at }
-}
 
 export function viewTenant({ number: _number, keys: _keys, ...view }: TenantRecord): TenantView {
   return view

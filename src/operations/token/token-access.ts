@@ -12,6 +12,7 @@ import { type List, type Listing, type PageRequest, readPage } from '../../frame
 import { readScanned } from '../../framework/scan.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
+import { noteUse } from './token-activity.js'
 import {
   addExtras,
   redactDuplicate,
@@ -46,39 +47,7 @@ export async function reachToken(
   transform?: Transform,
 ): Promise<void> {
   noteToken(context, record, as, transform)
-  // A token created this month already has its activity record.
-  if (record.created_at.startsWith(monthOf(context.date))) return
-  const id = activityId(context, record)
-  if ((await context.store.get('activity', context.caller.tenant, id)) !== undefined) return
-  await insertActivity(context, { id })
-}
-
-/** Records the creation of the token for the log and the usage report. `isFresh`: its id was never used before. */
-export async function reachNewToken(context: Context, record: TokenRecord, isFresh: boolean): Promise<void> {
-  noteToken(context, record)
-  const id = activityId(context, record)
-  // A reused id counts as one active token of the month, but as two creations: the second has a record without month.
-  const isKnown = !isFresh && (await context.store.get('activity', context.caller.tenant, id)) !== undefined
-  const activity = isKnown ? { id: `created/${context.createUuid()}`, month: '' } : { id }
-  await insertActivity(context, { ...activity, created: record.type })
-}
-
-function activityId({ date }: Context, { id }: Noted): string {
-  return `${monthOf(date)}/${id}`
-}
-
-/** `2030-01` of a date of the API. */
-export function monthOf(date: string): string {
-  return date.slice(0, '2030-01'.length)
-}
-
-/** By default of the current month; an empty month counts in none. */
-async function insertActivity(
-  context: Context,
-  activity: { id: string; month?: string; created?: string },
-): Promise<void> {
-  const record = { month: monthOf(context.date), ...activity, at: context.date }
-  await context.store.insert('activity', context.caller.tenant, record, { fresh: true })
+  await noteUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */

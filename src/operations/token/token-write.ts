@@ -12,7 +12,8 @@ import {
 import { invalid } from '../../errors.js'
 import { type CheckTools, type Context, Existing } from '../../framework/operation.js'
 import { purgeToken } from './expiry.js'
-import { noteToken, reachNewToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import { noteToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import { noteCreation, settleActivity } from './token-activity.js'
 import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
@@ -61,6 +62,12 @@ export async function createFrom(
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
   const { id, isFresh } = await chooseId(context, draft)
+  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
+  const {
+    expires,
+    record: { type },
+  } = draft
+  const counts = (await noteCreation(context, { id, type, expires }, isFresh)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -68,11 +75,11 @@ export async function createFrom(
     fingerprint,
     created_by: context.caller.actor.id,
     created_at: context.date,
+    counts,
     ...draft.record,
   }
-  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
-  await reachNewToken(context, record, isFresh)
+  noteToken(context, record)
   return viewWritten(record, transform)
 }
 
@@ -112,9 +119,11 @@ export async function updateFrom(
     created_at: before.created_at,
     modified_by: context.caller.actor.id,
     modified_at: context.date,
+    counts: before.counts && draft.expires === undefined ? true : undefined,
     ...draft.record,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
+  if (record.counts === undefined) await settleActivity(context, before)
   noteToken(context, record)
   return viewWritten(record, stricterTransform(transform, after))
 }

@@ -4,6 +4,7 @@ import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
 import { filterConditions, listTokensWhere, noteToken, reachToken, requireTransform } from './token-access.js'
+import { settleActivity } from './token-activity.js'
 import {
   checkFilters,
   createAttributes,
@@ -120,6 +121,7 @@ export const deleteToken = operation({
     requireTransform(context, 'token:delete', record)
     await context.store.remove('token', context.caller.tenant, record.id)
     await removeLinks(context.store, context.caller.tenant, record.id)
+    await settleActivity(context, record)
     noteToken(context, record)
     return undefined
   },
