@@ -58,6 +58,18 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (context) => (await import('./doctor.js')).examine(context),
   },
   {
+    name: 'scan',
+    summary: 'Find values of tokens that are in the clear in files',
+    details:
+      'Looks for each text and number of at least 6 characters in the data of tokens: as it is, as digits with separators, in\n' +
+      'base64 (on one line), URL encoding and JSON escapes. Prints the id of the token, file and line, never a value. Exit\n' +
+      'code 5 if something is found. With the key of an application it finds what that one sees in the clear.',
+    arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
+    examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
+    run: async (context, words, options) =>
+      (await import('./scan.js')).scan(context, words as string[], options),
+  },
+  {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],

@@ -1,0 +1,66 @@
+/** Values are found in every encoding, wherever they stand, and nothing else is. */
+import fc from 'fast-check'
+import t from 'tap'
+import { createValueFinder } from '../../src/domain/value-finder.js'
+
+const latin1 = (text: string) => Buffer.from(text).toString('latin1')
+
+t.test('values in their encodings', async (t) => {
+  const finder = createValueFinder()
+  finder.add('card', { number: '4242424242424242', expiration_year: 2030, cvc: '123' })
+  finder.add('ssn', '123-45-6789')
+  finder.add('number', { deep: [{ account: 98765432 }] })
+  finder.add('name', { name: 'Zoë "Z" O/Hara' })
+  finder.add('same', 'Zoë "Z" O/Hara')
+  finder.add('key', '-----BEGIN-----\r\nMIIEvQIBADANBgkqhkiG9w0\n-----END-----')
+  finder.add('short', 'short')
+  const base64 = (text: string) => Buffer.from(text).toString('base64')
+  for (const [text, ids] of [
+    ['nothing 4242424242424241 to see, 2030, 123, short', []],
+    ['x4242424242424242y', ['card']],
+    ['card 4242 4242 4242 4242.', ['card']],
+    ['4242-4242-4242-4242', ['card']],
+    ['4242  4242 4242 4242', []],
+    ['123456789 or 123-45-6789', ['ssn']],
+    ['account=98765432', ['number']],
+    ['Zoë "Z" O/Hara', ['name', 'same']],
+    [JSON.stringify({ a: 'Zoë "Z" O/Hara' }), ['name', 'same']],
+    ['"Zo\\u00EB \\u0022Z\\" O\\/Hara"', ['name', 'same']],
+    [`?q=${encodeURIComponent('Zoë "Z" O/Hara')}`, ['name', 'same']],
+    [new URLSearchParams({ q: 'Zoë "Z" O/Hara' }).toString(), ['name', 'same']],
+    [`Basic ${base64('user:4242424242424242')}`, ['card']],
+    [Buffer.from('ab{"n":"4242 4242 4242 4242"}').toString('base64url'), ['card']],
+    [encodeURIComponent(base64('a 4242424242424242')), ['card']],
+    ['key MIIEvQIBADANBgkqhkiG9w0', ['key']],
+  ] as const)
+    t.same([...finder.find(latin1(text))].sort(), ids, text)
+})
+
+t.test('any value is found in any encoding', async () => {
+  const value = fc.string({ unit: 'binary', minLength: 6, maxLength: 40 }).filter((text) => {
+    const [longest = ''] = text.split(/[\r\n]+/).sort((a, b) => b.length - a.length)
+    return Buffer.from(longest).length >= 6 && Buffer.from(text, 'utf8').toString() === text
+  })
+  const around = fc.string({ unit: 'grapheme-ascii', maxLength: 8 })
+  const encodings: ((text: string) => string)[] = [
+    String,
+    (text) => JSON.stringify({ text }),
+    (text) =>
+      JSON.stringify(text).replace(
+        /[^ -~]/g,
+        (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`,
+      ),
+    (text) => encodeURIComponent(text),
+    (text) => Buffer.from(text).toString('base64'),
+    (text) => Buffer.from(`{${text}`).toString('base64url'),
+  ]
+  fc.assert(
+    fc.property(value, around, fc.constantFrom(...encodings), (text, before, encode) => {
+      const finder = createValueFinder()
+      finder.add('id', { text })
+      // Letters before base64 would belong to it.
+      return finder.find(latin1(`${before} ${encode(text)} ${before}`)).has('id')
+    }),
+    { numRuns: 500 },
+  )
+})
