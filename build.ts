@@ -20,6 +20,7 @@ import { registry } from './src/operations/all.js'
 
 const distribution = fileURLToPath(new URL('.', import.meta.url))
 const compiledSources = `${distribution}src/`
+const sources = fileURLToPath(new URL('../src/', import.meta.url))
 
 const AJV_OPTIONS = {
   strict: true,
@@ -153,7 +154,11 @@ function writeTypes(): void {
     known.add(path)
     const text = readFileSync(`${compiledSources}${path}`, 'utf8')
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
-    writeFileSync(`${target}${path}`, text)
+    // Indentation is half of what the compiler writes.
+    writeFileSync(
+      `${target}${path}`,
+      text.replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(spaces.length / 4)),
+    )
     for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.js["']/g))
       copy(join(dirname(path), `${imported}.d.ts`))
   }
@@ -220,6 +225,28 @@ async function bundleGuest(): Promise<void> {
   )
 }
 
+/** The script and the style of the page at `/`; what is put into HTML must not end there. */
+async function bundlePage(): Promise<void> {
+  const { outputFiles } = await build({
+    entryPoints: { page: `${sources}page/main.tsx`, style: `${sources}page/page.css` },
+    bundle: true,
+    format: 'esm',
+    target: 'es2023',
+    minify: true,
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    legalComments: 'none',
+    charset: 'ascii',
+    write: false,
+    outdir: distribution,
+  })
+  for (const { path, text } of outputFiles) {
+    if (/<\/(script|style)|<!--/i.test(text))
+      throw new Error('The page ends the element that it is put into.')
+    writeFileSync(`${distribution}page${path.endsWith('.css') ? '.css' : '.js'}`, text.trim())
+  }
+}
+
 interface Bundle {
   main(process: object): Promise<number>
 }
@@ -269,6 +296,7 @@ async function runCommand(
 
 await writeValidators()
 await bundleGuest()
+await bundlePage()
 await bundleCommandLine()
 await writeLibrary()
 writeTypes()

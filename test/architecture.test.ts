@@ -22,6 +22,7 @@ const ARROWS: Record<string, string[]> = {
   control: ['vault', 'http', 'operations', 'framework', 'domain', 'storage/engine.ts', 'crypto/ports.ts'],
   library: ['control', 'client', 'vault', 'http', 'operations', 'framework', 'domain', 'version.ts'],
   'index.ts': ['library', 'client', 'operations'],
+  page: ['operations', 'framework'],
   cli: ['control', 'client', 'vault', 'http', 'operations', 'framework', 'domain', 'config.ts', 'version.ts'],
   'config.ts': ['domain/omit-undefined.ts'],
   'version.ts': [],
@@ -53,6 +54,15 @@ const DOORS: Record<string, string[]> = {
   nodemailer: ['mail/smtp.ts'],
   acorn: ['reactor/guest/source.ts', 'reactor/guest/usage.ts'],
   ses: ['reactor/guest/realm.ts'],
+  preact: [
+    'api.ts',
+    'main.tsx',
+    'parts.tsx',
+    'lists.tsx',
+    'requests.tsx',
+    'controls.tsx',
+    'reference.tsx',
+  ].map((file) => `page/${file}`),
 }
 
 interface Import {
@@ -61,7 +71,7 @@ interface Import {
 }
 
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) =>
-  name.endsWith('.ts'),
+  /\.tsx?$/.test(name),
 )
 const imports: Import[] = files.flatMap((file) => {
   // What is only written by a program, such as an import in a text of build.ts, is no import.
@@ -75,7 +85,8 @@ const imports: Import[] = files.flatMap((file) => {
 
 /** Where a relative import leads, as a path under `src`. */
 function resolveTarget({ file, target }: Import): string {
-  return relative(source, join(source, dirname(file), target)).replace(/\.js$/, '.ts')
+  const path = relative(source, join(source, dirname(file), target)).replace(/\.js$/, '.ts')
+  return files.includes(path) ? path : `${path}x`
 }
 
 const roomOf = (path: string) => path.split('/')[0]!

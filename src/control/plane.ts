@@ -6,7 +6,7 @@ import type { App } from '../vault/app.js'
 import type { MemoryVault } from '../vault/memory-vault.js'
 import type { TestClock } from './clock.js'
 import { Faults } from './faults.js'
-import { Gate } from './gate.js'
+import { ReadersWriterLock } from './readers-writer-lock.js'
 import { Requests } from './requests.js'
 
 const MOST_SNAPSHOTS = 100
@@ -24,9 +24,11 @@ export class Plane implements ControlPlane {
   readonly app: App
   readonly faults = new Faults()
   readonly requests = new Requests()
-  /** Requests pass through it, so that each sees the state before a change of it, or the one after. */
-  readonly gate = new Gate()
+  /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
+  readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, { plane: Plane; facts: Fork }>()
+  /** Makes an address of the page at `/` that signs in; set by a server that has one. */
+  createPageUrl?: () => string
   readonly #controlled: Controlled | undefined
   readonly #snapshots = new Map<string, EngineState>()
   #start: EngineState | undefined
@@ -47,9 +49,13 @@ export class Plane implements ControlPlane {
     return this
   }
 
+  get hasState(): boolean {
+    return this.#controlled !== undefined
+  }
+
   async reset(): Promise<void> {
     const { memory, clock } = this.#require()
-    await this.gate.alone(() => memory.restore(this.#start!))
+    await this.lock.exclusive(() => memory.restore(this.#start!))
     clock.set('real')
     await this.#settle()
     this.faults.set([])
@@ -60,7 +66,7 @@ export class Plane implements ControlPlane {
     const { memory } = this.#require()
     if (!this.#snapshots.has(name) && this.#snapshots.size >= MOST_SNAPSHOTS)
       throw new CofferError('unprocessable', `There are at most ${MOST_SNAPSHOTS} snapshots.`)
-    this.#snapshots.set(name, await this.gate.alone(() => memory.save()))
+    this.#snapshots.set(name, await this.lock.exclusive(() => memory.save()))
   }
 
   listSnapshots(): string[] {
@@ -72,7 +78,7 @@ export class Plane implements ControlPlane {
     const { memory } = this.#require()
     const snapshot = this.#snapshots.get(name)
     if (snapshot === undefined) throw new CofferError('not_found', 'There is no snapshot with this name.')
-    await this.gate.alone(() => memory.restore(snapshot))
+    await this.lock.exclusive(() => memory.restore(snapshot))
   }
 
   deleteSnapshot(name: string): void {
@@ -137,6 +143,11 @@ export class Plane implements ControlPlane {
 
   clearRequests(): void {
     this.requests.clear()
+  }
+
+  openPage(): string {
+    if (this.createPageUrl !== undefined) return this.createPageUrl()
+    throw new CofferError('not_found', 'Only a server on this machine alone has a page to sign in to.')
   }
 
   async close(): Promise<void> {

@@ -14,16 +14,25 @@ const SHOWN = new Set(
 
 export class Requests {
   readonly #records: RequestRecord[] = []
+  /** Those that are forgotten included. */
+  #count = 0
   readonly #waiting = new Set<() => void>()
 
   add(record: RequestRecord): void {
     this.#records.push(record)
+    this.#count++
     if (this.#records.length > MOST_REQUESTS) this.#records.shift()
     for (const look of this.#waiting) look()
   }
 
   clear(): void {
     this.#records.length = 0
+  }
+
+  /** Those after the first `count`, and the count from which to go on. */
+  after(count: number): { count: number; first: number; records: RequestRecord[] } {
+    const first = this.#count - this.#records.length
+    return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
   }
 
   async find(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]> {

@@ -1,4 +1,5 @@
 /** The port of the control plane, by which tests put a vault into a known state and watch it. */
+import type { ExplainedDecision } from './decisions.js'
 
 export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
 
@@ -52,6 +53,8 @@ export interface RequestRecord {
   trace_id: string
   at: string
   ms: number
+  /** The names of the parameters in the query. */
+  query?: string[]
   fault?: FaultRule['kind']
   /** Of a call through a proxy: where it went, without what it added to that address, and what came back. */
   destination?: string
@@ -59,6 +62,8 @@ export interface RequestRecord {
   /** As JSON without its values. */
   request?: unknown
   answer?: unknown
+  /** Which rules decided, where access to tokens was asked for. */
+  decisions?: ExplainedDecision[]
 }
 
 export interface RequestFilter {
@@ -102,4 +107,6 @@ export interface ControlPlane {
   /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   clearRequests(): void
+  /** An address of the server's page that signs in once, within two minutes. @throws CofferError `not_found` */
+  openPage(): string
 }

@@ -3,35 +3,19 @@
  * and records every decision of the access rules.
  */
 
-import { decideContainer, dependsOnId, type PassedOver } from '../domain/access.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
+import { type Permission, stricterTransform } from '../domain/permissions.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Store } from '../storage/store.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
-import type { Caller, DecidingGrants } from './caller.js'
+import type { Caller } from './caller.js'
+import { type ExplainedDecision, noteDecisions } from './decisions.js'
 import type { Host } from './host.js'
 import type { AnyOperation, Outcome } from './operation.js'
 import { perform } from './perform.js'
 
 /** The caller to explain: an application by its key or its id, or the owner. */
 export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }
-
-/** So many decisions are explained; a list by rules about the ids of tokens takes one for each token. */
-const MOST_DECISIONS = 1000
-
-/** The decision on one permission for one container. A refusal has no `decided_by`. */
-export interface ExplainedDecision {
-  /** Whose rules decide, where a session and its authorizer both do. */
-  of?: DecidingGrants['of']
-  permission: Permission
-  container: string
-  /** The id of the token, if rules depend on it. */
-  token?: string
-  decided_by?: 'owner' | 'permissions' | { priority: number; description?: string }
-  transform?: Transform
-  passed_over: (PassedOver & { description?: string })[]
-}
 
 export interface Explanation {
   operation: string
@@ -67,7 +51,7 @@ export async function explain(
     permission,
     is_held: caller.holds(permission),
   }))
-  const noting = noteDecisions(caller, reveal, notes)
+  const noting = noteDecisions(reveal ? caller : masking(caller), notes)
   const answer = await performAndUndo(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }
@@ -85,55 +69,13 @@ async function findCaller(host: Host, whose: Explained): Promise<Caller> {
   })
 }
 
-/** The same caller; each decision is added to `notes`, and data is masked unless `reveal`. */
-function noteDecisions(caller: Caller, reveal: boolean, notes: Map<string, ExplainedDecision>): Caller {
+function masking(caller: Caller): Caller {
   return {
     ...caller,
-    transform: (permission, target, orBy) => {
-      for (const container of target.containers) {
-        for (const note of explainDecision(caller, permission, container, target.id))
-          if (notes.size < MOST_DECISIONS)
-            notes.set(JSON.stringify([note.of, permission, container, note.token]), note)
-      }
-      const transform = caller.transform(permission, target, orBy)
-      return transform === undefined || reveal ? transform : stricterTransform('mask', transform)
+    transform: (...about) => {
+      const transform = caller.transform(...about)
+      return transform && stricterTransform('mask', transform)
     },
-  }
-}
-
-/** The decision of each who decides. */
-function explainDecision(
-  { grants }: Caller,
-  permission: Permission,
-  container: string,
-  id: string | undefined,
-): ExplainedDecision[] {
-  if (grants === undefined)
-    return [{ permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }]
-  return grants.map((each) => explainGrants(each, permission, container, id))
-}
-
-function explainGrants(
-  grants: DecidingGrants,
-  permission: Permission,
-  container: string,
-  id: string | undefined,
-): ExplainedDecision {
-  const { decidedBy, transform, passedOver } = decideContainer(grants, permission, container, id)
-  const describe = (priority: number) => {
-    const rule = grants.rules.find((each) => each.priority === priority)
-    return { priority, ...omitUndefined({ description: rule?.description }) }
-  }
-  return {
-    ...omitUndefined({ of: grants.of }),
-    permission,
-    container,
-    ...omitUndefined({
-      token: dependsOnId(grants) ? id : undefined,
-      decided_by: typeof decidedBy === 'number' ? describe(decidedBy) : decidedBy,
-      transform,
-    }),
-    passed_over: passedOver.map(({ priority, ...why }) => ({ ...describe(priority), ...why })),
   }
 }
 

@@ -25,7 +25,7 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /** The caller to whom `key` belongs. @throws CofferError `unauthenticated` */
-  authenticate(host: Host, key: string): Promise<Caller>
+  authenticate(host: Host, key: string, ask: Ask): Promise<Caller>
   /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
@@ -33,14 +33,14 @@ export interface AnswererOptions {
   checkHost?: HostCheck
   /** Pages that need no API key, by path. */
   pages: ReadonlyMap<string, Page>
-  /** Handlers of the forms on pages, by path; each path is also that of a page. */
+  /** Handlers of what pages send by POST, by path. */
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   /** Whether web pages of other origins may read answers. */
   cors: boolean
   record?(entry: AccessEntry): void
   /** Receives every entry too, before the answer. */
-  observe?(entry: AccessEntry): void
+  observe?(entry: AccessEntry, ask: Ask): void
   /** Receives internal errors; the caller sees only the trace id. */
   reportFault?(error: unknown, traceId: string): void
   /** ms of a monotonic clock. */
@@ -76,7 +76,7 @@ export function createAnswerer(options: AnswererOptions): Answerer {
       traceId,
       ...(visit.applicationId === undefined ? {} : { applicationId: visit.applicationId }),
     }
-    options.observe?.(entry)
+    options.observe?.(entry, ask)
     options.record?.(entry)
     return answer
   }
@@ -109,8 +109,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   if (checking !== undefined) await checking
   if (relayed !== undefined) return answerRelay(parts, visit, relayed, search)
   const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  const page = parts.pages.get(pagePath)
-  if (page !== undefined) return answerPage(parts, visit, pagePath, page)
+  if (parts.pages.has(pagePath) || parts.forms?.has(pagePath)) return answerPage(parts, visit, pagePath)
   const match = parts.router.match(ask.method, path)
   if ('allow' in match) return refuseMethod(parts, visit, match.allow)
   visit.route = match.operation.endpoint.path
@@ -181,19 +180,19 @@ function recipientOf({ share }: Ask): Recipient {
 }
 
 /** @throws CofferError `unauthenticated` */
-async function identify({ host, names, authenticate }: Parts, { headers }: Ask): Promise<Caller> {
-  const key = readHeader(headers, names.apiKey)
-  if (key !== undefined && key !== '') return authenticate(host, key)
+async function identify({ host, names, authenticate }: Parts, ask: Ask): Promise<Caller> {
+  const key = readHeader(ask.headers, names.apiKey)
+  if (key !== undefined && key !== '') return authenticate(host, key, ask)
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 
-async function answerPage(parts: Parts, visit: Visit, path: string, page: Page): Promise<Answer> {
+async function answerPage(parts: Parts, visit: Visit, path: string): Promise<Answer> {
   visit.route = path
   const { ask } = visit
-  const form = parts.forms?.get(path)
-  if (ask.method === 'GET' || ask.method === 'HEAD') return page(ask, visit.traceId)
-  if (ask.method === 'POST' && form !== undefined) return form(ask, visit.traceId)
-  return refuseMethod(parts, visit, form === undefined ? 'GET, HEAD' : 'GET, HEAD, POST')
+  const [page, form] = [parts.pages.get(path), parts.forms?.get(path)]
+  const handler = { GET: page, HEAD: page, POST: form }[ask.method]
+  if (handler !== undefined) return handler(ask, visit.traceId)
+  return refuseMethod(parts, visit, [page && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '))
 }
 
 function refuse(parts: Parts, { ask, traceId, wrap }: Visit, error: unknown): Answer {

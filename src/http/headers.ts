@@ -39,3 +39,8 @@ export function readHeader(headers: Ask['headers'], name: string): string | unde
   const value = headers[name]
   return Array.isArray(value) ? value.join(', ') : value
 }
+
+export function readCookie({ headers }: Ask, name: string): string | undefined {
+  const pairs = (readHeader(headers, 'cookie') ?? '').split(/; ?/)
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}

@@ -1,11 +1,11 @@
 /** Assembles the HTTP service of an open vault. */
 import { ACCEPT_PATH } from '../domain/invitation.js'
-import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import { nameCorsHeaders } from './cors.js'
+import type { Ask } from './exchange.js'
 import { nameHeaders } from './headers.js'
 import { createHostCheck } from './hosts.js'
 import { Load } from './load.js'
@@ -24,7 +24,7 @@ export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 export interface ServiceOptions {
   host: Host
   registry: Registry
-  authenticate(host: Host, key: string): Promise<Caller>
+  authenticate: AnswererOptions['authenticate']
   /** The version of Coffer, for the OpenAPI document. */
   version: string
   prefix?: string
@@ -32,12 +32,13 @@ export interface ServiceOptions {
   rate?: Rate
   /** Whether web pages of other origins may read answers (CORS); true if absent. */
   cors?: boolean
-  /** Additional pages by path. */
+  /** Additional pages, and handlers of what they send, by path. */
   pages?: ReadonlyMap<string, Page>
+  forms?: ReadonlyMap<string, Page>
   record?(entry: AccessEntry): void
-  observe?(entry: AccessEntry): void
+  observe?(entry: AccessEntry, ask: Ask): void
   /** Makes the answerer, of those that `create` makes. */
-  door?(create: CreateAnswerer): Answerer
+  middleware?(create: CreateAnswerer): Answerer
   reportFault?(error: unknown, traceId: string): void
 }
 
@@ -58,7 +59,7 @@ export interface SocketOptions {
 
 /** The options of an answerer, completed with pages, rate limit and clock. */
 export function completeService(options: ServiceOptions): AnswererOptions {
-  const { host, registry, version, rate, pages = [], ...rest } = options
+  const { host, registry, version, rate, pages = [], forms = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
   const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
@@ -75,7 +76,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     cors,
     clock,
     pages: new Map([...reference, [ACCEPT_PATH, accept.page], ...pages]),
-    forms: new Map([[ACCEPT_PATH, accept.form]]),
+    forms: new Map([[ACCEPT_PATH, accept.form], ...forms]),
     ...(rate === undefined ? {} : { rateLimit: createRateLimit(rate, clock) }),
   }
 }
@@ -87,7 +88,7 @@ export function createServiceAnswerer(service: ServiceOptions, allowHosts?: read
     const check = allowHosts === undefined ? {} : { checkHost: createHostCheck(options.host, allowHosts) }
     return createAnswerer({ ...options, ...check })
   }
-  return service.door === undefined ? create({}) : service.door(create)
+  return service.middleware === undefined ? create({}) : service.middleware(create)
 }
 
 /** Resolves when requests are accepted. @throws CofferError as {@link startServer} */

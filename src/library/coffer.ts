@@ -1,6 +1,7 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
-import { createDoor } from '../control/door.js'
+import { Dashboard } from '../control/dashboard.js'
+import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
 import { resultOf } from '../framework/operation.js'
 import { type Handler, toHandler } from '../http/handle.js'
@@ -83,11 +84,17 @@ export class OpenCoffer implements Coffer {
     return toHandler(createServiceAnswerer(this.serviceOf(options)))
   }
 
-  serviceOf(options: HandlerOptions) {
+  createDashboard(isSecure: boolean): Dashboard {
+    const { prefix = DEFAULT_PREFIX } = this.#options
+    return new Dashboard(this.#plane, { prefix, isSecure })
+  }
+
+  serviceOf(options: HandlerOptions, dashboard?: Dashboard) {
     const chosen = { ...this.#options, ...options }
     const { prefix = DEFAULT_PREFIX } = chosen
-    const door = createDoor({ plane: this.#plane, key: this.#controlKey, prefix })
-    return serviceOf(this.#app, { ...chosen, door })
+    const plane = this.#plane
+    const middleware = createControlMiddleware({ plane, key: this.#controlKey, dashboard, prefix })
+    return serviceOf(this.#app, { ...chosen, middleware })
   }
 
   admitOthers(): void {

@@ -36,5 +36,6 @@ export function createControlCalls(ask: Ask) {
     },
     requests: { list: call('control request list'), clear: call('control request clear') },
     outbox: call('control outbox'),
+    page: call('control page'),
   }
 }

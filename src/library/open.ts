@@ -73,10 +73,13 @@ export async function startServer(options: ServerOptions = {}): Promise<CofferSe
   )
   const sockets = { ...(addresses && { addresses }), ...(allowHosts && { allowHosts }), ...(tls && { tls }) }
   try {
-    if (addresses?.some((address) => !LOOPBACK.includes(address))) vault.admitOthers()
-    const service = vault.serviceOf(handling)
+    const isRemote = addresses?.some((address) => !LOOPBACK.includes(address)) === true
+    if (isRemote) vault.admitOthers()
+    const dashboard = isRemote ? undefined : vault.createDashboard(tls !== undefined)
+    const service = vault.serviceOf(handling, dashboard)
     const server = await serveHttp(service, { port, ...sockets })
     const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
+    dashboard?.listenAt(url)
     return served(vault, { url, port: server.port }, stopper(vault, server, given === undefined))
   } catch (error) {
     if (given === undefined) await vault.stop()

@@ -3,16 +3,14 @@
  * built program serves.
  */
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { decodeBody, startMailServer } from '../mail/server.js'
 import { CERTIFICATE } from './certificate.js'
+import { checkPage, launchChromium, needsChromium } from './chromium.js'
 import {
   createWorkplace,
   request,
@@ -22,9 +20,7 @@ import {
   type Workplace,
 } from './process.js'
 
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
-const options = CHROMIUM === undefined ? { skip: 'there is no chromium: apt-get install chromium' } : {}
-const WIDTHS = [360, 1280]
+const options = needsChromium
 
 t.test(
   'invite, read the outbox, follow the link, accept, be a member; the link is dead',
@@ -197,10 +193,7 @@ async function start(
   await run(place, ['init', '--quiet'])
   await prepare(place)
   const server: ServerProcess = await startProcess(place, ['--starter-apps', ...words])
-  const { chromium } = await import('playwright-core')
-  // Chromium's own sandbox cannot be had by root, as which tests run in containers.
-  const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
-  const browser: Browser = await chromium.launch({ executablePath: CHROMIUM!, args })
+  const browser = await launchChromium()
   t.teardown(async () => {
     await browser.close()
     server.child.kill('SIGTERM')
@@ -214,21 +207,4 @@ async function run(place: Workplace, words: readonly string[]) {
   const outcome = await runCommand(place, words)
   if (outcome.code !== 0) throw new Error(`coffer ${words.join(' ')}: ${outcome.stderr}`)
   return outcome
-}
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8')
-
-/** Nothing for axe-core to complain of, and nothing beyond the edge, however narrow the window. */
-async function checkPage(t: Test, page: Page, name: string): Promise<void> {
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 800 })
-    const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-    t.ok(Number(overflow) <= 0, `${name} fits ${width} pixels`)
-  }
-  // What a debugger evaluates is not held to the page's policy.
-  await page.evaluate(axe)
-  const violations = await page.evaluate(
-    'axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]))',
-  )
-  t.same(violations, [], `${name} is accessible`)
 }

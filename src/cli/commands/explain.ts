@@ -1,6 +1,7 @@
 /** `--explain`: prints what an operation on tokens would answer, and which access rules decide. */
 import type { RuleCondition } from '../../domain/access.js'
-import type { ExplainedDecision, Explanation } from '../../framework/explain.js'
+import type { ExplainedDecision } from '../../framework/decisions.js'
+import type { Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { CommandContext } from '../context/context.js'
 import { findTenantChoice } from '../context/tenant-choice.js'

@@ -29,7 +29,7 @@ export async function readForm(ask: Ask): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
 }
 
-/** Tokens for hidden fields; each works once, for one subject. */
+/** Tokens for hidden fields and links; each works once, for one subject. */
 export interface FormTokens {
   create(subject: string): string
   /** Whether the token was created for `subject`, has not expired, and was not used before. */
@@ -40,15 +40,17 @@ export interface FormTokens {
 export function createFormTokens({
   drawBytes,
   clock,
+  lifeMs = TOKEN_LIFE_MS,
 }: {
   drawBytes(count: number): Uint8Array
   clock(): number
+  lifeMs?: number
 }): FormTokens {
   const tokens = new BoundedMap<string, { subject: string; until: number }>(MOST_TOKENS)
   return {
     create(subject) {
       const token = Buffer.from(drawBytes(TOKEN_BYTES)).toString('base64url')
-      tokens.set(digest(token), { subject: digest(subject), until: clock() + TOKEN_LIFE_MS })
+      tokens.set(digest(token), { subject: digest(subject), until: clock() + lifeMs })
       return token
     },
     take(token, subject) {
@@ -61,6 +63,6 @@ export function createFormTokens({
 }
 
 /** Tokens are stored by digest, so that the time of a lookup reveals nothing about a token. */
-function digest(text: string): string {
+export function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64')
 }

@@ -1,4 +1,4 @@
-/** HTML answers: common style, no scripts, no external resources, and a content security policy to that effect. */
+/** HTML answers: common style, no external resources, scripts of our own alone, and a content security policy to that effect. */
 import { createHash } from 'node:crypto'
 import { encodeHtml } from '../../domain/html.js'
 import { type Answer, answerText } from '../exchange.js'
@@ -10,6 +10,8 @@ export interface HtmlPage {
   body: string
   /** Additional CSS rules. */
   style?: string
+  /** A module of ours, which may send requests to this server. */
+  script?: string
   /** Allows forms that are sent to this server. */
   hasForm?: boolean
 }
@@ -30,21 +32,36 @@ pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px
 code { overflow-wrap: anywhere }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: 0 .75rem }
 summary { cursor: pointer; padding: .75rem 0 } summary b { font-family: ui-monospace, monospace }
-dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
+dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dt i { color: var(--dim); font-style: normal } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
 `
 
-/** The policy allows the style sheet by its digest (CSP 3, 2.3.1). */
-export function answerHtml({ status = 200, title, body, style = '', hasForm = false }: HtmlPage): Answer {
+/** The policy allows style sheet and script by their digests (CSP 3, 2.3.1). */
+export function answerHtml({
+  status = 200,
+  title,
+  body,
+  style = '',
+  script,
+  hasForm = false,
+}: HtmlPage): Answer {
   const sheet = STYLE + style
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${encodeHtml(title)}</title><style>${sheet}</style></head><body>
 ${body}
-</body></html>`
+${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
   const answer = answerText(status, 'text/html; charset=utf-8', html)
   answer.headers['content-security-policy'] = [
     "default-src 'none'",
-    `style-src 'sha256-${createHash('sha256').update(sheet).digest('base64')}'`,
+    `style-src ${digest(sheet)}`,
+    ...(script === undefined
+      ? []
+      : [
+          `script-src ${digest(script)}`,
+          "connect-src 'self'",
+          "require-trusted-types-for 'script'",
+          "trusted-types 'none'",
+        ]),
     "base-uri 'none'",
     `form-action ${hasForm ? "'self'" : "'none'"}`,
     "frame-ancestors 'none'",
@@ -52,6 +69,8 @@ ${body}
   answer.headers['referrer-policy'] = 'no-referrer'
   return answer
 }
+
+const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** A page with a heading and one paragraph. */
 export function answerMessage(status: number, title: string, text: string): Answer {

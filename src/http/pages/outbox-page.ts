@@ -9,7 +9,7 @@ import type { List } from '../../framework/page.js'
 import { readMailSettings } from '../../operations/invite/mail.js'
 import { listLetters, type OutboxLetter } from '../../operations/invite/outbox.js'
 import type { Answer, Ask } from '../exchange.js'
-import { readHeader } from '../headers.js'
+import { readCookie } from '../headers.js'
 import { answerHtml, answerMessage } from './html.js'
 import type { Page } from './pages.js'
 
@@ -72,11 +72,6 @@ function letIn({ pass }: Access, isSecure: boolean): Answer {
   answer.headers['set-cookie'] =
     `${pass.name}=${pass.value}; HttpOnly; SameSite=Lax; Path=${OUTBOX_PATH}${secure}`
   return answer
-}
-
-function readCookie({ headers }: Ask, name: string): string | undefined {
-  const pairs = (readHeader(headers, 'cookie') ?? '').split(/; ?/)
-  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
 interface TenantEntry {

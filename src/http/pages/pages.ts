@@ -6,6 +6,7 @@ import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../e
 import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
 import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
+import { readScript } from './script.js'
 
 /** Answers for one path, without a key. */
 export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
@@ -41,15 +42,18 @@ function renderReference(document: OpenApiDocument, declared: readonly Registere
   })
   const links = document.tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
   const { title, summary, version, description } = document.info
-  const body = `<header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
+  const [scheme] = Object.values(document.components.securitySchemes as Record<string, { name: string }>)
+  const header = scheme?.name ?? ''
+  const body = `<div id="reference" data-header="${encode(header)}"><header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
 ${paragraphs(String(description))}
 <p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p></header>
 <nav>${links.join('')}<a href="#clients">Clients</a><a href="#fidelity">What is emulated</a></nav>
 <main>${sections.join('')}
 ${renderClients()}
 ${renderFidelity(declared)}
-<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main>`
-  return answerHtml({ title: String(title), body, style: GUIDE_STYLE })
+<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main></div>`
+  const { code, style } = readScript()
+  return answerHtml({ title: String(title), body, style: GUIDE_STYLE + style, script: code })
 }
 
 function renderOperation(method: string, path: string, operation: OpenApiOperation): string {
@@ -57,24 +61,41 @@ function renderOperation(method: string, path: string, operation: OpenApiOperati
   const samples = operation['x-code-samples'].map(({ source }) => source).join('\n')
   const body = requestBody === undefined ? '' : renderBody(requestBody)
   const statuses = Object.keys(responses).filter((status) => status !== 'default')
-  return `<details id="${encode(operation.operationId)}"><summary><b>${method.toUpperCase()}</b> <code>${encode(path)}</code>
+  return `<details id="${encode(operation.operationId)}"${renderCall(method, path, operation)}><summary><b>${method.toUpperCase()}</b> <code>${encode(path)}</code>
 <br><span class="dim">${encode(summary)}</span></summary>
 ${paragraphs(description)}
 ${parameters.length === 0 ? '' : `<h3>Parameters</h3><dl>${parameters.map(renderParameter).join('')}</dl>`}${body}
 <h3>Answers</h3><p>${statuses.map((status) => `<code>${status}</code>`).join(' ')} ${renderResult(responses)}</p>
-<h3>On the command line</h3><pre>${encode(samples)}</pre></details>`
+<h3>On the command line</h3><pre tabindex="0">${encode(samples)}</pre></details>`
 }
+
+/** What the script needs to send such a request; nothing where the path is not ours to know. */
+function renderCall(method: string, path: string, operation: OpenApiOperation): string {
+  const { operationId: id, parameters, requestBody } = operation
+  if (path.startsWith('/proxy/') || path === '/proxy') return ''
+  const query = parameters.filter((each) => each.in === 'query').map(({ name }) => String(name))
+  const [type = ''] = Object.keys((requestBody?.content as object | undefined) ?? {})
+  const attributes = { call: `${method.toUpperCase()} ${path}`, query: query.join(' '), type }
+  const written = Object.entries(attributes).filter(([, value]) => value !== '')
+  const marks = written.map(([name, value]) => ` data-${name}="${encode(value)}"`)
+  return `${marks.join('')}${ONLY_DATA.includes(id) ? ' data-secret' : ''}`
+}
+
+/** Their answers are data of tokens in a form of the caller's. */
+const ONLY_DATA = ['token-detokenize', 'reactor-react', 'reactor-result']
 
 function renderParameter({ name, in: place, required, schema, description }: JsonSchema): string {
   const kind = `${describeType(schema as JsonSchema)}, in ${place}${required ? ', required' : ''}`
-  return `<dt><code>${encode(name)}</code> <span class="dim">${encode(kind)}</span></dt><dd>${encode(description ?? '')}</dd>`
+  return `<dt><code>${encode(name)}</code> <i>${encode(kind)}</i></dt><dd>${encode(description ?? '')}</dd>`
 }
 
 function renderBody({ content }: JsonSchema): string {
   return Object.entries(content as Record<string, { schema?: JsonSchema; example?: unknown }>)
     .map(([type, { schema = {}, example }]) => {
       const sample =
-        example === undefined ? '' : `<pre>${encode(JSON.stringify(example, undefined, 2))}</pre>`
+        example === undefined
+          ? ''
+          : `<pre class="sample" tabindex="0">${encode(JSON.stringify(example, undefined, 2))}</pre>`
       return `<h3>Body <span class="dim">${encode(type)}</span></h3>${renderProperties(schema)}${sample}`
     })
     .join('')
@@ -84,7 +105,7 @@ function renderProperties({ properties = {}, required = [] }: JsonSchema): strin
   const rows = Object.entries(properties as Record<string, JsonSchema>).map(([name, schema]) => {
     const kind = `${describeType(schema)}${(required as string[]).includes(name) ? ', required' : ''}`
     const about = encode(schema.description ?? '')
-    return `<dt><code>${encode(name)}</code> <span class="dim">${encode(kind)}</span></dt><dd>${about}</dd>`
+    return `<dt><code>${encode(name)}</code> <i>${encode(kind)}</i></dt><dd>${about}</dd>`
   })
   return `<dl>${rows.join('')}</dl>`
 }

@@ -1,9 +1,7 @@
-/** The control plane as operations: state, clock, faults, requests and mail of a vault that tests use. */
+/** The control plane as operations: state, clock, requests and mail of a vault that tests use. */
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
-import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/destination-fault.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { invalid } from '../../errors.js'
-import { FAULT_KINDS, type FaultRule } from '../../framework/control-port.js'
 import { operation } from '../../framework/operation.js'
 import {
   anyJson,
@@ -21,6 +19,7 @@ import { closedInput } from '../../framework/schema.js'
 import { readOutbox } from '../invite/outbox.js'
 
 const LONGEST_WAIT_MS = 60_000
+const MOST_LISTED = 1000
 const MODES = ['real', 'offset', 'frozen'] as const
 const nothing = closedInput([], {})
 const name = {
@@ -175,97 +174,6 @@ export const advanceClock = operation({
   runDetached: (session, _, ms) => session.control().advanceClock(ms),
 })
 
-const most = (maximum: number) => ({ type: 'integer', minimum: 1, maximum }) as const
-const texts100 = {
-  type: 'object',
-  additionalProperties: { type: 'string', maxLength: 1000 },
-  maxProperties: 20,
-} as const
-const rule = {
-  type: 'object',
-  properties: {
-    operation: { type: 'string', maxLength: 100 },
-    method: { type: 'string', maxLength: 10 },
-    path: { type: 'string', maxLength: 1000 },
-    headers: texts100,
-    body: texts100,
-    times: most(1_000_000),
-    every: most(1_000_000),
-    kind: { type: 'string', enum: FAULT_KINDS },
-    status: { type: 'integer', minimum: 400, maximum: 599 },
-    detail: { type: 'string', maxLength: 1000 },
-    retry_after: most(86_400),
-    delay_ms: most(600_000),
-    bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
-    destination: {},
-  },
-  required: [],
-  additionalProperties: false,
-} as const
-
-const faultsOutput = arrayOf(
-  anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
-)
-
-export const listFaults = operation({
-  name: 'control fault list',
-  audience: 'owner',
-  control: 'GET /faults',
-  summary: 'List the rules by which requests fail, with counts.',
-  input: nothing,
-  output: faultsOutput,
-  examples: example('control fault list'),
-  runDetached: async (session) => session.control().listFaults(),
-})
-
-export const setFaults = operation({
-  name: 'control fault set',
-  audience: 'owner',
-  control: 'PUT /faults',
-  summary: 'Replace the rules by which requests fail.',
-  details:
-    'A rule applies to an operation, method or path (* matches any text), headers and properties of the body, to the\n' +
-    'first `times` requests or to `every` so many, and has a kind: status (with status, detail, retry_after), delay\n' +
-    '(delay_ms), drop (the connection, before the work), cut (the answer, after so many bytes), lose (the connection,\n' +
-    'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
-    '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
-  input: closedInput(['rules'], {
-    rules: { type: 'array', items: rule, maxItems: 100, flag: 'rule', description: 'A rule as JSON.' },
-  }),
-  output: faultsOutput,
-  examples: example(
-    `control fault set --rule '{"operation":"token create","kind":"status","status":503,"times":2}'`,
-  ),
-  check: ({ rules = [] }) => {
-    for (const [index, each] of rules.entries()) {
-      const { kind, destination } = each ?? {}
-      const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined
-      if (needed !== undefined && each?.[needed] === undefined)
-        throw invalid(`rules[${index}].${needed}`, `is required for ${kind}`)
-      const isDestined = destination !== undefined
-      if (kind === undefined && !isDestined) throw invalid(`rules[${index}].kind`, 'is required')
-      if (kind !== undefined && (kind === 'destination') !== isDestined)
-        throw invalid(`rules[${index}].destination`, 'is required for the kind destination, and for no other')
-      if (isDestined && readDestinationFault(destination) === undefined)
-        throw invalid(`rules[${index}].destination`, DESTINATION_FAULT_RULE)
-    }
-  },
-  runDetached: async (session, { rules }) => {
-    session.control().setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
-    return session.control().listFaults()
-  },
-})
-
-export const clearFaults = operation({
-  name: 'control fault clear',
-  audience: 'owner',
-  control: 'DELETE /faults',
-  summary: 'Remove the rules by which requests fail.',
-  input: nothing,
-  examples: example('control fault clear'),
-  runDetached: async (session) => void session.control().setFaults([]) as undefined,
-})
-
 export const listRequests = operation({
   name: 'control request list',
   audience: 'owner',
@@ -277,7 +185,7 @@ export const listRequests = operation({
     method: { type: 'string', description: 'Only with this method.' },
     status: { type: 'integer', description: 'Only answered with this status; 0 for a dropped connection.' },
     application_id: { type: 'string', description: 'Only of this application.' },
-    count: { ...most(1000), description: 'Wait until so many match.' },
+    count: { type: 'integer', minimum: 1, maximum: MOST_LISTED, description: 'Wait until so many match.' },
     timeout: { type: 'string', flag: 'wait', description: 'How long, such as 2s; at most 1m. Default 2s.' },
   }),
   output: arrayOf(
@@ -290,11 +198,13 @@ export const listRequests = operation({
       trace_id: text,
       at: date,
       ms: { type: 'number' },
+      'query?': texts,
       'fault?': text,
       'destination?': text,
       'destination_status?': count,
       'request?': anyJson('The body without its data.'),
       'answer?': anyJson('The body without its data.'),
+      'decisions?': anyJson('Which access rules decided, as --explain shows it.'),
     }),
   ),
   columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
@@ -312,6 +222,17 @@ export const clearRequests = operation({
   input: nothing,
   examples: example('control request clear'),
   runDetached: async (session) => void session.control().clearRequests() as undefined,
+})
+
+export const openPage = operation({
+  name: 'control page',
+  audience: 'owner',
+  control: 'POST /page',
+  summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
+  input: nothing,
+  output: object({ url: text }),
+  examples: example('control page'),
+  runDetached: async (session) => ({ url: session.control().openPage() }),
 })
 
 export const listOutbox = operation({

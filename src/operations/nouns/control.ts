@@ -1,5 +1,6 @@
 /** The noun `control` and its operations, in the order of the help. */
 import * as control from '../control/control.js'
+import * as faults from '../control/faults.js'
 
 export const noun = {
   name: 'control',
@@ -23,11 +24,12 @@ export const noun = {
     control.readClock,
     control.setClock,
     control.advanceClock,
-    control.listFaults,
-    control.setFaults,
-    control.clearFaults,
+    faults.listFaults,
+    faults.setFaults,
+    faults.clearFaults,
     control.listRequests,
     control.clearRequests,
     control.listOutbox,
+    control.openPage,
   ],
 }

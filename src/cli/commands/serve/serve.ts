@@ -2,7 +2,8 @@
 
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
-import { createDoor } from '../../../control/door.js'
+import { Dashboard } from '../../../control/dashboard.js'
+import { createControlMiddleware } from '../../../control/middleware.js'
 import { drawControlKey, openControlled } from '../../../control/open.js'
 import { Plane } from '../../../control/plane.js'
 import { parseJson } from '../../../domain/json/json.js'
@@ -127,11 +128,14 @@ async function serveVault(
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
   app.configureReactors({ ...(await reactorOptions(context)), prefix: options.prefix, spares: 1 })
-  const plane = opened.plane ?? (options.hasControls ? new Plane(app) : undefined)
-  if (plane !== undefined) app.control = plane
-  const key = drawControlKey(app.random)
-  const door = plane && { door: createDoor({ plane, key, prefix: options.prefix }) }
-  const service = { ...createService(context, options, app), pages: mail.pages, ...door }
+  const { prefix, isRemote } = options
+  const plane = opened.plane ?? new Plane(app)
+  const hasControls = opened.plane !== undefined || options.hasControls
+  if (hasControls) app.control = plane
+  const key = hasControls ? drawControlKey(app.random) : undefined
+  const dashboard = isRemote ? undefined : new Dashboard(plane, { prefix, isSecure: tls !== undefined })
+  const middleware = createControlMiddleware({ plane, key, dashboard, prefix })
+  const service = { ...createService(context, options, app), pages: mail.pages, middleware }
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   if (options.isRemote) app.admitOthers()
   const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
@@ -145,14 +149,15 @@ async function serveVault(
   })
   const scheme = tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${options.hostName}:${server.port}`
-  const controlKey = plane && key
-  await announce(context, options, app, { ...opened, ...(await mail.start(url)), url, controlKey })
+  const pageUrl = dashboard?.listenAt(url)
+  const said = { ...opened, ...(await mail.start(url)), url, pageUrl, controlKey: key }
+  await announce(context, options, app, said)
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
   await server.stop()
   await sweeping
-  await plane?.close()
+  await plane.close()
 }
 
 function createService(context: CommandContext, options: ServeOptions, app: App): ServiceOptions {
@@ -199,7 +204,12 @@ async function readPem(
   }
 }
 
-type Announced = Opened & { url: string; outboxUrl?: string; controlKey: string | undefined }
+type Announced = Opened & {
+  url: string
+  pageUrl: string | undefined
+  outboxUrl?: string
+  controlKey: string | undefined
+}
 
 async function announce(
   { terminal, config, program }: CommandContext,
@@ -207,7 +217,7 @@ async function announce(
   app: App,
   announced: Announced,
 ): Promise<void> {
-  const { url, outboxUrl, samples, flags, controlKey } = announced
+  const { url, pageUrl, outboxUrl, samples, flags, controlKey } = announced
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
@@ -217,6 +227,7 @@ async function announce(
       tenant_id: id,
       owner_id,
       applications: samples,
+      page_url: pageUrl,
       outbox_url: outboxUrl,
       control: controlKey && { url: `${url}${CONTROL_PATH}`, key: controlKey },
       reactor_sandbox: sandbox,
@@ -249,7 +260,7 @@ async function announce(
 
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
-  { url, outboxUrl, controlKey, place, samples }: Announced,
+  { url, pageUrl, outboxUrl, controlKey, place, samples }: Announced,
   sandbox: Sandbox,
   { header, profile, command }: { header: string; profile: string; command: string },
 ): string {
@@ -262,9 +273,11 @@ function introduce(
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
   const control =
     controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
+  const page =
+    pageUrl === undefined ? '' : `Page, with what happens here; works once, for two minutes: ${pageUrl}\n`
   const outbox = outboxUrl === undefined ? '' : `Outbox, with the mail that is not sent: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
-Vault: ${place}
+${page}Vault: ${place}
 ${describeConfinement(sandbox)}
 ${outbox}${control}${list}${advice}
 Try:

@@ -1,10 +1,10 @@
-/** Lets many pass, or one alone: that one waits until the others have left, and those who come meanwhile wait for it. */
-export class Gate {
+/** A lock that many share or one has alone: that one waits until the others are done, and those who come meanwhile wait for it. */
+export class ReadersWriterLock {
   #inside = 0
   #closed: Promise<void> | undefined
   #whenEmpty: (() => void) | undefined
 
-  async pass<T>(work: () => Promise<T>): Promise<T> {
+  async shared<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed !== undefined) await this.#closed
     this.#inside++
     try {
@@ -14,7 +14,7 @@ export class Gate {
     }
   }
 
-  async alone<T>(work: () => Promise<T>): Promise<T> {
+  async exclusive<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed !== undefined) await this.#closed
     let open = () => {}
     this.#closed = new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/`, for this machine
- * alone; forks, which are known by their keys; faults; and the record of requests.
+ * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/` and the dashboard,
+ * for this machine alone; forks, which are known by their keys; faults; and the record of requests.
  */
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
@@ -8,6 +8,7 @@ import { parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import type { RequestRecord } from '../framework/control-port.js'
+import { type ExplainedDecision, noteDecisions } from '../framework/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
 import type { AccessEntry } from '../http/access-log.js'
@@ -18,32 +19,59 @@ import { createRelayFinder } from '../http/relay.js'
 import { createRouter } from '../http/router.js'
 import { type CreateAnswerer, DEFAULT_BODY_LIMIT_BYTES } from '../http/start.js'
 import { registry } from '../operations/all.js'
+import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { watchDestination } from './destination.js'
+import { isLoopback, isOwnOrigin } from './local.js'
 import type { Plane } from './plane.js'
 import { redactBody } from './requests.js'
 
-export interface DoorOptions {
+export interface MiddlewareOptions {
   plane: Plane
   /** The key of the control plane, if requests can reach that. */
   key?: string | undefined
+  dashboard?: Dashboard | undefined
   prefix: string
 }
 
-const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
-const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+/** What is noted of a request on its way. */
+interface Sighting {
+  entry?: AccessEntry
+  decisions: Map<string, ExplainedDecision>
+}
 
-export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: CreateAnswerer) => Answerer {
+/** The decisions that are kept of a request. */
+const MOST_DECISIONS = 20
+
+const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
+
+export function createControlMiddleware({
+  plane: base,
+  key,
+  dashboard,
+  prefix,
+}: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
   return (create) => {
     const names = nameHeaders(prefix)
     const answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
-    const entries = new Map<string, AccessEntry>()
+    const sightings = new WeakMap<Ask, Sighting>()
     const router = createRouter(registry)
     const findRelay = createRelayFinder(registry)
     const answererOf = (plane: Plane) => {
       const known = answerers.get(plane)
       if (known !== undefined) return known
       const host = plane.app
-      const api = create({ host, observe: (entry) => entries.set(entry.traceId, entry) })
+      const api = create({
+        host,
+        observe: (entry, ask) => {
+          const sighting = sightings.get(ask)
+          if (sighting !== undefined) sighting.entry = entry
+        },
+        authenticate: async (_, given, ask) => {
+          const caller = await authenticate(host, given)
+          const sighting = sightings.get(ask)
+          return sighting === undefined ? caller : noteDecisions(caller, sighting.decisions, MOST_DECISIONS)
+        },
+      })
       const control = create({
         host,
         registry: { ...registry, routed: registry.controls },
@@ -59,6 +87,15 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
       answerers.set(plane, made)
       return made
     }
+    const live =
+      dashboard &&
+      create({
+        host: base.app,
+        registry: { ...registry, operations: [], routed: [] },
+        ...dashboard.handlers,
+        cors: false,
+        record: undefined,
+      })
     const fail = (error: CofferError, ask: Ask): Answer => {
       const traceId = base.app.createUuid()
       const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
@@ -67,8 +104,7 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
     }
 
     const control = async (ask: Ask, path: string): Promise<Answer> => {
-      if (ask.client !== undefined && !LOOPBACK_CLIENT.test(ask.client))
-        return fail(new CofferError('not_found', 'There is nothing at this path.'), ask)
+      if (!isLoopback(ask)) return fail(new CofferError('not_found', 'There is nothing at this path.'), ask)
       if (!isOwnOrigin(ask))
         return fail(
           new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
@@ -96,8 +132,11 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
       return base
     }
 
-    const serve = async (asked: Ask, path: string): Promise<Answer> => {
+    const serve = async (asked: Ask, path: string, search: string): Promise<Answer> => {
       const plane = await find(asked)
+      // Nobody can see a record of it.
+      if (plane.app.control === undefined && dashboard?.isWatched !== true)
+        return answererOf(plane).api(asked)
       const started = performance.now()
       let sent: Promise<Uint8Array | undefined> | undefined
       const readBody = (limitBytes: number) => {
@@ -118,12 +157,14 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
       const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
       const watching = relayed && { through: watchDestination(fault, destination) }
       const ask = { ...asked, ...watching, readBody }
+      const sighting: Sighting = { decisions: new Map() }
+      sightings.set(ask, sighting)
       for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
       const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
       let answer: Answer
       if (rule?.kind === 'status') answer = fail(problemOf(rule), ask)
       else if (rule?.kind === 'drop') answer = { ...fail(problemOf({ status: 503 }), ask), cutAt: 'start' }
-      else answer = await plane.gate.pass(() => answererOf(plane).api(ask))
+      else answer = await plane.lock.shared(() => answererOf(plane).api(ask))
       if (rule?.kind === 'status' && rule.retry_after !== undefined)
         answer.headers['retry-after'] = String(rule.retry_after)
       if (rule?.kind === 'lose') {
@@ -135,9 +176,9 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
       else if (rule?.kind === 'cut')
         answer.cutAt = rule.bytes ?? Math.floor((answer.bytes ?? answer.body).length / 2)
       const traceId = answer.headers[names.traceId] ?? ''
-      const entry = entries.get(traceId)
-      entries.delete(traceId)
+      const { entry, decisions } = sighting
       const applied = rules.at(-1)?.kind
+      const query = queryNames(search, operation)
       const request = redactBody(textOf(await sent), knownOf(operation, 'input'))
       const shown = answer.more === undefined ? answer.body : ''
       const isProblem =
@@ -152,17 +193,20 @@ export function createDoor({ plane: base, key, prefix }: DoorOptions): (create: 
         at: formatDate(plane.now()),
         ms: Math.round((performance.now() - started) * 100) / 100,
         ...destination,
+        ...(query.length === 0 ? {} : { query }),
         ...(applied === undefined ? {} : { fault: applied }),
         ...(request === undefined ? {} : { request }),
+        ...(decisions.size === 0 ? {} : { decisions: [...decisions.values()] }),
         ...(shown === '' ? {} : { answer: redactBody(shown, knownOf(operation, 'output'), isProblem) }),
       })
       return answer
     }
 
     return async (ask) => {
-      const { path } = splitTarget(ask.target)
-      const isControl = path === CONTROL_PATH || path.startsWith(`${CONTROL_PATH}/`)
-      return isControl && key !== undefined ? control(ask, path) : serve(ask, path)
+      const { path, search } = splitTarget(ask.target)
+      if (key !== undefined && isBelow(path, CONTROL_PATH)) return control(ask, path)
+      if (live !== undefined && isBelow(path, DASHBOARD_PATH)) return live(ask)
+      return serve(ask, path, search)
     }
   }
 }
@@ -176,10 +220,14 @@ async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: number): Asy
   }
 }
 
-function isOwnOrigin({ headers }: Ask): boolean {
-  const origin = readHeader(headers, 'origin')
-  if (origin === undefined) return true
-  return URL.canParse(origin) && new URL(origin).host === readHeader(headers, 'host')
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`)
+}
+
+/** Only names that the operation has, because others could be anything. */
+function queryNames(search: string, operation: RegisteredOperation | undefined): string[] {
+  const names = new Set(new URLSearchParams(search).keys())
+  return Object.keys(operation?.endpoint?.query ?? {}).filter((name) => names.has(name))
 }
 
 function findOperation(

@@ -1,0 +1,171 @@
+/**
+ * What the page at `/` shows of a vault while it runs: signing in, and a fixed set of operations, performed as the owner
+ * without plaintext. A session can do nothing else, so it reveals nothing even if a script of somebody else had it.
+ */
+import { BoundedMap } from '../bounded-map.js'
+import { isObject, parseJson } from '../domain/json/json.js'
+import { CofferError } from '../errors.js'
+import { type Answer, type Ask, answerResult } from '../http/exchange.js'
+import { readCookie, readHeader } from '../http/headers.js'
+import { createFormTokens, digest } from '../http/pages/form.js'
+import type { Page } from '../http/pages/pages.js'
+import type { OperationName } from '../operations/all.js'
+import { isDirect, isLoopback, isOwnOrigin } from './local.js'
+import type { Plane } from './plane.js'
+
+export const DASHBOARD_PATH = '/_dashboard'
+const SESSION = 'session'
+const SECRET_BYTES = 32
+const LOGIN_LIFE_MS = 2 * 60_000
+const SESSION_LIFE_MS = 12 * 60 * 60_000
+const MOST_SESSIONS = 20
+const BODY_LIMIT_BYTES = 64 * 1024
+
+/** What a session may perform. None of them shows data in plaintext to an owner who does not ask for it, or a key. */
+const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
+  'tenant list',
+  'token list',
+  'token search',
+  'app list',
+  'log list',
+  'reactor list',
+  'reactor logs',
+  'invite outbox',
+  'control reset',
+  'control snapshot list',
+  'control snapshot create',
+  'control snapshot restore',
+  'control clock get',
+  'control clock set',
+  'control clock advance',
+  'control fault list',
+  'control fault set',
+  'control fault clear',
+  'control request clear',
+])
+
+export interface DashboardOptions {
+  /** Of the header names, for the requests that the page shows. */
+  prefix: string
+  /** Restricts the cookie to TLS. */
+  isSecure: boolean
+  /** ms of a monotonic clock. */
+  clock?(): number
+}
+
+export class Dashboard {
+  readonly #base: Plane
+  readonly #options: DashboardOptions
+  readonly #clock: () => number
+  readonly #logins
+  readonly #cookie: string
+  /** When sessions end, by the digests of their secrets. */
+  readonly #sessions = new BoundedMap<string, number>(MOST_SESSIONS)
+  readonly handlers: { pages: ReadonlyMap<string, Page>; forms: ReadonlyMap<string, Page> }
+
+  constructor(base: Plane, options: DashboardOptions) {
+    const { clock = () => performance.now() } = options
+    const drawBytes = (count: number) => base.app.random.bytes(count)
+    this.#base = base
+    this.#options = options
+    this.#clock = clock
+    this.#logins = createFormTokens({ drawBytes, clock, lifeMs: LOGIN_LIFE_MS })
+    // Cookies do not depend on the port, so each server uses its own name.
+    this.#cookie = `coffer_page_${Buffer.from(drawBytes(6)).toString('base64url')}`
+    const [session, ask] = [`${DASHBOARD_PATH}/${SESSION}`, `${DASHBOARD_PATH}/ask`]
+    this.handlers = {
+      pages: new Map([[session, (asked: Ask) => this.#describe(asked)]]),
+      forms: new Map([
+        [session, (asked: Ask) => this.#signIn(asked)],
+        [ask, (asked: Ask) => this.#answer(asked)],
+      ]),
+    }
+  }
+
+  /**
+   * Gives addresses of the page of the server at `url`. The secret in one signs in once, within two minutes; browsers do
+   * not send that part of an address.
+   */
+  listenAt(url: string): string {
+    this.#base.createPageUrl = () => `${url}/#login=${this.#logins.create(SESSION)}`
+    return this.#base.createPageUrl()
+  }
+
+  /** Whether somebody is signed in. */
+  get isWatched(): boolean {
+    return [...this.#sessions.values()].some((until) => until > this.#clock())
+  }
+
+  async #signIn(ask: Ask): Promise<Answer> {
+    const { login } = await readLocalJson(ask)
+    if (typeof login !== 'string' || !this.#logins.take(login, SESSION))
+      throw new CofferError(
+        'forbidden',
+        'This address was used before, or is older than two minutes. Ask for another: coffer control page, or start the server again.',
+      )
+    const secret = Buffer.from(this.#base.app.random.bytes(SECRET_BYTES)).toString('base64url')
+    this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)
+    const answer = answerResult(204, undefined)
+    const secure = this.#options.isSecure ? '; Secure' : ''
+    answer.headers['set-cookie'] =
+      `${this.#cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${secure}`
+    return answer
+  }
+
+  /** What the page has to know first. Signed out, it is no error: everybody may read the reference. */
+  async #describe(ask: Ask): Promise<Answer> {
+    requireLocal(ask)
+    if (!this.#isSignedIn(ask)) return answerResult(200, { is_signed_in: false })
+    const { app, forks } = this.#base
+    const tenants = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
+    return answerResult(200, {
+      is_signed_in: true,
+      header: `${this.#options.prefix.toUpperCase()}-API-KEY`,
+      tenants: tenants.result.map(({ id, name }) => ({ id, name })),
+      forks: [...forks.keys()],
+      controls: { faults: app.control !== undefined, state: this.#base.hasState },
+    })
+  }
+
+  async #answer(ask: Ask): Promise<Answer> {
+    const { operation, input = {}, tenant, fork, after } = await readLocalJson(ask)
+    if (!this.#isSignedIn(ask)) throw new CofferError('unauthenticated', 'Sign in again.')
+    const plane = fork === undefined ? this.#base : this.#base.forks.get(String(fork))?.plane
+    if (plane === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
+    if (typeof after === 'number') return answerResult(200, plane.requests.after(after))
+    if (typeof operation !== 'string' || !OPERATIONS.has(operation) || !isObject(input))
+      throw new CofferError('forbidden', 'The page does not perform this operation.')
+    const as = { reveal: false, ...(typeof tenant === 'string' ? { tenant } : {}) }
+    const perform = () => plane.app.ask({ operation: operation as OperationName, input, as })
+    // A change of state waits for all others, and would wait for itself.
+    const outcome = operation.startsWith('control ') ? await perform() : await plane.lock.shared(perform)
+    return answerResult(outcome.status, outcome.result)
+  }
+
+  #isSignedIn(ask: Ask): boolean {
+    const secret = readCookie(ask, this.#cookie)
+    return secret !== undefined && (this.#sessions.get(digest(secret)) ?? 0) > this.#clock()
+  }
+}
+
+/** @throws CofferError `not_found` for another machine, `forbidden` for another origin */
+function requireLocal(ask: Ask): void {
+  if (!isLoopback(ask) || !isDirect(ask)) throw new CofferError('not_found', 'There is nothing at this path.')
+  const site = readHeader(ask.headers, 'sec-fetch-site') ?? 'same-origin'
+  if (site === 'same-origin' && isOwnOrigin(ask)) return
+  throw new CofferError('forbidden', 'Pages of other origins may not ask this.')
+}
+
+/** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
+async function readLocalJson(ask: Ask): Promise<Record<string, unknown>> {
+  requireLocal(ask)
+  // Forms of other sites cannot send it without a preflight.
+  if (readHeader(ask.headers, 'content-type') !== 'application/json')
+    throw new CofferError('unsupported_media_type', 'The page sends application/json.')
+  const bytes = await ask.readBody(BODY_LIMIT_BYTES)
+  if (bytes === undefined)
+    throw new CofferError('too_large', `The body is larger than ${BODY_LIMIT_BYTES} bytes.`)
+  const body = parseJson(Buffer.from(bytes).toString('utf8'))
+  if (!isObject(body)) throw new CofferError('validation', 'The body must be an object.')
+  return body
+}

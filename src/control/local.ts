@@ -1,0 +1,24 @@
+/** Whether a request is from this machine, and from no page of another origin. */
+import type { Ask } from '../http/exchange.js'
+import { readHeader } from '../http/headers.js'
+
+const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
+
+/** Requests without a socket are of this process. */
+export function isLoopback({ client }: Ask): boolean {
+  return client === undefined || LOOPBACK_CLIENT.test(client)
+}
+
+/** Whether it was not sent to another name of this machine, nor handed on by a proxy for somebody else. */
+export function isDirect({ headers }: Ask): boolean {
+  const host = readHeader(headers, 'host')
+  const isPassedOn = ['forwarded', 'x-forwarded-for'].some((name) => headers[name] !== undefined)
+  return (host === undefined || LOOPBACK_HOST.test(host)) && !isPassedOn
+}
+
+export function isOwnOrigin({ headers }: Ask): boolean {
+  const origin = readHeader(headers, 'origin')
+  if (origin === undefined) return true
+  return URL.canParse(origin) && new URL(origin).host === readHeader(headers, 'host')
+}

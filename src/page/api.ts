@@ -1,0 +1,93 @@
+/** What the page asks of its server: operations within its session, as their declarations type them. */
+import { createContext } from 'preact'
+import { useContext, useEffect, useState } from 'preact/hooks'
+import type { Problem } from '../errors.js'
+import type { CountedRule, RequestRecord } from '../framework/control-port.js'
+import type { ExplainedDecision } from '../framework/decisions.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
+
+export type { CountedRule, ExplainedDecision, Problem, RequestRecord }
+export type Row<Name extends OperationName> = ResultOf<Name> extends { data: (infer R)[] } ? R : never
+
+/** What the page knows once it is signed in. */
+export interface Session {
+  is_signed_in: true
+  header: string
+  tenants: { id: string; name: string }[]
+  forks: string[]
+  controls: { faults: boolean; state: boolean }
+}
+
+export interface Place {
+  tenant?: string
+  fork?: string
+}
+
+export class Failure extends Error {
+  readonly status: number
+  constructor(status: number, problem: Partial<Problem>) {
+    super(problem.detail ?? problem.title ?? `The server answered ${status}.`)
+    this.status = status
+  }
+}
+
+async function send(path: string, body?: object): Promise<unknown> {
+  const init =
+    body === undefined
+      ? {}
+      : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+  const answer = await fetch(`/_dashboard/${path}`, init)
+  const text = await answer.text()
+  const result: unknown = text === '' ? undefined : JSON.parse(text)
+  if (!answer.ok) throw new Failure(answer.status, result as Partial<Problem>)
+  return result
+}
+
+export const signIn = (login: string) => send('session', { login })
+export const readSession = () => send('session') as Promise<Session | { is_signed_in: false }>
+
+export interface Live {
+  session: Session
+  place: Place
+  ask<Name extends OperationName>(operation: Name, input?: object): Promise<ResultOf<Name>>
+  requestsAfter(after: number): Promise<{ count: number; first: number; records: RequestRecord[] }>
+}
+
+export function createLive(session: Session, place: Place): Live {
+  return {
+    session,
+    place,
+    ask: (operation, input = {}) => send('ask', { operation, input, ...place }) as never,
+    requestsAfter: (after) => send('ask', { after, ...place }) as never,
+  }
+}
+
+export const LiveContext = createContext<Live>(undefined as never)
+export const useLive = () => useContext(LiveContext)
+
+export interface Asked<T> {
+  result?: T
+  error?: string
+  again(): void
+}
+
+/** What the operation answers; asked again when the input or the tenant changes. */
+export function useAsked<Name extends OperationName>(
+  operation: Name,
+  input: object = {},
+): Asked<ResultOf<Name>> {
+  const live = useLive()
+  const [state, setState] = useState<{ result?: ResultOf<Name>; error?: string }>({})
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    let isOver = false
+    live.ask(operation, input).then(
+      (result) => isOver || setState({ result }),
+      (error: Error) => isOver || setState({ error: error.message }),
+    )
+    return () => {
+      isOver = true
+    }
+  }, [live, operation, JSON.stringify(input), round])
+  return { ...state, again: () => setRound(round + 1) }
+}

@@ -1,0 +1,210 @@
+/** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
+import t, { type Test } from 'tap'
+import { Dashboard } from '../../src/control/dashboard.js'
+import { createControlMiddleware } from '../../src/control/middleware.js'
+import { openControlled } from '../../src/control/open.js'
+import { Plane } from '../../src/control/plane.js'
+import { toHandler } from '../../src/http/handle.js'
+import { createServiceAnswerer } from '../../src/http/start.js'
+import { serviceOf } from '../../src/library/service.js'
+
+const ORIGIN = 'http://localhost:4999'
+const SEED = {
+  applications: [
+    {
+      name: 'support',
+      type: 'private',
+      rules: [
+        {
+          description: 'no cards',
+          priority: 1,
+          container: '/pci/',
+          permissions: ['token:read'],
+          transform: 'mask',
+        },
+        {
+          description: 'people',
+          priority: 2,
+          container: '/pii/',
+          permissions: ['token:search'],
+          transform: 'reveal',
+        },
+      ],
+    },
+  ],
+  tokens: [
+    { id: 'card-1', type: 'card', data: { number: '4242424242424242' } },
+    { id: 'name-1', type: 'token', data: 'Ada', containers: ['/pii/'] },
+  ],
+}
+
+/** `isPlain`: as a vault on disk is served, without a control plane. */
+async function open(t: Test, isPlain = false) {
+  const opened = await openControlled({ tenantName: 'test' }, SEED)
+  t.teardown(() => opened.plane.close())
+  const { app } = opened.plane
+  const plane = isPlain ? new Plane(app) : opened.plane
+  if (isPlain) delete app.control
+  let now = 0
+  const dashboard = new Dashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })
+  const key = isPlain ? undefined : 'ctl_test'
+  const middleware = createControlMiddleware({ plane, key, dashboard, prefix: 'svc' })
+  const handle = toHandler(createServiceAnswerer(serviceOf(app, { middleware })))
+  let cookie = ''
+  const send = async (path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const init =
+      body === undefined
+        ? { headers: { cookie, ...headers } }
+        : {
+            method: 'POST',
+            body: JSON.stringify(body),
+            headers: { cookie, 'content-type': 'application/json', ...headers },
+          }
+    const answer = await handle(new Request(`${ORIGIN}${path}`, init))
+    const text = await answer.text()
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      json: text === '' ? undefined : JSON.parse(text),
+    }
+  }
+  const draw = () => dashboard.listenAt(ORIGIN).split('#login=')[1]!
+  const signIn = async () => {
+    const answer = await send('/_dashboard/session', { login: draw() })
+    cookie = answer.headers.get('set-cookie')!.split(';')[0]!
+    return answer
+  }
+  const ask = (operation: string, input = {}) => send('/_dashboard/ask', { operation, input })
+  const api = (path: string, apiKey = opened.applications.support!.key) =>
+    handle(new Request(`${ORIGIN}${path}`, { headers: { 'svc-api-key': apiKey } }))
+  const advance = (ms: number) => {
+    now += ms
+  }
+  return { plane, send, ask, api, draw, signIn, advance }
+}
+
+t.test('an address signs in once, within two minutes', async (t) => {
+  const { send, draw, signIn, advance } = await open(t)
+  t.match(await send('/_dashboard/session'), { status: 200, json: { is_signed_in: false } })
+  const answer = await signIn()
+  t.equal(answer.status, 204)
+  t.match(
+    answer.headers.get('set-cookie'),
+    /^coffer_page_[\w-]{8}=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/_dashboard$/,
+  )
+  t.equal(answer.headers.get('access-control-allow-origin'), null)
+  t.match(await send('/_dashboard/session'), {
+    json: {
+      is_signed_in: true,
+      header: 'SVC-API-KEY',
+      tenants: [{ name: 'test' }],
+      controls: { state: true },
+    },
+  })
+  const login = draw()
+  t.equal((await send('/_dashboard/session', { login })).status, 204)
+  t.match(await send('/_dashboard/session', { login }), { status: 403, json: { detail: /used before/ } })
+  const late = draw()
+  advance(2 * 60_000 + 1)
+  for (const wrong of [late, 'x', '', 1, undefined])
+    t.equal((await send('/_dashboard/session', { login: wrong })).status, 403)
+  advance(12 * 60 * 60_000)
+  t.match(await send('/_dashboard/session'), { json: { is_signed_in: false } }, 'a session ends')
+})
+
+t.test('only this machine, and only the page itself', async (t) => {
+  const { send, draw, signIn, ask } = await open(t)
+  t.match(await ask('token list'), { status: 401 }, 'without a session')
+  await signIn()
+  const body = { operation: 'token list' }
+  for (const [headers, status] of [
+    [{ origin: 'https://evil.example' }, 403],
+    [{ 'sec-fetch-site': 'same-site' }, 403],
+    [{ 'sec-fetch-site': 'cross-site' }, 403],
+    [{ host: 'coffer.example:4999' }, 404],
+    [{ 'x-forwarded-for': '192.0.2.1' }, 404],
+    [{ forwarded: 'for=192.0.2.1' }, 404],
+    [{ 'content-type': 'text/plain' }, 415],
+    [{ host: 'localhost:4999', origin: ORIGIN, 'sec-fetch-site': 'same-origin' }, 200],
+  ] as const) {
+    t.equal((await send('/_dashboard/ask', body, headers)).status, status, JSON.stringify(headers))
+    if (status !== 200)
+      t.equal((await send('/_dashboard/session', { login: draw() }, headers)).status, status, 'sign-in too')
+  }
+  t.match(await send('/_dashboard/ask'), { status: 405 })
+  t.match(await send('/_dashboard/other'), { status: 404 })
+  t.match(await send('/tokens'), { status: 401 }, 'the cookie opens nothing else')
+})
+
+t.test('a session sees nothing in plaintext and performs nothing else', async (t) => {
+  const { ask, send, signIn } = await open(t)
+  await signIn()
+  t.match(await ask('token list'), { status: 200, json: { data: [{ id: 'name-1' }, { id: 'card-1' }] } })
+  const shown = JSON.stringify([
+    (await ask('token list', { reveal: true })).json,
+    (await ask('token search', { query: 'id:card-1' })).json,
+    (await ask('app list')).json,
+    (await ask('log list')).json,
+    (await ask('control snapshot list')).json,
+  ])
+  t.notMatch(shown, /4242424242424242|"Ada"|key_/)
+  for (const operation of [
+    'token get',
+    'token detokenize',
+    'control fork list',
+    'app create',
+    'seed export',
+    '__proto__',
+    1,
+  ])
+    t.match(await send('/_dashboard/ask', { operation }), { status: 403 }, String(operation))
+  t.match(await send('/_dashboard/ask', { operation: 'token list', input: 1 }), { status: 403 })
+  t.match(await send('/_dashboard/ask', { operation: 'token list', fork: 'x' }), { status: 404 })
+  t.match(await send('/_dashboard/ask', { operation: 'token list', tenant: 'x' }), { status: 404 })
+  t.match(await ask('control clock advance', { by: '1h' }), { status: 200, json: { mode: 'offset' } })
+})
+
+t.test('requests come with why they were refused, and which rules decided', async (t) => {
+  const { api, send, signIn } = await open(t)
+  await signIn()
+  await api('/tokens/card-1?unknown=SECRET')
+  await api('/tokens/name-1')
+  await api('/tokens?type=card&size=5')
+  const { json } = await send('/_dashboard/ask', { after: 0 })
+  t.match(json, { count: 3, first: 0 })
+  const [card, name, list] = json.records
+  t.match(card, {
+    status: 200,
+    decisions: [
+      { permission: 'token:read', transform: 'mask', decided_by: { priority: 1, description: 'no cards' } },
+    ],
+  })
+  t.match(name, {
+    status: 403,
+    answer: { detail: /./ },
+    decisions: [
+      { container: '/pii/', passed_over: [{ priority: 1, reason: 'other container' }, { priority: 2 }] },
+    ],
+  })
+  t.notOk('decided_by' in name.decisions[0])
+  t.same(list.query, ['type', 'size'], 'without values')
+  t.notOk('query' in card, 'a name that the operation does not have may be anything')
+  t.notMatch(JSON.stringify(json), 'SECRET')
+  t.match(await send('/_dashboard/ask', { after: 2 }), { json: { count: 3, records: [{ path: '/tokens' }] } })
+  t.match(await send('/_dashboard/ask', { operation: 'control request clear' }), { status: 204 })
+  t.match(await send('/_dashboard/ask', { after: 0 }), { json: { count: 3, first: 3, records: [] } })
+})
+
+t.test('a vault without a control plane is recorded only while somebody is signed in', async (t) => {
+  const { api, plane, send, signIn, advance } = await open(t, true)
+  await api('/tokens/card-1')
+  t.equal(plane.requests.after(0).count, 0)
+  await signIn()
+  t.match(await send('/_dashboard/session'), { json: { controls: { faults: false, state: false } } })
+  await api('/tokens/card-1')
+  t.match(plane.requests.after(0), { records: [{ operation: 'token get' }] })
+  t.match(await send('/_dashboard/ask', { operation: 'control reset' }), { status: 404 })
+  advance(13 * 60 * 60_000)
+  await api('/tokens/card-1')
+  t.equal(plane.requests.after(0).count, 1)
+})
