@@ -33,7 +33,7 @@ const LARGEST_KEPT = 16_384
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
 /** Above this many bytes the processor's own SHA-256, which Node uses, is faster than WebAssembly. */
-const LARGEST_EXPANDED = 400
+const LARGEST_EXPANDED = 700
 const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64

@@ -55,7 +55,6 @@ export function createReader(view: () => View, times: Times, now: number): Engin
 
 export class Transaction implements EngineWriter {
   readonly now: number
-  clock: ClockState
   /** Whether it is committed, for its time, even if it changes nothing. */
   isNoted = false
   readonly changes: Change[] = []
@@ -71,7 +70,8 @@ export class Transaction implements EngineWriter {
   /** How many of the changes are in the memtable. */
   #applied = 0
   #seq: number
-  #times: Times
+  /** Of a clock that somebody confirmed. */
+  #confirmed: Times | undefined
   #isOver = false
 
   /**
@@ -82,9 +82,12 @@ export class Transaction implements EngineWriter {
     this.#below = below
     this.#counters = counters
     this.now = now
-    this.clock = judgeClock(counters, now)
-    this.#times = passTime(counters, now)
     this.#seq = counters.seq
+  }
+
+  get clock(): ClockState {
+    if (this.#confirmed !== undefined) return { isJump: false, purgeUntil: this.now }
+    return judgeClock(this.#counters, this.now)
   }
 
   /** The changes as rows; applied when they are asked for, because most units of work only write at their end. */
@@ -192,9 +195,7 @@ export class Transaction implements EngineWriter {
 
   noteTime({ isTrusted = false } = {}): void {
     this.isNoted = true
-    if (!isTrusted) return
-    this.#times = { time: this.now, last: this.now, since: 0, until: 0 }
-    this.clock = { isJump: false, purgeUntil: this.now }
+    if (isTrusted) this.#confirmed = { time: this.now, last: this.now, since: 0, until: 0 }
   }
 
   /** From here on every write is refused. */
@@ -206,7 +207,7 @@ export class Transaction implements EngineWriter {
   advance(counters: Counters): void {
     counters.rev += this.changes.length
     counters.seq = this.#seq
-    Object.assign(counters, this.#times)
+    Object.assign(counters, this.#confirmed ?? passTime(counters, this.now))
   }
 
   #take(kind: ChangeKind, row: StoredRow): void {
