@@ -143,13 +143,13 @@ function createDestination(
         clearTimeout(late)
         settle()
       }
-      const stop = (error: CofferError) =>
+      const stop = (describe: () => CofferError) =>
         finish(() => {
-          reject(error)
+          reject(describe())
           request?.destroy()
         })
-      const late = setTimeout(() => stop(lateError(waitMs)), waitMs)
-      left?.(() => stop(leftError()))
+      const late = setTimeout(() => stop(() => lateError(waitMs)), waitMs)
+      left?.(() => stop(leftError))
       const options = { ...fixed, method, path: target, headers: spellHeaders(headers, url, method, body) }
       const attempt = ([first, ...others]: readonly Resolved[]) => {
         if (isOver) return

@@ -17,6 +17,7 @@ import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
 import type { StoreWriter } from '../../storage/store.js'
+import { modified } from '../manage.js'
 
 const shownOnce = {
   ...text,
@@ -136,10 +137,13 @@ export async function issueKey(
   return { key, entry }
 }
 
-/** Keys of a salvaged vault may lack the record that is removed here. */
 export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationKey[]): Promise<void> {
-  for (const { hash } of keys)
-    if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
+  for (const { hash } of keys) await removeApiKey(store, hash)
+}
+
+/** The record by which a key is found; a salvaged vault may lack it. */
+export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
+  if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }
 
 /** Stores the application with these keys instead of those before. */
@@ -148,8 +152,7 @@ export async function replaceKeys(
   { key_hash: _, ...before }: ApplicationRecord,
   keys: readonly ApplicationKey[],
 ): Promise<ApplicationRecord> {
-  const modified = { modified_by: context.caller.actor.id, modified_at: context.date }
-  const record = { ...before, keys: [...keys], ...modified }
+  const record = { ...before, keys: [...keys], ...modified(context) }
   await context.store.replace('application', context.caller.tenant, record)
   context.reached('application', record.id)
   return record

@@ -2,13 +2,12 @@
 import { APPLICATION_TYPES, checkGrants, keysOf, MAX_RULES } from '../../domain/application.js'
 import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
-import type { ApplicationRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { listOutput, pageInput, readPage } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { created, manage, modified } from '../manage.js'
 import {
   type ApplicationView,
   applicationOutput,
@@ -26,7 +25,18 @@ const id = {
   refersTo: 'app',
   description: 'The id of the application, or its name.',
 } as const
-const one = inputSchema(['id'], { id })
+const managed = manage({
+  name: 'app',
+  called: 'an application',
+  title: 'Application',
+  kind: 'application',
+  entity: 'application',
+  path: '/applications',
+  permission: 'application',
+  id,
+  output: applicationOutput,
+  view: (_, record) => viewApplication(record),
+})
 
 const permissionOutput = component('Permission', ['type', 'description', 'application_types'], {
   type: text,
@@ -100,21 +110,13 @@ export async function addApplication(
   expires: number | undefined,
   chosen?: string,
 ): Promise<ApplicationView> {
-  const tenant = await context.tenant()
-  const applicationId = context.createUuid()
-  const issued = input.create_key === false ? undefined : await issueKey(context, applicationId, chosen)
-  const record: ApplicationRecord = {
-    id: applicationId,
-    tenant_id: tenant.id,
-    type: input.type,
-    ...readGrants(input, expires),
-    keys: issued === undefined ? [] : [issued.entry],
-    created_by: context.caller.actor.id,
-    created_at: context.date,
-  }
-  await context.store.insert('application', context.caller.tenant, record, { fresh: true })
-  context.reached('application', record.id)
-  return viewApplication(record, issued?.key)
+  const { id: tenant_id } = await context.tenant()
+  const id = context.createUuid()
+  const issued = input.create_key === false ? undefined : await issueKey(context, id, chosen)
+  const grants = readGrants(input, expires)
+  const keys = issued === undefined ? [] : [issued.entry]
+  const record = { id, tenant_id, type: input.type, ...grants, keys, ...created(context) }
+  return viewApplication(await managed.add(context, record), issued?.key)
 }
 
 export const listApplications = operation({
@@ -157,25 +159,11 @@ export const whoami = operation({
     const { actor } = context.caller
     if (actor.type !== 'application')
       throw new CofferError('not_found', 'No API key is in use: you act as the owner of the vault.')
-    return viewApplication(await requireRecord(context, 'application', actor.id))
+    return viewApplication(await managed.require(context, actor.id))
   },
 })
 
-export const getApplication = operation({
-  name: 'app get',
-  summary: 'Get an application by its id.',
-  permissions: ['application:read'],
-  route: 'GET /applications/{id}',
-  input: one,
-  output: applicationOutput,
-  examples: ['coffer app get "starter private"'],
-  log: { operation: 'read', message: 'Application retrieved' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'application', input.id)
-    context.reached('application', record.id)
-    return viewApplication(record)
-  },
-})
+export const getApplication = managed.get('coffer app get "starter private"')
 
 export const updateApplication = operation({
   name: 'app update',
@@ -188,37 +176,19 @@ export const updateApplication = operation({
   log: { operation: 'update', message: 'Application updated' },
   check: (input, tools) => checkApplication(undefined, input, tools),
   async run(context, input, expires) {
-    const before = await requireRecord(context, 'application', input.id)
+    const before = await managed.require(context, input.id)
     refuseErrors(checkGrants(before.type, input))
     const { expires_at: _, ...kept } = before
-    const record: ApplicationRecord = {
-      ...kept,
-      ...readGrants(input, expires),
-      modified_by: context.caller.actor.id,
-      modified_at: context.date,
-    }
-    await context.store.replace('application', context.caller.tenant, record)
-    context.reached('application', record.id)
-    return viewApplication(record)
+    const record = { ...kept, ...readGrants(input, expires), ...modified(context) }
+    return viewApplication(await managed.replace(context, record))
   },
 })
 
-export const deleteApplication = operation({
-  name: 'app delete',
+export const deleteApplication = managed.delete({
   summary: 'Delete an application and revoke its keys immediately.',
-  permissions: ['application:delete'],
-  route: 'DELETE /applications/{id}',
-  input: one,
   examples: ['coffer app delete "starter public" --yes'],
   destroys: 'This deletes the application and its keys,',
-  log: { operation: 'delete', message: 'Application deleted' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'application', input.id)
-    await context.store.remove('application', context.caller.tenant, record.id)
-    await revokeKeys(context.store, keysOf(record))
-    context.reached('application', record.id)
-    return undefined
-  },
+  before: ({ store }, record) => revokeKeys(store, keysOf(record)),
 })
 
 export const regenerateKey = operation({
@@ -226,13 +196,13 @@ export const regenerateKey = operation({
   summary: 'Replace all keys of an application by a new one; the old keys are revoked immediately.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  input: one,
+  input: managed.one,
   output: applicationOutput,
   examples: ['coffer app regenerate "starter private" --yes'],
   destroys: 'This revokes all keys of application',
   log: { operation: 'update', message: 'Application key regenerated' },
   async run(context, input) {
-    const before = await requireRecord(context, 'application', input.id)
+    const before = await managed.require(context, input.id)
     await revokeKeys(context.store, keysOf(before))
     const { key, entry } = await issueKey(context, before.id)
     return viewApplication(await replaceKeys(context, before, [entry]), key)

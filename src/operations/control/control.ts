@@ -17,166 +17,130 @@ import {
 } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readOutbox } from '../invite/outbox.js'
+import { controlled, nothing } from './controlled.js'
 
 const LONGEST_WAIT_MS = 60_000
 const MOST_LISTED = 1000
 const MODES = ['real', 'offset', 'frozen'] as const
-const nothing = closedInput([], {})
-const name = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 100,
-  description: 'The name of the snapshot.',
-} as const
-const snapshot = { audience: 'owner', input: closedInput(['name'], { name }) } as const
-const example = (command: string) => [`coffer ${command} --url http://localhost:4010`]
-
-export const reset = operation({
+const snapshot = closedInput(['name'], {
+  name: { type: 'string', minLength: 1, maxLength: 100, description: 'The name of the snapshot.' },
+})
+const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
+const clockOutput = object({ mode: enumOf(...MODES), now: date, offset_ms: { type: 'integer' } })
+export const reset = controlled({
   name: 'control reset',
-  audience: 'owner',
   control: 'POST /reset',
   summary: 'Return to the state in which the vault began: data, clock, faults and requests.',
   input: nothing,
-  examples: example('control reset'),
-  runDetached: (session) =>
-    session
-      .control()
-      .reset()
-      .then(() => undefined),
+  ask: (control) => control.reset(),
 })
 
-export const saveSnapshot = operation({
-  ...snapshot,
+export const saveSnapshot = controlled({
   name: 'control snapshot create',
   control: 'POST /snapshots',
   summary: 'Keep the present data under a name, in memory.',
   positionals: ['name'],
-  examples: example('control snapshot create with-cards'),
-  runDetached: (session, input) =>
-    session
-      .control()
-      .saveSnapshot(input.name)
-      .then(() => undefined),
+  input: snapshot,
+  example: 'with-cards',
+  ask: (control, { name }) => control.saveSnapshot(name),
 })
 
-export const listSnapshots = operation({
+export const listSnapshots = controlled({
   name: 'control snapshot list',
-  audience: 'owner',
   control: 'GET /snapshots',
   summary: 'List the names of the snapshots.',
   input: nothing,
   output: texts,
-  examples: example('control snapshot list'),
-  runDetached: async (session) => session.control().listSnapshots(),
+  ask: (control) => control.listSnapshots(),
 })
 
-export const restoreSnapshot = operation({
-  ...snapshot,
+export const restoreSnapshot = controlled({
   name: 'control snapshot restore',
   control: 'POST /snapshots/{name}/restore',
   summary: 'Return to the data of a snapshot.',
-  examples: example('control snapshot restore with-cards'),
-  runDetached: (session, input) =>
-    session
-      .control()
-      .restoreSnapshot(input.name)
-      .then(() => undefined),
+  input: snapshot,
+  example: 'with-cards',
+  ask: (control, { name }) => control.restoreSnapshot(name),
 })
 
-export const deleteSnapshot = operation({
-  ...snapshot,
+export const deleteSnapshot = controlled({
   name: 'control snapshot delete',
   control: 'DELETE /snapshots/{name}',
   summary: 'Delete a snapshot.',
-  examples: example('control snapshot delete with-cards'),
-  runDetached: async (session, input) => void session.control().deleteSnapshot(input.name) as undefined,
+  input: snapshot,
+  example: 'with-cards',
+  ask: (control, { name }) => control.deleteSnapshot(name),
 })
 
-const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
-
-export const createFork = operation({
+export const createFork = controlled({
   name: 'control fork create',
-  audience: 'owner',
   control: 'POST /forks',
   summary: 'Begin a tenant of its own with the data that the vault began with, for a parallel test worker.',
   details:
     'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
   input: nothing,
   output: forkOutput,
-  examples: example('control fork create'),
-  runDetached: (session) => session.control().fork(),
+  ask: (control) => control.fork(),
 })
 
-export const listForks = operation({
+export const listForks = controlled({
   name: 'control fork list',
-  audience: 'owner',
   control: 'GET /forks',
   summary: 'List the forks, with their keys.',
   input: nothing,
   output: arrayOf(forkOutput),
-  examples: example('control fork list'),
-  runDetached: async (session) => session.control().listForks(),
+  ask: (control) => control.listForks(),
 })
 
-export const deleteFork = operation({
+export const deleteFork = controlled({
   name: 'control fork delete',
-  audience: 'owner',
   control: 'DELETE /forks/{id}',
   summary: 'Delete a fork.',
   input: closedInput(['id'], { id: { type: 'string', description: 'The id of the fork.' } }),
-  examples: example('control fork delete 9a1f…'),
-  runDetached: (session, input) =>
-    session
-      .control()
-      .deleteFork(input.id)
-      .then(() => undefined),
+  example: '9a1f…',
+  ask: (control, { id }) => control.deleteFork(id),
 })
 
-const clockOutput = object({ mode: enumOf(...MODES), now: date, offset_ms: { type: 'integer' } })
-
-export const readClock = operation({
+export const readClock = controlled({
   name: 'control clock get',
-  audience: 'owner',
   control: 'GET /clock',
   summary: 'Show the clock of the vault.',
   input: nothing,
   output: clockOutput,
-  examples: example('control clock get'),
-  runDetached: async (session) => session.control().readClock(),
+  ask: (control) => control.readClock(),
 })
 
-export const setClock = operation({
+const DUE = 'What is due by then is done before the answer: expired tokens are purged.'
+
+export const setClock = controlled({
   name: 'control clock set',
-  audience: 'owner',
   control: 'PUT /clock',
   summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
-  details: 'What is due by then is done before the answer: expired tokens are purged.',
+  details: DUE,
   input: closedInput(['mode'], {
     mode: { type: 'string', enum: MODES, description: `One of ${MODES.join(', ')}.` },
     at: { type: 'string', description: 'The time, ISO 8601; default: the present one.' },
   }),
   output: clockOutput,
-  examples: example('control clock set --mode frozen --at 2030-01-01T00:00:00Z'),
+  example: '--mode frozen --at 2030-01-01T00:00:00Z',
   check: ({ at }) => (at === undefined ? undefined : readTime(at)),
-  runDetached: (session, { mode }, at) => session.control().setClock(mode, at),
+  ask: (control, { mode }, at) => control.setClock(mode, at),
 })
 
-export const advanceClock = operation({
+export const advanceClock = controlled({
   name: 'control clock advance',
-  audience: 'owner',
   control: 'POST /clock/advance',
   summary: 'Move the clock forward.',
-  details: 'What is due by then is done before the answer: expired tokens are purged.',
+  details: DUE,
   input: closedInput(['by'], { by: { type: 'string', description: 'Such as 90s, 15m, 72h, 30d or 2w.' } }),
   output: clockOutput,
-  examples: example('control clock advance --by 72h'),
+  example: '--by 72h',
   check: ({ by }) => readDuration('by', by ?? ''),
-  runDetached: (session, _, ms) => session.control().advanceClock(ms),
+  ask: (control, _, ms) => control.advanceClock(ms),
 })
 
-export const listRequests = operation({
+export const listRequests = controlled({
   name: 'control request list',
-  audience: 'owner',
   control: 'GET /requests',
   summary:
     'List the last 1,000 requests, oldest first, without their data; waits for some with --count and --wait.',
@@ -208,31 +172,27 @@ export const listRequests = operation({
     }),
   ),
   columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
-  examples: example('control request list --operation "token create" --count 2 --wait 2s'),
+  example: '--operation "token create" --count 2 --wait 2s',
   check: ({ timeout }) => Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s')),
-  runDetached: (session, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
-    session.control().findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
+  ask: (control, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
+    control.findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
 })
 
-export const clearRequests = operation({
+export const clearRequests = controlled({
   name: 'control request clear',
-  audience: 'owner',
   control: 'DELETE /requests',
   summary: 'Forget the requests so far.',
   input: nothing,
-  examples: example('control request clear'),
-  runDetached: async (session) => void session.control().clearRequests() as undefined,
+  ask: (control) => control.clearRequests(),
 })
 
-export const openPage = operation({
+export const openPage = controlled({
   name: 'control page',
-  audience: 'owner',
   control: 'POST /page',
   summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
   input: nothing,
   output: object({ url: text }),
-  examples: example('control page'),
-  runDetached: async (session) => ({ url: session.control().openPage() }),
+  ask: (control) => ({ url: control.openPage() }),
 })
 
 export const listOutbox = operation({
@@ -242,7 +202,7 @@ export const listOutbox = operation({
   summary: 'List the mails of invitations, or get one with its link.',
   input: closedInput([], { id: { type: 'string', description: 'The id of a mail.' } }),
   output: anyJson('A page of mails, or one mail with its text.'),
-  examples: example('control outbox'),
+  examples: ['coffer control outbox --url http://localhost:4010'],
   runDetached: (session, input) => {
     session.control()
     return session.perform(session.caller, readOutbox, { ...input })

@@ -2,12 +2,10 @@
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/destination-fault.js'
 import { invalid } from '../../errors.js'
 import { FAULT_KINDS, type FaultRule } from '../../framework/control-port.js'
-import { operation } from '../../framework/operation.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
+import { controlled, nothing } from './controlled.js'
 
-const nothing = closedInput([], {})
-const example = (command: string) => [`coffer ${command} --url http://localhost:4010`]
 const most = (maximum: number) => ({ type: 'integer', minimum: 1, maximum }) as const
 const texts100 = {
   type: 'object',
@@ -40,20 +38,17 @@ const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
 )
 
-export const listFaults = operation({
+export const listFaults = controlled({
   name: 'control fault list',
-  audience: 'owner',
   control: 'GET /faults',
   summary: 'List the rules by which requests fail, with counts.',
   input: nothing,
   output: faultsOutput,
-  examples: example('control fault list'),
-  runDetached: async (session) => session.control().listFaults(),
+  ask: (control) => control.listFaults(),
 })
 
-export const setFaults = operation({
+export const setFaults = controlled({
   name: 'control fault set',
-  audience: 'owner',
   control: 'PUT /faults',
   summary: 'Replace the rules by which requests fail.',
   details:
@@ -66,9 +61,7 @@ export const setFaults = operation({
     rules: { type: 'array', items: rule, maxItems: 100, flag: 'rule', description: 'A rule as JSON.' },
   }),
   output: faultsOutput,
-  examples: example(
-    `control fault set --rule '{"operation":"token create","kind":"status","status":503,"times":2}'`,
-  ),
+  example: `--rule '{"operation":"token create","kind":"status","status":503,"times":2}'`,
   check: ({ rules = [] }) => {
     for (const [index, each] of rules.entries()) {
       const { kind, destination } = each ?? {}
@@ -83,18 +76,16 @@ export const setFaults = operation({
         throw invalid(`rules[${index}].destination`, DESTINATION_FAULT_RULE)
     }
   },
-  runDetached: async (session, { rules }) => {
-    session.control().setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
-    return session.control().listFaults()
+  ask: (control, { rules }) => {
+    control.setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
+    return control.listFaults()
   },
 })
 
-export const clearFaults = operation({
+export const clearFaults = controlled({
   name: 'control fault clear',
-  audience: 'owner',
   control: 'DELETE /faults',
   summary: 'Remove the rules by which requests fail.',
   input: nothing,
-  examples: example('control fault clear'),
-  runDetached: async (session) => void session.control().setFaults([]) as undefined,
+  ask: (control) => control.setFaults([]),
 })

@@ -2,15 +2,15 @@
  * Formulas: code that reactors run, and its parameters. Official ones belong to the vault and are visible in every
  * tenant.
  */
-import { checkFormula, type FormulaBody, matchesName } from '../../domain/formula.js'
+import { checkFormula } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { readScanned } from '../../framework/scan.js'
 import { inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
+import { created, manage, modified } from '../manage.js'
 import {
   formulaBody,
   formulaId,
@@ -22,6 +22,21 @@ import {
 
 /** The tenant number of official formulas. */
 const VAULT_TENANT = 0
+
+const formulas = manage({
+  name: 'formula',
+  called: 'a formula',
+  title: 'Reactor formula',
+  kind: 'formula',
+  entity: 'reactor_formula',
+  path: '/reactor-formulas',
+  permission: 'reactor',
+  id: formulaId,
+  output: formulaOutput,
+  view: (_, record) => record,
+  find: requireFormula,
+  tenantOf: ({ caller }, { type }) => (type === 'official' ? VAULT_TENANT : caller.tenant),
+})
 
 export const createFormula = operation({
   name: 'formula create',
@@ -42,16 +57,8 @@ export const createFormula = operation({
   async run(context, input) {
     const given = readFormulaBody(input)
     if (given.type === 'official') requireOwner(context)
-    const record: FormulaRecord = {
-      id: context.createUuid(),
-      ...given,
-      status: 'verified',
-      created_by: context.caller.actor.id,
-      created_at: context.date,
-    }
-    await context.store.insert('formula', tenantOf(context, record), record, { fresh: true })
-    context.reached('reactor_formula', record.id)
-    return record
+    const id = context.createUuid()
+    return formulas.add(context, { id, ...given, status: 'verified', ...created(context) })
   },
 })
 
@@ -66,28 +73,13 @@ export const listFormulas = operation({
   }),
   output: listOutput(formulaOutput),
   examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
-  runDetached(session, { name, ...asked }) {
-    const matches = name === undefined ? undefined : ({ name: own }: FormulaRecord) => matchesName(own, name)
-    const scan = { kind: 'formula' as const, tenants: [VAULT_TENANT, session.caller.tenant], matches }
-    return readScanned(session, scan, asked, { show: (_, record) => record })
-  },
+  runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
 })
 
-export const getFormula = operation({
-  name: 'formula get',
-  summary: 'Get a formula by its id.',
-  permissions: ['reactor:read'],
-  route: 'GET /reactor-formulas/{id}',
-  input: inputSchema(['id'], { id: formulaId }),
-  output: formulaOutput,
-  examples: ['coffer formula get greet', 'coffer formula get greet --fields code -o value > greet.js'],
-  log: { operation: 'read', message: 'Reactor formula retrieved' },
-  async run(context, input) {
-    const record = await requireFormula(context, input.id)
-    context.reached('reactor_formula', record.id)
-    return record
-  },
-})
+export const getFormula = formulas.get(
+  'coffer formula get greet',
+  'coffer formula get greet --fields code -o value > greet.js',
+)
 
 export const updateFormula = operation({
   name: 'formula update',
@@ -108,38 +100,20 @@ export const updateFormula = operation({
     const before = await requireFormula(context, input.id)
     if ([before.type, given.type].includes('official')) requireOwner(context)
     if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
-    const record: FormulaRecord = {
-      id: before.id,
-      ...given,
-      status: before.status,
-      created_by: before.created_by,
-      created_at: before.created_at,
-      modified_by: context.caller.actor.id,
-      modified_at: context.date,
-    }
-    await context.store.replace('formula', tenantOf(context, record), record)
-    context.reached('reactor_formula', record.id)
-    return record
+    const { id, status, created_by, created_at } = before
+    const record = { id, ...given, status, created_by, created_at, ...modified(context) }
+    return formulas.replace(context, record)
   },
 })
 
-export const deleteFormula = operation({
-  name: 'formula delete',
+export const deleteFormula = formulas.delete({
   summary: 'Delete a formula that no reactor uses.',
-  permissions: ['reactor:delete'],
-  route: 'DELETE /reactor-formulas/{id}',
-  input: inputSchema(['id'], { id: formulaId }),
   examples: ['coffer reactor delete greet --yes && coffer formula delete greet --yes'],
   destroys: 'This deletes the code and parameters of formula',
-  log: { operation: 'delete', message: 'Reactor formula deleted' },
-  async run(context, input) {
-    const record = await requireFormula(context, input.id)
+  async before(context, record) {
     if (record.type === 'official') requireOwner(context)
     if (await isInUse(context, record))
       throw new CofferError('conflict', 'A reactor uses this formula. Delete the reactor first.')
-    await context.store.remove('formula', tenantOf(context, record), record.id)
-    context.reached('reactor_formula', record.id)
-    return undefined
   },
 })
 
@@ -158,10 +132,6 @@ export async function findFormula(
   return (
     (await store.get('formula', tenant, formulaId)) ?? (await store.get('formula', VAULT_TENANT, formulaId))
   )
-}
-
-function tenantOf({ caller }: Context, { type }: FormulaBody): number {
-  return type === 'official' ? VAULT_TENANT : caller.tenant
 }
 
 function requireOwner({ caller }: Context): void {

@@ -9,9 +9,9 @@ import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
 import { readScanned } from '../../framework/scan.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
+import { created, manage, modified } from '../manage.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
 import { dropSecrets, removeMail, writeMail } from './mail.js'
@@ -35,7 +35,18 @@ const id = {
   refersTo: 'invite',
   description: 'The id of the invitation, or its e-mail address.',
 } as const
-const one = inputSchema(['id'], { id })
+const invitations = manage({
+  name: 'invite',
+  called: 'an invitation',
+  title: 'Invitation',
+  kind: 'invitation',
+  entity: 'invitation',
+  path: '/tenants/self/invitations',
+  permission: 'tenant:invitation',
+  id,
+  output: invitationOutput,
+  view: ({ now }, record) => viewInvitation(record, now),
+})
 
 const invitationInput = inputSchema(['email'], {
   email: { type: 'string', description: 'Their e-mail address.' },
@@ -82,12 +93,9 @@ export async function addInvitation(
     email,
     role,
     expires_at: formatDate(firstExpiry(context.now)),
-    created_by: context.caller.actor.id,
-    created_at: context.date,
+    ...created(context),
   })
-  await context.store.insert('invitation', context.caller.tenant, record, { fresh: true })
-  context.reached('invitation', record.id)
-  return viewInvitation(record, context.now)
+  return viewInvitation(await invitations.add(context, record), context.now)
 }
 
 export const listInvitations = operation({
@@ -111,21 +119,7 @@ export const listInvitations = operation({
   },
 })
 
-export const getInvitation = operation({
-  name: 'invite get',
-  summary: 'Get an invitation by its id.',
-  permissions: ['tenant:invitation:read'],
-  route: 'GET /tenants/self/invitations/{id}',
-  input: one,
-  output: invitationOutput,
-  examples: ['coffer invite get grace@example.com'],
-  log: { operation: 'read', message: 'Invitation retrieved' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'invitation', input.id)
-    context.reached('invitation', record.id)
-    return viewInvitation(record, context.now)
-  },
-})
+export const getInvitation = invitations.get('coffer invite get grace@example.com')
 
 export const resendInvitation = operation({
   name: 'invite resend',
@@ -134,47 +128,35 @@ export const resendInvitation = operation({
     'Extends the expiry by 72 hours, counted from the previous expiry or from now, whichever is later.',
   permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
   route: 'POST /tenants/self/invitations/{id}/resend',
-  input: one,
+  input: invitations.one,
   output: invitationOutput,
   examples: ['coffer invite resend grace@example.com'],
   log: { operation: 'update', message: 'Invitation resent' },
   async runDetached(session, input) {
     const view = await session.conclude(async (context) => {
-      const before = await requireRecord(context, 'invitation', input.id)
+      const before = await invitations.require(context, input.id)
       await refuseMember(context, before.email)
       await endLink(context.store, before.link, 'replaced')
       await dropSecrets(context.store, context.caller.tenant, before.id)
       const record = await linkInvitation(context, await context.tenant(), {
         ...before,
         expires_at: formatDate(extendExpiry(before, context.now)),
-        modified_by: context.caller.actor.id,
-        modified_at: context.date,
+        ...modified(context),
       })
-      await context.store.replace('invitation', context.caller.tenant, record)
-      context.reached('invitation', record.id)
-      return viewInvitation(record, context.now)
+      return viewInvitation(await invitations.replace(context, record), context.now)
     })
     session.post.collect(session.caller.tenant)
     return view
   },
 })
 
-export const deleteInvitation = operation({
-  name: 'invite delete',
+export const deleteInvitation = invitations.delete({
   summary: 'Delete an invitation; its links become invalid.',
-  permissions: ['tenant:invitation:delete'],
-  route: 'DELETE /tenants/self/invitations/{id}',
-  input: one,
   examples: ['coffer invite delete grace@example.com --yes'],
   destroys: 'This withdraws the invitation',
-  log: { operation: 'delete', message: 'Invitation deleted' },
-  async run(context, input) {
-    const { id: invitationId, link } = await requireRecord(context, 'invitation', input.id)
-    await context.store.remove('invitation', context.caller.tenant, invitationId)
-    await endLink(context.store, link, 'withdrawn')
-    await removeMail(context.store, context.caller.tenant, invitationId)
-    context.reached('invitation', invitationId)
-    return undefined
+  async before({ store, caller }, { id, link }) {
+    await endLink(store, link, 'withdrawn')
+    await removeMail(store, caller.tenant, id)
   },
 })
 

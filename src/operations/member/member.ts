@@ -5,10 +5,10 @@ import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { listOf, listOutput, pageInput } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { manage, modified } from '../manage.js'
 import { leaveTenant } from './user.js'
 
 const userOutput = component('User', [], {
@@ -37,6 +37,19 @@ const id = {
   refersTo: 'member',
   description: 'The id of the membership, not of the user; or the e-mail address.',
 } as const
+
+const members = manage({
+  name: 'member',
+  called: 'a member',
+  title: 'Member',
+  kind: 'member',
+  entity: 'member',
+  path: '/tenants/self/members',
+  permission: 'tenant:member',
+  id,
+  output: memberOutput,
+  view: ({ store }, record) => viewMember(store, record),
+})
 
 export const listMembers = operation({
   name: 'member list',
@@ -78,14 +91,11 @@ export const updateMember = operation({
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
   log: { operation: 'update', message: 'Member updated' },
   async run(context, input) {
-    const before = await requireRecord(context, 'member', input.id)
+    const before = await members.require(context, input.id)
     if (before.role === 'OWNER')
       throw new CofferError('unprocessable', 'The role of the owner of a tenant cannot be changed.')
-    const modified = { modified_by: context.caller.actor.id, modified_at: context.date }
-    const record: MemberRecord = { ...before, role: input.role, ...modified }
-    await context.store.replace('member', context.caller.tenant, record)
-    context.reached('member', record.id)
-    return viewMember(context.store, record)
+    const record = { ...before, role: input.role, ...modified(context) }
+    return viewMember(context.store, await members.replace(context, record))
   },
 })
 
@@ -100,25 +110,15 @@ export const listRoles = operation({
   run: async () => ROLES.map((name) => ({ name })),
 })
 
-export const deleteMember = operation({
-  name: 'member delete',
+export const deleteMember = members.delete({
   summary: 'Remove a member, with all access to your tenant.',
   details: 'The owner cannot be removed.',
-  permissions: ['tenant:member:delete'],
-  route: 'DELETE /tenants/self/members/{id}',
-  input: inputSchema(['id'], { id }),
   examples: ['coffer member delete ada@example.com --yes'],
   destroys: 'This removes all access of member',
-  log: { operation: 'delete', message: 'Member deleted' },
-  async run(context, input) {
-    const { tenant } = context.caller
-    const record = await requireRecord(context, 'member', input.id)
-    if (record.role === 'OWNER')
+  async before({ store, caller }, { role, user_id }) {
+    if (role === 'OWNER')
       throw new CofferError('unprocessable', 'The owner of a tenant cannot be removed from it.')
-    await context.store.remove('member', tenant, record.id)
-    await leaveTenant(context.store, tenant, record.user_id)
-    context.reached('member', record.id)
-    return undefined
+    await leaveTenant(store, caller.tenant, user_id)
   },
 })
 

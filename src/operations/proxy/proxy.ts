@@ -1,6 +1,5 @@
 /** Proxies: calls to other servers, in which expressions stand for the data of tokens. */
 import { base58 } from '../../domain/base58.js'
-import { matchesName } from '../../domain/formula.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import {
@@ -16,14 +15,25 @@ import { mergePatch } from '../../domain/token/merge-patch.js'
 import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
-import { readScanned } from '../../framework/scan.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { removeApiKey } from '../application/application-record.js'
 import { nameFilter } from '../formula/formula-attributes.js'
+import { created, manage, modified } from '../manage.js'
 import { findApplicationOf, findBound } from '../reactor/reactor.js'
 import { proxyBody, proxyId, proxyOutput, proxyPatch, viewProxy } from './proxy-attributes.js'
 
-const one = inputSchema(['id'], { id: proxyId })
+const proxies = manage({
+  name: 'proxy',
+  called: 'a proxy',
+  title: 'Proxy',
+  kind: 'proxy',
+  entity: 'proxy',
+  path: '/proxies',
+  permission: 'proxy',
+  id: proxyId,
+  output: proxyOutput,
+  view: (_, record) => viewProxy(record),
+})
 
 export const createProxy = operation({
   name: 'proxy create',
@@ -41,21 +51,13 @@ export const createProxy = operation({
   log: { operation: 'create', message: 'Proxy created' },
   check: checkProxy,
   async run(context, input) {
-    const { caller, store } = context
     const key = base58(context.random.bytes(PROXY_KEY_BYTES), PROXY_KEY_LENGTH)
-    const record: ProxyRecord = {
-      id: context.createUuid(),
-      tenant_id: (await context.tenant()).id,
-      key,
-      ...(await readBody(context, input)),
-      created_by: caller.actor.id,
-      created_at: context.date,
-    }
-    const entry = { id: await context.hashSecret(key), tenant: caller.tenant, proxy_id: record.id }
-    await store.insert('api_key', 0, entry, { fresh: true })
-    await store.insert('proxy', caller.tenant, record, { fresh: true })
-    context.reached('proxy', record.id)
-    return viewProxy(record)
+    const id = context.createUuid()
+    const tenant_id = (await context.tenant()).id
+    const record = { id, tenant_id, key, ...(await readBody(context, input)), ...created(context) }
+    const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: id }
+    await context.store.insert('api_key', 0, entry, { fresh: true })
+    return viewProxy(await proxies.add(context, record))
   },
 })
 
@@ -71,29 +73,10 @@ export const listProxies = operation({
   }),
   output: listOutput(proxyOutput),
   examples: ['coffer proxy list', `coffer proxy list --name 'pay*'`],
-  runDetached(session, { id: ids, name, ...asked }) {
-    const matches = (record: ProxyRecord) =>
-      (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
-    const scan = { kind: 'proxy' as const, tenants: [session.caller.tenant], matches }
-    return readScanned(session, scan, asked, { show: (_, record) => viewProxy(record) })
-  },
+  runDetached: proxies.list,
 })
 
-export const getProxy = operation({
-  name: 'proxy get',
-  summary: 'Get a proxy by its id.',
-  permissions: ['proxy:read'],
-  route: 'GET /proxies/{id}',
-  input: one,
-  output: proxyOutput,
-  examples: ['coffer proxy get payments'],
-  log: { operation: 'read', message: 'Proxy retrieved' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'proxy', input.id)
-    context.reached('proxy', record.id)
-    return viewProxy(record)
-  },
-})
+export const getProxy = proxies.get('coffer proxy get payments')
 
 export const updateProxy = operation({
   name: 'proxy update',
@@ -106,7 +89,7 @@ export const updateProxy = operation({
   log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   run: async (context, input) =>
-    viewProxy(await replace(context, await requireRecord(context, 'proxy', input.id), input)),
+    viewProxy(await replace(context, await proxies.require(context, input.id), input)),
 })
 
 export const patchProxy = operation({
@@ -123,7 +106,7 @@ export const patchProxy = operation({
   log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   async run(context, input) {
-    const before = await requireRecord(context, 'proxy', input.id)
+    const before = await proxies.require(context, input.id)
     const { name, destination_url, configuration, require_auth, disable_detokenization } = before
     const { request_transforms, response_transforms } = before
     // Without one that was deleted meanwhile.
@@ -140,24 +123,12 @@ export const patchProxy = operation({
   },
 })
 
-export const deleteProxy = operation({
-  name: 'proxy delete',
+export const deleteProxy = proxies.delete({
   summary: 'Delete a proxy; its key ends at once.',
-  permissions: ['proxy:delete'],
-  route: 'DELETE /proxies/{id}',
-  input: one,
   examples: ['coffer proxy delete payments --yes'],
   destroys: 'This deletes the configuration and the key of proxy',
-  log: { operation: 'delete', message: 'Proxy deleted' },
-  async run(context, input) {
-    const { id, key } = await requireRecord(context, 'proxy', input.id)
-    await context.store.remove('proxy', context.caller.tenant, id)
-    const hash = await context.hashSecret(key)
-    // A salvaged vault may lack it.
-    if ((await context.store.get('api_key', 0, hash)) !== undefined)
-      await context.store.remove('api_key', 0, hash)
-    context.reached('proxy', id)
-    return undefined
+  async before(context, { key }) {
+    await removeApiKey(context.store, await context.hashSecret(key))
   },
 })
 
@@ -169,19 +140,9 @@ type Given = Infer<{
 
 async function replace(context: Context, before: ProxyRecord, given: Given): Promise<ProxyRecord> {
   const { id, tenant_id, key, created_by, created_at } = before
-  const record: ProxyRecord = {
-    id,
-    tenant_id,
-    key,
-    ...(await readBody(context, given)),
-    created_by,
-    created_at,
-    modified_by: context.caller.actor.id,
-    modified_at: context.date,
-  }
-  await context.store.replace('proxy', context.caller.tenant, record)
-  context.reached('proxy', record.id)
-  return record
+  const body = await readBody(context, given)
+  const record = { id, tenant_id, key, ...body, created_by, created_at, ...modified(context) }
+  return proxies.replace(context, record)
 }
 
 /** The attributes of a record. @throws CofferError `validation` for an unsuitable application or configuration */

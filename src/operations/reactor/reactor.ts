@@ -1,6 +1,5 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
 import { castConfiguration, toTexts } from '../../domain/contract.js'
-import { matchesName } from '../../domain/formula.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor.js'
@@ -9,13 +8,25 @@ import { mergePatch } from '../../domain/token/merge-patch.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
-import { readScanned } from '../../framework/scan.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
 import { nameFilter } from '../formula/formula-attributes.js'
+import { created, manage, modified } from '../manage.js'
 import { reactorBody, reactorId, reactorOutput, reactorPatch, reference } from './reactor-attributes.js'
 import { removeRuns } from './reactor-log.js'
+
+const reactors = manage({
+  name: 'reactor',
+  called: 'a reactor',
+  title: 'Reactor',
+  kind: 'reactor',
+  entity: 'reactor',
+  path: '/reactors',
+  permission: 'reactor',
+  id: reactorId,
+  output: reactorOutput,
+  view: viewReactor,
+})
 
 export const createReactor = operation({
   name: 'reactor create',
@@ -43,16 +54,10 @@ export const createReactor = operation({
   log: { operation: 'create', message: 'Reactor created' },
   check: checkNew,
   async run(context, input) {
-    const record: ReactorRecord = {
-      id: context.createUuid(),
-      tenant_id: (await context.tenant()).id,
-      ...(await readBody(context, input, input.formula?.id)),
-      created_by: context.caller.actor.id,
-      created_at: context.date,
-    }
-    await context.store.insert('reactor', context.caller.tenant, record, { fresh: true })
-    context.reached('reactor', record.id)
-    return viewReactor(context, record)
+    const id = context.createUuid()
+    const tenant_id = (await context.tenant()).id
+    const body = await readBody(context, input, input.formula?.id)
+    return viewReactor(context, await reactors.add(context, { id, tenant_id, ...body, ...created(context) }))
   },
 })
 
@@ -68,29 +73,10 @@ export const listReactors = operation({
   }),
   output: listOutput(reactorOutput),
   examples: ['coffer reactor list', `coffer reactor list --name 'gre*'`],
-  runDetached(session, { id: ids, name, ...asked }) {
-    const matches = (record: ReactorRecord) =>
-      (ids === undefined || ids.includes(record.id)) && (name === undefined || matchesName(record.name, name))
-    const scan = { kind: 'reactor' as const, tenants: [session.caller.tenant], matches }
-    return readScanned(session, scan, asked, { show: viewReactor })
-  },
+  runDetached: reactors.list,
 })
 
-export const getReactor = operation({
-  name: 'reactor get',
-  summary: 'Get a reactor by its id.',
-  permissions: ['reactor:read'],
-  route: 'GET /reactors/{id}',
-  input: inputSchema(['id'], { id: reactorId }),
-  output: reactorOutput,
-  examples: ['coffer reactor get greet'],
-  log: { operation: 'read', message: 'Reactor retrieved' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'reactor', input.id)
-    context.reached('reactor', record.id)
-    return viewReactor(context, record)
-  },
-})
+export const getReactor = reactors.get('coffer reactor get greet')
 
 export const updateReactor = operation({
   name: 'reactor update',
@@ -103,7 +89,7 @@ export const updateReactor = operation({
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
   run: async (context, input) =>
-    viewReactor(context, await replace(context, await requireRecord(context, 'reactor', input.id), input)),
+    viewReactor(context, await replace(context, await reactors.require(context, input.id), input)),
 })
 
 export const patchReactor = operation({
@@ -123,7 +109,7 @@ export const patchReactor = operation({
   log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
   async run(context, input) {
-    const before = await requireRecord(context, 'reactor', input.id)
+    const before = await reactors.require(context, input.id)
     const { name, code, configuration, runtime, application_id } = before
     const application = application_id === undefined ? undefined : { id: application_id }
     const patched = mergePatch(omitUndefined({ name, code, configuration, runtime, application }), input)
@@ -138,36 +124,15 @@ async function replace(context: Context, before: ReactorRecord, given: Given): P
   const { id, tenant_id, formula_id, created_by, created_at } = before
   if (formula_id === undefined && given.code === undefined)
     throw invalid('code', 'is required: this reactor has no formula')
-  const record: ReactorRecord = {
-    id,
-    tenant_id,
-    ...(await readBody(context, given, formula_id)),
-    created_by,
-    created_at,
-    modified_by: context.caller.actor.id,
-    modified_at: context.date,
-  }
-  await context.store.replace('reactor', context.caller.tenant, record)
-  context.reached('reactor', record.id)
-  return record
+  const body = await readBody(context, given, formula_id)
+  return reactors.replace(context, { id, tenant_id, ...body, created_by, created_at, ...modified(context) })
 }
 
-export const deleteReactor = operation({
-  name: 'reactor delete',
+export const deleteReactor = reactors.delete({
   summary: 'Delete a reactor and its stored runs.',
-  permissions: ['reactor:delete'],
-  route: 'DELETE /reactors/{id}',
-  input: inputSchema(['id'], { id: reactorId }),
   examples: ['coffer reactor delete greet --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
-  log: { operation: 'delete', message: 'Reactor deleted' },
-  async run(context, input) {
-    const record = await requireRecord(context, 'reactor', input.id)
-    await context.store.remove('reactor', context.caller.tenant, record.id)
-    await removeRuns(context.store, context.caller.tenant, record.id)
-    context.reached('reactor', record.id)
-    return undefined
-  },
+  before: ({ store, caller }, { id }) => removeRuns(store, caller.tenant, id),
 })
 
 /** The formula of a reactor, which cannot be deleted before the reactor; undefined if it has code of its own. */

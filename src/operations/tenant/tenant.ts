@@ -10,6 +10,7 @@ import { type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { revokeKeys } from '../application/application-record.js'
+import { modified } from '../manage.js'
 import { removePeople } from '../member/member.js'
 import { countActive, measureType } from '../token/token-activity.js'
 
@@ -90,8 +91,7 @@ export const updateTenant = operation({
       ...before,
       name,
       settings: settings ?? before.settings,
-      modified_by: context.caller.actor.id,
-      modified_at: context.date,
+      ...modified(context),
     }
     await context.store.replace('tenant', 0, record)
     context.reached('tenant', record.id)

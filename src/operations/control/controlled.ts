@@ -1,0 +1,42 @@
+/** What the operations of the control plane have in common: for the owner, and asked of the plane alone. */
+import type { ControlPlane } from '../../framework/control-port.js'
+import { type Operation, operation } from '../../framework/operation.js'
+import {
+  type Answer,
+  closedInput,
+  type Infer,
+  type ObjectSchema,
+  type Schema,
+} from '../../framework/schema.js'
+
+export const nothing = closedInput([], {})
+
+type Declared<I extends ObjectSchema, O extends Schema | undefined, Checked, Name extends string> = Pick<
+  Operation<I, O, Checked, Name>,
+  'name' | 'summary' | 'details' | 'input' | 'output' | 'columns' | 'positionals' | 'check'
+> & {
+  /** Method and path below that of the control plane. */
+  control: string
+  /** What follows the name of the command in its example. */
+  example?: string
+  ask(control: ControlPlane, input: Infer<I>, checked: Checked): Answer<O> | Promise<Answer<O>> | Done<O>
+}
+
+/** Of an operation without an output. */
+type Done<O> = O extends undefined ? void | Promise<void> : never
+
+export function controlled<
+  const I extends ObjectSchema,
+  const Name extends string,
+  const O extends Schema | undefined = undefined,
+  Checked = unknown,
+>({ example, ask, ...declared }: Declared<I, O, Checked, Name>): Operation<I, O, Checked, Name, undefined> {
+  const line = ['coffer', declared.name, ...(example === undefined ? [] : [example])].join(' ')
+  return operation<I, Name, O, Checked>({
+    ...declared,
+    audience: 'owner',
+    examples: [`${line} --url http://localhost:4010`],
+    runDetached: async (session, input, checked) =>
+      (await ask(session.control(), input, checked)) as Answer<O>,
+  })
+}

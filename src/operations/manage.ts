@@ -1,0 +1,138 @@
+/**
+ * What management operations share. A noun says once how its records are found, shown and logged; reading, listing and
+ * deleting one, and what a change notes, follow from that.
+ */
+import type { EntityType } from '../domain/entity-types.js'
+import { matchesName } from '../domain/formula.js'
+import type { Permission } from '../domain/permissions.js'
+import type { RecordOf } from '../domain/records.js'
+import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
+import type { List, PageRequest } from '../framework/page.js'
+import { requireRecord } from '../framework/require-record.js'
+import { readScanned } from '../framework/scan.js'
+import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
+
+type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
+
+interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
+  /** Of its commands. */
+  name: Name
+  /** In sentences, with an article. */
+  called: string
+  /** At the beginning of log messages. */
+  title: string
+  kind: K
+  /** In the log. */
+  entity: EntityType
+  path: Path
+  /** That of all its operations, without the last word. */
+  permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
+  /** The schema of the property in the path. */
+  id: StringSchema
+  output: O
+  view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
+  /** @throws CofferError `not_found`; default: {@link requireRecord} */
+  find?(context: Context, id: string): Promise<RecordOf[K]>
+  /** Where the record is; default: the caller's tenant. */
+  tenantOf?(context: Context, record: RecordOf[K]): number
+}
+
+type One = ReturnType<typeof oneOf>
+const oneOf = (id: StringSchema) => inputSchema(['id'], { id })
+
+/** What is particular about deleting one. */
+type Deletion<K extends Kind> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
+  /** Refuses, or removes what belongs to the record. */
+  before?(context: Context, record: RecordOf[K]): void | Promise<void>
+}
+
+export function manage<
+  const Name extends string,
+  const Path extends string,
+  const K extends Kind,
+  const O extends Schema,
+>(noun: Noun<Name, Path, K, O>) {
+  const { name, title, kind, entity, path, permission, output, view } = noun
+  const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
+  const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
+  const one = oneOf(noun.id)
+  const require = (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>
+  return {
+    one,
+    require,
+
+    get: (...examples: readonly string[]): Operation<One, O, unknown, `${Name} get`, `GET ${Path}/{id}`> =>
+      operation({
+        name: `${name} get`,
+        summary: `Get ${noun.called} by its id.`,
+        permissions: [`${permission}:read` as Permission],
+        route: `GET ${path}/{id}`,
+        input: one,
+        output,
+        examples,
+        log: { operation: 'read', message: `${title} retrieved` },
+        run: async (context, { id }) => {
+          const record = await require(context, id)
+          context.reached(entity, record.id)
+          return (await view(context, record)) as Answer<O>
+        },
+      }),
+
+    delete: ({
+      before,
+      ...declared
+    }: Deletion<K>): Operation<One, undefined, unknown, `${Name} delete`, `DELETE ${Path}/{id}`> =>
+      operation({
+        ...declared,
+        name: `${name} delete`,
+        permissions: [`${permission}:delete` as Permission],
+        route: `DELETE ${path}/{id}`,
+        input: one,
+        log: { operation: 'delete', message: `${title} deleted` },
+        run: async (context, { id }) => {
+          const record = await require(context, id)
+          await before?.(context, record)
+          await context.store.remove(kind, tenantOf(context, record), record.id)
+          context.reached(entity, record.id)
+          return undefined
+        },
+      }),
+
+    /** A page of those with these ids and a name like this one, of `tenants` (default: the caller's). */
+    list: (
+      session: Session,
+      { id: ids, name: like, ...asked }: PageRequest & { id?: readonly string[]; name?: string },
+      tenants: readonly number[] = [session.caller.tenant],
+    ) => {
+      const matches = (record: RecordOf[K]) =>
+        (ids === undefined || ids.includes(record.id)) &&
+        (like === undefined || matchesName((record as { name: string }).name, like))
+      const show = (context: Context, record: RecordOf[K]) => view(context, record)
+      return readScanned(session, { kind, tenants, matches }, asked, { show }) as Promise<List<Answer<O>>>
+    },
+
+    /** Stores a new record. */
+    add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
+      await context.store.insert(kind, tenantOf(context, record), record, { fresh: true })
+      context.reached(entity, record.id)
+      return record
+    },
+
+    /** Stores the record instead of the one with its id. */
+    replace: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
+      await context.store.replace(kind, tenantOf(context, record), record)
+      context.reached(entity, record.id)
+      return record
+    },
+  }
+}
+
+/** By whom a new record was made, and when. */
+export function created({ caller, date }: Context): { created_by: string; created_at: string } {
+  return { created_by: caller.actor.id, created_at: date }
+}
+
+/** By whom a record was changed, and when. */
+export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {
+  return { modified_by: caller.actor.id, modified_at: date }
+}
