@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { LogHeadRecord } from '../../src/domain/log-record.js'
 import type { LogRecord } from '../../src/domain/records.js'
 import type { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
@@ -179,4 +180,18 @@ t.test('any page may be asked for; past the end there is nothing, and the totals
       t.equal(list.pagination.page_number, page)
       t.equal(list.pagination.total_items, ((await ask(name, { size: 1 })) as List).pagination.total_items)
     }
+})
+
+t.test('a page of a hundred tokens is one visit to the log: one part has all of its records', async (t) => {
+  const { app, ask } = await openTestVault()
+  await ask('token tokenize', {
+    payload: Array.from({ length: 100 }, (_, index) => ({ type: 'token', data: index })),
+  })
+  const head = () =>
+    app.store.read((reader) => reader.get('log_block', 1, '1/head')) as Promise<LogHeadRecord>
+  const before = await head()
+  await ask('token list', { size: 100 })
+  const after = await head()
+  t.equal(after.count, before.count + 100)
+  t.equal(after.parts, before.parts + 1)
 })
