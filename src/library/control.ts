@@ -36,6 +36,7 @@ export function createControlCalls(ask: Ask) {
     },
     requests: { list: call('control request list'), clear: call('control request clear') },
     outbox: call('control outbox'),
+    reveals: call('control reveals'),
     page: call('control page'),
   }
 }

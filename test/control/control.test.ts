@@ -256,3 +256,59 @@ t.test('a vault on disk or a caller with a key has no state or clock to set', as
   for (const operation of ['control reset', 'control clock get', 'control request list'] as const)
     await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
 })
+
+t.test('who has seen a token in the clear is counted', async (t) => {
+  const seed: Seed = {
+    applications: [
+      {
+        name: 'teller',
+        type: 'private',
+        rules: [
+          {
+            description: 'all',
+            priority: 1,
+            container: '/',
+            permissions: ['token:read'],
+            transform: 'reveal',
+          },
+        ],
+      },
+      { name: 'clerk', type: 'private', permissions: ['token:read', 'token:use', 'token:search'] },
+    ],
+    tokens: [
+      { id: 'seen', type: 'card', data: { number: '4242424242424242' } },
+      { id: 'unseen', type: 'token', data: 'secret' },
+    ],
+    reactors: [{ name: 'echo', code: 'module.exports = async () => ({ raw: {} })' }],
+  }
+  const vault = await openTestVault({ seed })
+  t.teardown(() => vault.stop())
+  const reveals = async (token: string) => vault.control.reveals({ token })
+  const [teller, clerk] = [vault.keys.teller!, vault.keys.clerk!]
+  await vault.ask('token get', { id: 'unseen' }, { key: clerk })
+  await vault.ask('token list')
+  await vault.ask('token search', { query: 'id:unseen' }, { key: clerk })
+  await vault.ask('seed export', { synthesize: true })
+  t.same(await reveals('unseen'), { count: 0, seen_by: [] })
+  t.same(await reveals('never there'), { count: 0, seen_by: [] })
+  t.same((await reveals('seen')).count, 0)
+  await vault.ask('token get', { id: 'seen' }, { key: clerk })
+  await vault.ask('token get', { id: 'seen' }, { key: teller })
+  await vault.ask('token list', {}, { key: teller })
+  const [reactor] = (await vault.ask('reactor list')).data
+  await vault.ask('reactor react', { id: reactor!.id, args: { card: '{{ seen }}' } })
+  await vault.ask('seed export', {}, { reveal: true })
+  await vault.ask('token delete', { id: 'seen' })
+  const told = await reveals('seen')
+  t.equal(told.count, 4)
+  t.match(
+    told.seen_by.map(({ actor_type, operation, count }) => [actor_type, operation, count]),
+    [
+      ['user', 'read', 1],
+      ['user', 'use', 1],
+      ['application', 'read', 2],
+    ],
+  )
+  t.same(await vault.ask('log reveals', { token: 'seen' }), told)
+  await t.rejects(vault.ask('log reveals', { token: 'seen' }, { key: clerk }), { code: 'forbidden' })
+})

@@ -43,6 +43,8 @@ const LINES = [
   'GET /faults',
   'GET /requests',
   'GET /outbox',
+  'GET /reveals?token=x',
+  'POST /page',
 ]
 
 t.test('all of it with --ephemeral, for its key alone', async (t) => {
@@ -94,7 +96,7 @@ t.test('faults, requests and mail alone with --test-controls, nothing without', 
   const { control } = await start(t, ['--test-controls'])
   const own = { 'svc-api-key': control!.key }
   for (const line of LINES) {
-    const isThere = /faults|requests|outbox/.test(line)
+    const isThere = /faults|requests|outbox|reveals|page/.test(line)
     t.equal((await ask(control!.url, line, own)).status, isThere ? 200 : 404, line)
   }
   const plain = await start(t, [])

@@ -15,8 +15,9 @@ import {
   texts,
   uuid,
 } from '../../framework/output.js'
-import { closedInput } from '../../framework/schema.js'
+import { closedInput, type Infer } from '../../framework/schema.js'
 import { readOutbox } from '../invite/outbox.js'
+import { countReveals as reveals, revealsInput, revealsOutput } from '../log/log.js'
 import { controlled, nothing } from './controlled.js'
 
 const LONGEST_WAIT_MS = 60_000
@@ -193,6 +194,21 @@ export const openPage = controlled({
   input: nothing,
   output: object({ url: text }),
   ask: (control) => ({ url: control.openPage() }),
+})
+
+export const countReveals = operation({
+  name: 'control reveals',
+  audience: 'owner',
+  control: 'GET /reveals',
+  summary:
+    'Count how often the data of a token was given in the clear, and to whom, as coffer log reveals does.',
+  input: revealsInput,
+  output: revealsOutput,
+  examples: ['coffer control reveals --token card-1 --url http://localhost:4010'],
+  runDetached: (session, input) => {
+    session.control()
+    return session.perform(session.caller, reveals, { ...input }) as Promise<Infer<typeof revealsOutput>>
+  },
 })
 
 export const listOutbox = operation({

@@ -139,6 +139,53 @@ export const verifyLog = operation({
   },
 })
 
+const MOST_GROUPED = 10_000
+export const revealsInput = closedInput(['token'], {
+  token: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 400,
+    description: 'The id of the token, deleted or not.',
+  },
+})
+export const revealsOutput = object({
+  count,
+  seen_by: arrayOf(object({ 'actor_type?': text, 'actor_id?': text, operation: text, count, last_at: date })),
+})
+
+export const countReveals = operation({
+  name: 'log reveals',
+  audience: 'command',
+  summary: 'Count how often the data of a token was given in the clear, and to whom.',
+  details:
+    'Counted are reads that revealed it, and uses by reactors and proxies, which always are given the data itself. The\n' +
+    'count is of all log records; who it was, of the newest 10,000 of them.',
+  permissions: ['log:read'],
+  input: revealsInput,
+  positionals: ['token'],
+  output: revealsOutput,
+  examples: ['coffer log reveals card-1'],
+  runDetached: async ({ inUnit, caller }, { token }) => {
+    const where = {
+      and: [
+        { field: 'type_entity', value: `token:${token}` },
+        { field: 'transform', value: 'reveal' },
+      ],
+    }
+    const page = { where, page: 1, size: MOST_GROUPED }
+    const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
+    const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
+    for (const { actor_type, actor_id, operation, created_at } of records) {
+      const key = JSON.stringify([actor_id, operation])
+      // The newest comes first.
+      const first = { ...omitUndefined({ actor_type, actor_id }), operation, count: 0, last_at: created_at }
+      const known = seen.get(key) ?? first
+      seen.set(key, { ...known, count: known.count + 1 })
+    }
+    return { count: total, seen_by: [...seen.values()] }
+  },
+})
+
 /** The API's log object, which has no trace id, and does not say how a token was shown. */
 export function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
   return view

@@ -30,6 +30,7 @@ export const noun = {
     control.listRequests,
     control.clearRequests,
     control.listOutbox,
+    control.countReveals,
     control.openPage,
   ],
 }

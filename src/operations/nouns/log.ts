@@ -4,5 +4,5 @@ import * as log from '../log/log.js'
 export const noun = {
   name: 'log',
   summary: 'Read and verify the audit log',
-  operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.verifyLog],
+  operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.countReveals, log.verifyLog],
 }

@@ -228,7 +228,7 @@ function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
 }
 
 async function logUses(context: Context, used: readonly Used[]): Promise<void> {
-  for (const token of used) await reachToken(context, token, USE.log)
+  for (const token of used) await reachToken(context, token, USE.log, USE.transform)
 }
 
 function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): Record<string, string> {

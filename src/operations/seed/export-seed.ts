@@ -59,8 +59,8 @@ export const exportSeed = operation({
 })
 
 async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
-  await reachToken(context, record, { operation: 'read', message: 'Token exported' })
-  const transform = context.caller.transform('token:read', record) ?? 'redact'
+  const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')
+  await reachToken(context, record, { operation: 'read', message: 'Token exported' }, transform)
   const data = synthesize
     ? replaceData(record.type as TokenTypeName, record.data, createDraw(record.id))
     : viewToken(record, transform).data
