@@ -88,6 +88,7 @@ async function runLine(
     cwd: process.cwd(),
     pid: process.pid,
     nodeVersion: process.version,
+    self: [process.argv[0] ?? '', process.argv[1] ?? ''],
     program: nameProgram(process.argv[1] ?? ''),
     clock: process.clock ?? Date.now,
     input: createInputReader({ cwd: process.cwd(), streams }),

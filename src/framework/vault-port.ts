@@ -103,8 +103,6 @@ export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => rea
 
 /** The vault of this run and the secret that opens it. */
 export interface OfflineVault {
-  /** undefined if no process has the vault open. Reads only the lock. */
-  holder(): Holder | undefined
   /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
   /** Creates a vault from the backup in `file`. */

@@ -29,6 +29,8 @@ export interface VaultSocketOptions {
   random: RandomSource
   /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
   proof: Mac
+  /** The same with a secret that ends with this server, of who was given that one alone. */
+  sessionProof?: Mac | undefined
   /** Makes a directory that only this user can enter, for a socket whose path in the vault would be too long. */
   makePrivateDirectory(): string
 }
@@ -174,8 +176,12 @@ async function challenge(socket: Socket, messages: Messages, options: VaultSocke
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
   const given = readBytes(hello, 'proof', PROOF_BYTES)
   if (theirs === undefined || given === undefined) return false
-  if (!timingSafeEqual(given, prove(options, 'command', mine, theirs))) return false
-  await writeMessage(socket, { proof: toBase64(prove(options, 'owner', mine, theirs)) })
+  const { proof, sessionProof = proof } = options
+  const known = [proof, sessionProof].find((each) =>
+    timingSafeEqual(given, prove({ ...options, proof: each }, 'command', mine, theirs)),
+  )
+  if (known === undefined) return false
+  await writeMessage(socket, { proof: toBase64(prove({ ...options, proof: known }, 'owner', mine, theirs)) })
   return true
 }
 

@@ -28,7 +28,6 @@ export interface OfflineEffects {
 export function createOfflineVault(effects: OfflineEffects): OfflineVault {
   const { find, findNew, tenant, choose, createOpener, progress } = effects
   return {
-    holder: () => readHolder(find()),
     verify: () => verifyAtRest(find(), choose),
     restore: async (file) => {
       const location = findNew()
@@ -66,6 +65,7 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
   }
 }
 
+/** undefined if no process has the vault open. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
   const { files, directory, pid } = completeEffects(location)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))

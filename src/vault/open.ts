@@ -2,12 +2,15 @@
  * Creates and opens vaults by address: chooses the kind of storage, takes the lock, opens the keys and the engine, and
  * passes them to {@link createApp}.
  */
+
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { PRESENT_DIGEST } from '../crypto/digest.js'
 import { checkNewPassphrase, type SealedHeader, type Secret, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
+import { createMac } from '../crypto/mac.js'
+import { nativePrimitives } from '../crypto/native.js'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
@@ -34,6 +37,7 @@ import {
   choosePrimitives,
   createFirstSlot,
   describeLocked,
+  type LockedVault,
   type NewOpener,
   openKeyring,
   toSecret,
@@ -58,6 +62,8 @@ export interface VaultLocation {
   role?: 'command' | 'server'
   /** How long to wait for the lock; default 10 s. */
   patienceMs?: number
+  /** Of a server: a secret by which it also knows commands that have no key of the vault. */
+  session?: Uint8Array
   files?: Files
   clock?: Clock
   random?: RandomSource
@@ -177,6 +183,11 @@ async function createOwned(
   return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
 }
 
+/** What is known of the vault in `directory` without a key. @throws CofferError as {@link identifyVault} */
+export async function describeVault(directory: string): Promise<LockedVault> {
+  return describeLocked(await readHeader(nodeFiles(), directory))
+}
+
 /** The id of the vault in `directory`; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
 export async function identifyVault(directory: string): Promise<string> {
   return (await readHeader(nodeFiles(), directory)).vault
@@ -270,8 +281,17 @@ function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOpti
   return {
     ...effects,
     proof: keyring.socketProof,
+    sessionProof: effects.session && createMac(nativePrimitives, effects.session),
     makePrivateDirectory: makeSocketDirectory,
   }
+}
+
+/** The vault in the server of this `session`, without a key of the vault; undefined where that has ended. */
+export async function reachSession(location: VaultLocation, session: Uint8Array): Promise<Vault | undefined> {
+  const effects = completeEffects(location)
+  const proof = createMac(nativePrimitives, session)
+  const peer = await connectToVault({ ...effects, proof, makePrivateDirectory: makeSocketDirectory })
+  return peer === undefined ? undefined : createRemoteVault(peer)
 }
 
 /** For the socket of a vault whose path is too long for a socket. @throws CofferError `storage_failed` */
@@ -299,7 +319,7 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
 }
 
 /** A location with every default filled in. */
-export type Effects = Required<VaultLocation>
+export type Effects = Required<Omit<VaultLocation, 'session'>> & Pick<VaultLocation, 'session'>
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location

@@ -191,7 +191,7 @@ t.test('a vault at a path of 300 characters serves and is reached, and outlives 
   const socket = join(directory, '.coffer/socket')
   t.ok(socket.length > 300 && statSync(socket).isFile(), 'a file says where the socket is')
   await home.json(['token', 'create'], { ...here, ...bodyOf('through', 1) })
-  t.match(await home.json(['vault', 'lock'], here), { held: true, pid: server.child.pid })
+  t.match(await home.json(['vault', 'status'], here), { held_by: { pid: server.child.pid } })
   server.child.kill('SIGTERM')
   t.match(await server.ended, { code: 0 })
   t.match(await home.json(['token', 'get', 'through', '--reveal'], here), { data: 1 })

@@ -135,7 +135,6 @@ t.test('key slots and keys that are changed are logged too, and every answer is 
   await ask('vault keys', ['remove', slots[1].id])
   await ask('vault status')
   await ask('vault verify')
-  await ask('vault lock')
   await ask('vault backup', ['copy'])
   await ask('vault restore', ['copy', '--vault', 'restored'])
   await ask('vault restore', ['restored', '--salvage', '--vault', 'salvaged'])

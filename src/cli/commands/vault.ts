@@ -1,15 +1,25 @@
 /** `coffer vault status | verify | restore`: adds the directory and advice to the answers. */
+import { formatDate } from '../../domain/dates.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { SalvageReport, Verification } from '../../framework/vault-port.js'
-import { findVaultDirectory } from '../context/credentials.js'
+import { readHolder } from '../../vault/offline.js'
+import { findVaultDirectory, placeOf } from '../context/credentials.js'
 import type { Steps } from '../context/task.js'
+import { readSession } from '../context/unlocked.js'
 
 const SALVAGING =
   'Restore a backup, or salvage the readable part: coffer vault restore --salvage DIRECTORY --vault NEW'
 
 export const status: Steps = {
-  run: async ({ context, ask, print }) =>
-    print({ directory: findVaultDirectory(context), ...((await ask()) as object) }),
+  run: async ({ context, ask, print }) => {
+    const directory = findVaultDirectory(context)
+    const held_by = readHolder(placeOf(context))
+    const until = (await readSession(context, directory))?.untilMs
+    const unlocked_until = until === undefined ? undefined : formatDate(until)
+    const found = omitUndefined({ held_by, unlocked_until })
+    await print({ directory, ...found, ...((await ask()) as object) })
+  },
 }
 
 /** @throws CofferError `vault_damaged` after printing the findings */

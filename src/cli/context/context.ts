@@ -60,6 +60,8 @@ export interface CommandContext {
   readonly cwd: string
   readonly pid: number
   readonly nodeVersion: string
+  /** Node and the script of this program. */
+  readonly self: readonly [node: string, script: string]
   /** How to call this program: `coffer`, or `node` with a path. */
   readonly program: string
   readonly clock: Clock

@@ -7,6 +7,7 @@ import {
   type LockedVault,
   type Opener,
   openVault,
+  reachSession,
   reachVault,
   resolveDirectory,
   type VaultLocation,
@@ -15,6 +16,7 @@ import type { Vault } from '../../vault/vault.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
 import type { CommandContext } from './context.js'
+import { readSession } from './unlocked.js'
 
 const VAULT_DIRECTORY = '.coffer'
 /** Of `coffer serve --demo`; used where there is no other vault. */
@@ -91,10 +93,13 @@ export function unlockVault(context: CommandContext, role: 'command' | 'server' 
 }
 
 /** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
-export function reachThisVault(
+export async function reachThisVault(
   context: CommandContext,
   role: 'command' | 'server' = 'command',
 ): Promise<Vault> {
+  const session = await readSession(context, findVaultDirectory(context))
+  const unlocked = session && (await reachSession(placeOf(context), session.secret))
+  if (unlocked !== undefined) return unlocked
   return noticing(context, (place) => reachVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
 }
 

@@ -15,7 +15,6 @@ export const noun = {
     offline.changeKeys,
     offline.changePassphrase,
     offline.manageKeys,
-    offline.showHolder,
     vault.readHeader,
     vault.replaceHeader,
     offline.noteRekey,

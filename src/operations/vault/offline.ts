@@ -1,7 +1,7 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { arrayOf, boolean, count, date, enumOf, object, text, texts } from '../../framework/output.js'
+import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { findings, slotOutput } from './vault.js'
 
@@ -157,24 +157,5 @@ export const manageKeys = operation({
     if (isInUse)
       await notice('The removed slot is the one that this command used. Use another key from now on.')
     return left
-  },
-})
-
-export const showHolder = operation({
-  name: 'vault lock',
-  audience: 'owner',
-  summary: 'Show which process has the vault open.',
-  input: closedInput([], {}),
-  output: object({
-    held: boolean,
-    'pid?': count,
-    'host?': text,
-    'since?': date,
-    'state?': enumOf('alive', 'dead', 'unknown'),
-  }),
-  examples: ['coffer vault lock'],
-  runOffline: async ({ vault }) => {
-    const holder = vault.holder()
-    return holder === undefined ? { held: false } : { held: true, ...holder }
   },
 })

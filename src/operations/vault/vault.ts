@@ -25,6 +25,8 @@ export const describeVault = operation({
   input: closedInput([], {}),
   output: object({
     'directory?': text,
+    'held_by?': object({ pid: count, host: text, since: date, state: enumOf('alive', 'dead', 'unknown') }),
+    'unlocked_until?': date,
     vault: text,
     format: count,
     created: date,

@@ -1,0 +1,154 @@
+/** `coffer unlock` and `vault lock`: a process in the background that has a vault open for a time, without a port. */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, rmSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { formatDate, parseDuration } from '../../domain/dates.js'
+import { CofferError } from '../../errors.js'
+import { readHolder } from '../../vault/offline.js'
+import { describeVault, openVault } from '../../vault/open.js'
+import type { CommandContext } from '../context/context.js'
+import { CORE_DANGER, limitCore } from '../context/core-limit.js'
+import {
+  chooseOpener,
+  findVaultDirectory,
+  placeOf,
+  requireVault,
+  retryPassphrase,
+} from '../context/credentials.js'
+import { pause } from '../context/pause.js'
+import { reactorOptions } from '../context/sandbox.js'
+import type { Options } from '../context/task.js'
+import { readSession, sessionPath, writeSession } from '../context/unlocked.js'
+import { printForRun, printNotice } from '../output/output.js'
+import { sweepRegularly } from './serve/expiry-sweeper.js'
+
+const LONGEST_MS = 24 * 60 * 60 * 1000
+const POLL_MS = 250
+const SECRET_BYTES = 32
+const PATIENCE_MS = 10_000
+
+/** @throws CofferError `usage`, `unavailable` if another process has the vault open, those of opening it */
+export async function unlock(context: CommandContext, options: Options): Promise<void> {
+  const text = typeof options.for === 'string' ? options.for : '15m'
+  const durationMs = parseDuration(text)
+  if (durationMs === undefined || durationMs > LONGEST_MS)
+    throw new CofferError('usage', '--for takes a duration such as 15m or 8h, up to 24h.')
+  requireVault(context)
+  if (options.foreground === true) return keepOpen(context, durationMs)
+  const until = await retryPassphrase(context, () => startInBackground(context, text))
+  await printNotice(
+    context.terminal,
+    `The vault is open until ${until}. Any process of yours can use it: coffer vault lock`,
+  )
+}
+
+/** Resolves to when it ends. Its standard streams end with this process. */
+async function startInBackground(context: CommandContext, duration: string): Promise<string> {
+  const directory = findVaultDirectory(context)
+  const opener = await chooseOpener(context, await describeVault(directory))
+  if (opener.kind !== 'passphrase')
+    throw new CofferError(
+      'usage',
+      'A key file opens this vault without being asked for, so there is nothing to unlock.',
+    )
+  const flags = [
+    '--foreground',
+    '--for',
+    duration,
+    '--vault',
+    directory,
+    '--passphrase-fd',
+    '0',
+    '--output',
+    'json',
+  ]
+  const { allowNet, modules, ca } = context.config
+  if (allowNet !== undefined) flags.push('--allow-net', allowNet.join(','))
+  for (const [flag, path] of Object.entries({ modules, ca }))
+    if (path !== undefined) flags.push(`--${flag}`, resolve(context.cwd, path))
+  const [node, script] = context.self
+  // The settings of this run are in the flags; others could open the vault in another way, or another vault.
+  const env = Object.entries(context.env).filter(([name]) => !name.startsWith('COFFER_'))
+  const child = spawn(node, [script, 'unlock', ...flags], {
+    cwd: '/',
+    detached: true,
+    env: Object.fromEntries(env),
+    signal: context.signal,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.on('error', () => {})
+  child.stdin.on('error', () => {})
+  child.stdin.end(`${opener.passphrase}\n`)
+  let problem = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    problem += chunk.toString()
+  })
+  const [line] = (await Promise.race([once(child.stdout, 'data'), once(child, 'close')])) as [
+    Buffer | number | null,
+  ]
+  if (!(line instanceof Buffer)) throw readProblem(problem)
+  child.unref()
+  for (const stream of [child.stdout, child.stderr]) stream.destroy()
+  return (JSON.parse(line.toString()) as { until: string }).until
+}
+
+/** What the process printed last, as JSON. */
+function readProblem(text: string): CofferError {
+  const { type = '', detail = '' } = JSON.parse(text.trim().split('\n').at(-1) || '{}') as Record<
+    string,
+    string
+  >
+  const code = (['vault_locked', 'unavailable', 'vault_damaged'] as const).find(
+    (known) => type === `urn:coffer:problem:${known.replaceAll('_', '-')}`,
+  )
+  return new CofferError(code ?? 'internal', detail || 'The process in the background ended.')
+}
+
+/** Until the time is over, the file of the session is gone, or a signal. */
+async function keepOpen(context: CommandContext, durationMs: number): Promise<void> {
+  const { clock, signal, terminal } = context
+  if (!(await limitCore(context.pid))) await printNotice(terminal, CORE_DANGER)
+  const session = { secret: randomBytes(SECRET_BYTES), untilMs: clock() + durationMs }
+  const place = placeOf(context, undefined, (text) => terminal.stderr.write(`${text}\n`))
+  const app = await openVault({ ...place, role: 'server', session: session.secret }, (vault) =>
+    chooseOpener(context, vault),
+  )
+  const path = sessionPath(context, app.header!.vault)
+  context.stopsItself()
+  // The reader of its output may be gone.
+  for (const stream of [terminal.stdout, terminal.stderr]) stream.on('error', () => {})
+  const ended = new AbortController()
+  try {
+    app.configureReactors(await reactorOptions(context))
+    writeSession(path, session)
+    const sweeping = sweepRegularly(app, ended.signal, () => {})
+    await printForRun(context, { until: formatDate(session.untilMs) })
+    while (!signal.aborted && clock() < session.untilMs && existsSync(path)) await pause(POLL_MS, signal)
+    ended.abort()
+    await sweeping
+  } finally {
+    rmSync(path, { force: true })
+    await app.close()
+  }
+}
+
+/** Ends what `unlock` began. */
+export async function lock(context: CommandContext): Promise<void> {
+  requireVault(context)
+  const session = await readSession(context, findVaultDirectory(context))
+  if (session === undefined) return printNotice(context.terminal, 'The vault is locked already.')
+  const place = placeOf(context)
+  const before = readHolder(place)
+  rmSync(session.path, { force: true })
+  const isHeld = () => before?.state === 'alive' && readHolder(place)?.pid === before.pid
+  for (let waitedMs = 0; isHeld() && waitedMs < PATIENCE_MS; waitedMs += POLL_MS)
+    await pause(POLL_MS, context.signal)
+  if (isHeld())
+    throw new CofferError(
+      'unavailable',
+      `Process ${before!.pid} still has the vault open. Stop it: kill ${before!.pid}`,
+    )
+  await printNotice(context.terminal, 'The vault is locked.')
+}

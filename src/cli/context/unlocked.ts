@@ -1,0 +1,53 @@
+/**
+ * What `coffer unlock` leaves for commands while it keeps a vault open: a file with a secret of this session alone, by
+ * which they and that process recognize each other. The system removes its directory when the user logs out.
+ */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CofferError } from '../../errors.js'
+import { identifyVault } from '../../vault/open.js'
+import type { CommandContext } from './context.js'
+
+type UnlockedContext = Pick<CommandContext, 'config' | 'env'>
+
+export interface Session {
+  secret: Uint8Array
+  untilMs: number
+}
+
+function directoryOf({ config, env }: UnlockedContext): string {
+  return join(env.XDG_RUNTIME_DIR || config.directory, 'coffer-unlocked')
+}
+
+/** The path of the file of a vault's session, whether there is one or not. */
+export function sessionPath(context: UnlockedContext, vault: string): string {
+  return join(directoryOf(context), vault)
+}
+
+/** @throws CofferError `storage_failed` */
+export function writeSession(path: string, { secret, untilMs }: Session): void {
+  try {
+    mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
+    // Of a process that was killed; or a link, which would redirect the write.
+    rmSync(path, { force: true })
+    const text = `${untilMs} ${Buffer.from(secret).toString('hex')}\n`
+    writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    throw new CofferError('storage_failed', `The session could not be written to ${path}.`, { cause })
+  }
+}
+
+/** The session of the vault in this directory, if there is one. @throws CofferError `vault_exposed` if others may read it */
+export async function readSession(
+  context: CommandContext,
+  vault: string,
+): Promise<(Session & { path: string }) | undefined> {
+  if (!existsSync(directoryOf(context))) return undefined
+  const path = sessionPath(context, await identifyVault(vault))
+  if (!existsSync(path)) return undefined
+  const [, until, secret = ''] =
+    /^(\d{13}) ([\da-f]{64})$/.exec(await context.input.readSecretFile(path, 'the session')) ?? []
+  return until === undefined
+    ? undefined
+    : { path, untilMs: Number(until), secret: Buffer.from(secret, 'hex') }
+}
