@@ -4,7 +4,7 @@
  */
 import { CofferError, invalid } from '../errors.js'
 import type { HeaderMap } from './code-answer.js'
-import { canonicalJson } from './json/json.js'
+import { canonicalJson, tryJson } from './json/json.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
 export interface ProxyRequest {
@@ -72,7 +72,7 @@ export function findTemplate(request: ProxyRequest): Template {
 export function isJsonContent(headers: HeaderMap, text: string): boolean {
   const type = mediaTypeOf(headers)
   if (type !== undefined) return /^application\/(?:[\w.+-]+\+)?json$/.test(type)
-  return /^\s*[[{]/.test(text) && parse(text) !== undefined
+  return /^\s*[[{]/.test(text) && tryJson(text) !== undefined
 }
 
 function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undefined {
@@ -108,7 +108,7 @@ function splitBody({ headers, body }: ProxyRequest): BodyTemplate {
   if (isForm)
     return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body') }
   if (!isJsonContent(headers, text)) return { pieces: [{ expression: text }], write: textOf }
-  if (parse(text) === undefined) throw invalid('body', 'is not valid JSON')
+  if (tryJson(text) === undefined) throw invalid('body', 'is not valid JSON')
   return { pieces: splitJson(text), write: (value) => JSON.stringify(value) }
 }
 
@@ -194,18 +194,10 @@ function mapValues(
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]))
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** The body as code is given it: the value of JSON, else text. @throws CofferError `validation` */
 export function readBodyValue(headers: HeaderMap, body: Uint8Array): unknown {
   const text = textOfBody(headers, body)
   if (text === undefined) throw new CofferError('validation', 'A transform needs a body that is UTF-8 text.')
   if (text === '') return null
-  return isJsonContent(headers, text) ? (parse(text) ?? text) : text
+  return isJsonContent(headers, text) ? (tryJson(text) ?? text) : text
 }

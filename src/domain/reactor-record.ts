@@ -1,10 +1,11 @@
 /** The stored records of reactors, their runs and their results. */
 import type { SentError } from '../errors.js'
+import type { Audit } from './audit.js'
 import type { CodeAnswer } from './code-answer.js'
 import type { RuntimeOptions } from './reactor.js'
 
 /** If the application of `application_id` no longer exists, the reactor is unbound. */
-export interface ReactorRecord {
+export interface ReactorRecord extends Audit {
   id: string
   tenant_id: string
   name: string
@@ -15,10 +16,6 @@ export interface ReactorRecord {
   /** Each value as text. */
   configuration: Record<string, string>
   application_id?: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */

@@ -2,6 +2,7 @@
 import { CofferError } from '../errors.js'
 import type { ContainerRule, Grants } from './access.js'
 import type { AnswerRecord } from './answer-record.js'
+import type { Audit, OwnAudit } from './audit.js'
 import type { FormulaBody } from './formula.js'
 import type { ImportRecord } from './import-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogIndexRecord, LogRecord } from './log-record.js'
@@ -54,17 +55,13 @@ export interface TenantKeyBytes {
 }
 
 /** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
-export interface TenantRecord {
+export interface TenantRecord extends OwnAudit {
   number: number
   id: string
   owner_id: string
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
-  created_by?: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** A person, under tenant number 0. `tenants` are those that the person joined; removed when none is left. */
@@ -97,19 +94,15 @@ export interface SettingsRecord {
 }
 
 /** `user_id` refers to a {@link UserRecord} under tenant number 0. */
-export interface MemberRecord {
+export interface MemberRecord extends OwnAudit {
   id: string
   tenant_id: string
   role: Role
   user_id: string
-  created_by?: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
-export interface InvitationRecord {
+export interface InvitationRecord extends Audit {
   id: string
   tenant_id: string
   email: string
@@ -117,10 +110,6 @@ export interface InvitationRecord {
   role?: GivenRole
   expires_at: string
   link: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /**
@@ -158,7 +147,7 @@ export interface MailRecord {
   sent_at?: string
 }
 
-export interface ApplicationRecord {
+export interface ApplicationRecord extends Audit {
   id: string
   tenant_id: string
   name: string
@@ -170,10 +159,6 @@ export interface ApplicationRecord {
   /** Instead of `keys`, in a record from when an application had exactly one key: its hash. */
   key_hash?: string
   expires_at?: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** An API key of an application. Only its hash is stored, never the key itself. */
@@ -228,17 +213,13 @@ export interface ActivityRecord {
 }
 
 /** A private formula belongs to a tenant; an official one is under tenant number 0 and visible to all. */
-export interface FormulaRecord extends FormulaBody {
+export interface FormulaRecord extends FormulaBody, Audit {
   id: string
   status: 'verified' | 'coming_soon'
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 /** If the application of `application_id` no longer exists, the proxy is unbound. */
-export interface ProxyRecord {
+export interface ProxyRecord extends Audit {
   id: string
   tenant_id: string
   name: string
@@ -252,10 +233,6 @@ export interface ProxyRecord {
   disable_detokenization: boolean
   request_transforms: ProxyTransform[]
   response_transforms: ProxyTransform[]
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
 }
 
 export interface RecordOf {

@@ -14,66 +14,29 @@ import { formatDateFilter } from './strftime.js'
  */
 export type FilterKind = 'text' | 'list' | 'property' | 'any'
 
-/** The allowed filters of the library, without its extensions to standard Liquid. */
-export const LIBRARY_FILTERS: ReadonlyMap<string, readonly [kind: FilterKind, least: number, most: number]> =
-  new Map([
-    ['abs', ['any', 0, 0]],
-    ['append', ['text', 1, 1]],
-    ['at_least', ['any', 1, 1]],
-    ['at_most', ['any', 1, 1]],
-    ['base64_decode', ['text', 0, 0]],
-    ['base64_encode', ['text', 0, 0]],
-    ['capitalize', ['text', 0, 0]],
-    ['ceil', ['any', 0, 0]],
-    ['compact', ['any', 0, 0]],
-    ['concat', ['any', 1, 1]],
-    ['default', ['any', 0, 2]],
-    ['divided_by', ['any', 1, 1]],
-    ['downcase', ['text', 0, 0]],
-    ['escape', ['text', 0, 0]],
-    ['escape_once', ['text', 0, 0]],
-    ['find', ['property', 1, 2]],
-    ['find_index', ['property', 1, 2]],
-    ['first', ['any', 0, 0]],
-    ['floor', ['any', 0, 0]],
-    ['has', ['property', 1, 2]],
-    ['join', ['list', 0, 1]],
-    ['last', ['any', 0, 0]],
-    ['lstrip', ['text', 0, 0]],
-    ['map', ['any', 1, 1]],
-    ['minus', ['any', 1, 1]],
-    ['modulo', ['any', 1, 1]],
-    ['newline_to_br', ['text', 0, 0]],
-    ['plus', ['any', 1, 1]],
-    ['prepend', ['text', 1, 1]],
-    ['reject', ['property', 1, 2]],
-    ['remove', ['text', 1, 1]],
-    ['remove_first', ['text', 1, 1]],
-    ['remove_last', ['text', 1, 1]],
-    ['replace', ['text', 1, 2]],
-    ['replace_first', ['text', 1, 2]],
-    ['replace_last', ['text', 1, 2]],
-    ['reverse', ['any', 0, 0]],
-    ['round', ['any', 0, 1]],
-    ['rstrip', ['text', 0, 0]],
-    ['size', ['any', 0, 0]],
-    ['slice', ['any', 1, 2]],
-    ['sort', ['any', 0, 1]],
-    ['sort_natural', ['any', 0, 1]],
-    ['split', ['text', 1, 1]],
-    ['strip', ['text', 0, 0]],
-    ['strip_html', ['text', 0, 0]],
-    ['strip_newlines', ['text', 0, 0]],
-    ['sum', ['any', 0, 1]],
-    ['times', ['any', 1, 1]],
-    ['truncate', ['text', 0, 2]],
-    ['truncatewords', ['text', 0, 2]],
-    ['uniq', ['any', 0, 0]],
-    ['upcase', ['text', 0, 0]],
-    ['url_decode', ['text', 0, 0]],
-    ['url_encode', ['text', 0, 0]],
-    ['where', ['property', 1, 2]],
-  ])
+type Signature = readonly [kind: FilterKind, least: number, most: number]
+
+/** The allowed filters of the library, without its extensions to standard Liquid, by what they take. */
+const SIGNATURES: readonly (readonly [...Signature, names: string])[] = [
+  ['any', 0, 0, 'abs ceil compact first floor last reverse size uniq'],
+  ['any', 0, 1, 'round sort sort_natural sum'],
+  ['any', 0, 2, 'default'],
+  ['any', 1, 1, 'at_least at_most concat divided_by map minus modulo plus times'],
+  ['any', 1, 2, 'slice'],
+  ['list', 0, 1, 'join'],
+  ['property', 1, 2, 'find find_index has reject where'],
+  ['text', 0, 0, 'base64_decode base64_encode capitalize downcase escape escape_once lstrip newline_to_br'],
+  ['text', 0, 0, 'rstrip strip strip_html strip_newlines upcase url_decode url_encode'],
+  ['text', 0, 2, 'truncate truncatewords'],
+  ['text', 1, 1, 'append prepend remove remove_first remove_last split'],
+  ['text', 1, 2, 'replace replace_first replace_last'],
+]
+
+export const LIBRARY_FILTERS: ReadonlyMap<string, Signature> = new Map(
+  SIGNATURES.flatMap(([kind, least, most, names]) =>
+    names.split(' ').map((name) => [name, [kind, least, most]] as const),
+  ),
+)
 
 /** The standard filters that are implemented here. */
 export const OWN_STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([

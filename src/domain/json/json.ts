@@ -29,6 +29,15 @@ export function parseJson(text: string, options: JsonOptions = {}): unknown {
   )
 }
 
+/** The value of text that is JSON by `JSON.parse`; undefined for other text. */
+export function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Whether a JSON value is an object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

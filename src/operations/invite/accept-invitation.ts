@@ -194,25 +194,10 @@ async function logAcceptance(
   member: MemberRecord,
   traceId: string,
 ): Promise<void> {
-  const common = {
-    tenant_id: tenant.id,
-    actor_id: member.user_id,
-    actor_type: 'user',
-    created_at: formatDate(store.now),
-    trace_id: traceId,
-  } as const
-  await store.log(link.tenant, {
-    ...common,
-    entity_type: 'invitation',
-    entity_id: invitation.id,
-    operation: 'update',
-    message: 'Invitation accepted',
-  })
-  await store.log(link.tenant, {
-    ...common,
-    entity_type: 'member',
-    entity_id: member.id,
-    operation: 'create',
-    message: 'Member created',
-  })
+  const by = { tenant_id: tenant.id, actor_id: member.user_id, actor_type: 'user' } as const
+  const about = { created_at: formatDate(store.now), trace_id: traceId }
+  const invited = { entity_type: 'invitation', entity_id: invitation.id, operation: 'update' } as const
+  const joined = { entity_type: 'member', entity_id: member.id, operation: 'create' } as const
+  await store.log(link.tenant, { ...by, ...invited, message: 'Invitation accepted', ...about })
+  await store.log(link.tenant, { ...by, ...joined, message: 'Member created', ...about })
 }

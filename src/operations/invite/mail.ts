@@ -151,21 +151,14 @@ function identify({ id }: MailRecord, { address }: Sender): string {
   return `<${id}@${address.slice(address.lastIndexOf('@') + 1)}>`
 }
 
-/** Records the result of sending these mails; mail deleted meanwhile is ignored. */
+/** Records the result of sending these mails. */
 export async function noteDelivery(
   store: Store,
   tenant: number,
   mails: readonly MailRecord[],
   { delivery, server }: { delivery: Delivery; server: string },
 ): Promise<void> {
-  await store.write(async (writer) => {
-    if ((await writer.get('tenant', 0, String(tenant))) === undefined) return
-    for (const { id } of mails) {
-      const mail = await writer.get('mail', tenant, id)
-      const next = mail === undefined ? undefined : afterDelivery(mail, delivery, server, writer.now)
-      if (next !== undefined) await writer.replace('mail', tenant, next)
-    }
-  })
+  await changeMails(store, tenant, mails, (mail, now) => afterDelivery(mail, delivery, server, now))
 }
 
 /** The mail after another attempt; undefined if its link ended meanwhile and nothing was sent. */
@@ -193,12 +186,24 @@ export async function keepInOutbox(
   tenant: number,
   mails: readonly MailRecord[],
 ): Promise<void> {
+  await changeMails(store, tenant, mails, ({ due_at: _, ...mail }) =>
+    mail.state === 'waiting' ? { ...mail, state: 'outbox' } : undefined,
+  )
+}
+
+/** Stores what `change` makes of each; undefined leaves it. Mail deleted meanwhile is ignored. */
+async function changeMails(
+  store: Store,
+  tenant: number,
+  mails: readonly MailRecord[],
+  change: (mail: MailRecord, now: number) => MailRecord | undefined,
+): Promise<void> {
   await store.write(async (writer) => {
+    if ((await writer.get('tenant', 0, String(tenant))) === undefined) return
     for (const { id } of mails) {
       const mail = await writer.get('mail', tenant, id)
-      if (mail?.state !== 'waiting') continue
-      const { due_at: _, ...rest } = mail
-      await writer.replace('mail', tenant, { ...rest, state: 'outbox' })
+      const changed = mail && change(mail, writer.now)
+      if (changed !== undefined) await writer.replace('mail', tenant, changed)
     }
   })
 }

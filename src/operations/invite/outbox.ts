@@ -10,21 +10,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
 /** `link` is present until the mail is sent or the link ends. */
-export interface OutboxMail {
-  id: string
-  invitation_id: string
-  to: string
-  subject: string
-  state: MailRecord['state']
-  attempts: number
-  server?: string
-  failure?: string
-  due_at?: string
-  sent_at?: string
-  link?: string
-  link_expires_at: string
-  created_at: string
-}
+export type OutboxMail = Omit<MailRecord, 'secret' | 'tenant_name'> & { subject: string; link?: string }
 
 export type OutboxLetter = OutboxMail & { text: string; html: string }
 

@@ -1,6 +1,6 @@
 /** Calls through proxies: over HTTP as they come, and as a command. */
 import { type CodeAnswer, isCodeAnswer, readHeaders } from '../../domain/code-answer.js'
-import { canonicalJson } from '../../domain/json/json.js'
+import { canonicalJson, tryJson } from '../../domain/json/json.js'
 import { PROXY_KEY } from '../../domain/proxy.js'
 import { isJsonContent, textOfBody } from '../../domain/proxy-request.js'
 import { CofferError } from '../../errors.js'
@@ -147,14 +147,7 @@ function toRequest(
 async function print({ status, headers, collect }: OutboundAnswer): Promise<CodeAnswer> {
   const bytes = await collect(MOST_PRINTED_BYTES)
   const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
-  const body = isJsonContent(headers, text) ? parseLoosely(text) : text
+  const value = isJsonContent(headers, text) ? tryJson(text) : undefined
+  const body = value === undefined ? text : value
   return { statusCode: status, headers, ...(text === '' ? {} : { body }) }
-}
-
-function parseLoosely(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
 }

@@ -1,0 +1,10 @@
+/** By whom a record was made and last changed, and when. */
+export interface Audit {
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** Of what the vault may have made itself. */
+export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
