@@ -156,11 +156,12 @@ export class Plane implements ControlPlane {
     await this.app.close()
   }
 
-  /** Confirms the clock, so that its jump holds nothing back, and purges what has expired. */
+  /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends mail that is due. */
   async #settle(): Promise<ClockState> {
     const { clock } = this.#require()
     await this.app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
+    await this.app.post.catchUp()
     return clock.state
   }
 

@@ -35,6 +35,8 @@ export interface PostListener {
 export interface LastingPost extends Post {
   /** Starts background delivery: sends the waiting mail of all tenants, and retries. */
   resume(listener: PostListener): Promise<void>
+  /** After a jump of the clock: sends what is due now. Resolves when it was tried. */
+  catchUp(): Promise<void>
   /** Stops. In the background the mails in delivery are finished first; in a command, all collected mails. */
   close(): Promise<void>
 }
@@ -102,6 +104,12 @@ class PostOffice implements LastingPost {
   async resume(listener: PostListener): Promise<void> {
     this.#listener = listener
     for (const tenant of await listWaitingTenants(this.#store)) this.collect(tenant)
+  }
+
+  async catchUp(): Promise<void> {
+    if (this.#listener === undefined) return
+    await this.resume(this.#listener)
+    await this.settle()
   }
 
   async close(): Promise<void> {

@@ -143,6 +143,44 @@ t.test('reset, snapshots and forks while 50 clients work: each sees one state wh
   t.same([...seen].sort(), [2, 22])
 })
 
+t.test('a snapshot taken while 50 clients write holds each of their requests whole', async (t) => {
+  const vault = await open()
+  t.teardown(() => vault.stop())
+  const client = vault.as(vault.keys.backend!)
+  let isOver = false
+  let made = 0
+  const clients = Array.from({ length: 50 }, async (_, worker) => {
+    for (let round = 0; !isOver; round++) {
+      await client.tokens.tokenize({ payload: [`left ${worker}/${round}`, `right ${worker}/${round}`] })
+      made++
+    }
+  })
+  const names = ['a', 'b', 'c', 'd', 'e']
+  for (const [index, name] of names.entries()) {
+    while (made < index * 50) await new Promise((resolve) => setImmediate(resolve))
+    await vault.control.snapshots.create({ name })
+  }
+  isOver = true
+  await Promise.all(clients)
+  const sizes: number[] = []
+  for (const name of names) {
+    await vault.control.snapshots.restore({ name })
+    const { pagination } = await vault.ask('token list', { size: 1 })
+    sizes.push(pagination.total_items - 2)
+    t.match(await vault.ask('log verify'), { is_whole: true })
+  }
+  t.same(
+    sizes.filter((size) => size % 2 !== 0),
+    [],
+    'no half of a request',
+  )
+  t.same(
+    sizes,
+    sizes.toSorted((a, b) => a - b),
+  )
+  t.ok(sizes.at(-1)! >= 400, 'they did work')
+})
+
 t.test('everything that depends on time follows the clock', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
