@@ -35,7 +35,7 @@ export interface PerformOptions {
 }
 
 /** @throws CofferError `forbidden`, `validation`, those of the operation, of `recipient` and of {@link answerOnce} */
-export async function perform(
+export function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
@@ -43,9 +43,20 @@ export async function perform(
   traceId: string,
   { misspelled = {}, recipient = LOCAL_RECIPIENT, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
-  authorize(caller, definition)
   const facts = { host, caller, definition, traceId, recipient }
-  if (key === undefined || !takesIdempotencyKey(definition)) return run(facts, input, misspelled)
+  return key === undefined || !takesIdempotencyKey(definition)
+    ? run(facts, input, misspelled)
+    : runOnce(facts, input, misspelled, key)
+}
+
+async function runOnce(
+  facts: Facts,
+  input: OperationInput,
+  misspelled: Readonly<PropertyErrors>,
+  key: string,
+): Promise<Outcome> {
+  const { host, caller, definition, recipient } = facts
+  authorize(caller, definition)
   const wrong = checkIdempotencyKey(key)
   if (wrong !== undefined) return run(facts, input, { ...misspelled, [IDEMPOTENCY_KEY]: [wrong] })
   const request = { definition, input, key, recipient }
@@ -59,10 +70,12 @@ async function run(
   input: OperationInput,
   misspelled: Readonly<PropertyErrors> = {},
 ): Promise<Outcome> {
-  const { host, definition, recipient, keeping } = facts
+  const { host, caller, definition, recipient, keeping } = facts
+  authorize(caller, definition)
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
-  const checked = await checkInput(host, nowOf(host), definition, complete, misspelled)
+  const checking = checkInput(host, nowOf(host), definition, complete, misspelled)
+  const checked = checking === undefined ? undefined : await checking
   const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
   if (definition.runDetached !== undefined) {
     const session = createSession(facts)
@@ -161,7 +174,6 @@ function createSession(facts: Facts): Session {
       }
     },
     perform: async (other, inner, input, taker = LOCAL_RECIPIENT) => {
-      authorize(other, inner)
       const own = {
         host,
         caller: other,
@@ -205,25 +217,35 @@ function nowOf({ store }: Host): CheckTools['now'] {
 
 /**
  * Reports all errors of the input together: of parsing, of the schema and of the operation's `check`. For one property
- * the errors of the earliest of these steps are reported, because the later ones follow from them.
+ * the errors of the earliest of these steps are reported, because the later ones follow from them. Undefined for an
+ * operation without `check`.
  */
-export async function checkInput(
+export function checkInput(
   host: Pick<Host, 'validate' | 'expressions'>,
   now: CheckTools['now'],
   definition: AnyOperation,
   input: OperationInput,
   misspelled: Readonly<PropertyErrors> = {},
+): Promise<unknown> | undefined {
+  const errors: PropertyErrors = {}
+  collect(errors, '', () => host.validate(definition, input))
+  Object.assign(errors, misspelled)
+  if (definition.check !== undefined)
+    return runCheck(definition, input, { expressions: host.expressions, now }, errors)
+  refuseErrors(errors)
+  return undefined
+}
+
+async function runCheck(
+  definition: AnyOperation,
+  input: OperationInput,
+  tools: CheckTools,
+  errors: PropertyErrors,
 ): Promise<unknown> {
-  const refused: PropertyErrors = {}
-  collect(refused, '', () => host.validate(definition, input))
-  const errors = { ...refused, ...misspelled }
   const isFit = Object.keys(errors).length === 0
   let checked: unknown
   try {
-    checked = await definition.check?.(isFit ? input : keepFitting(definition.input, input), {
-      expressions: host.expressions,
-      now,
-    })
+    checked = await definition.check!(isFit ? input : keepFitting(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
     refuseErrors({ ...errors, ...error.errors, ...errors })

@@ -38,13 +38,16 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
-    if (toOutcome !== undefined) await keeping?.begin(store, caller.tenant)
+    // What there is nothing to wait for is not awaited: this runs for every request.
+    const kept = toOutcome === undefined ? undefined : keeping
+    if (kept !== undefined) await kept.begin(store, caller.tenant)
     const out = await work(context)
     if (reached.length > 0) {
       await writeLog(context, reached, traceId)
-      await dropAnswersAbout(store, caller.tenant, reached)
+      if (reached.some(({ as }) => as?.operation === 'delete'))
+        await dropAnswersAbout(store, caller.tenant, reached)
     }
-    if (toOutcome !== undefined) await keeping?.keep(context, reached, toOutcome(out))
+    if (kept !== undefined) await kept.keep(context, reached, toOutcome!(out))
     return out
   }, durability ?? usual)
   for (const each of [keeping, outer]) each?.note(reached)
@@ -112,6 +115,7 @@ export async function writeLog(
       trace_id: traceId,
     }
     if (transform !== undefined) record.transform = transform
-    await store.log(caller.tenant, record)
+    const logging = store.log(caller.tenant, record)
+    if (logging !== undefined) await logging
   }
 }

@@ -87,5 +87,5 @@ export async function tell({ store }: Pick<OpenedOld, 'store'>): Promise<string>
 }
 
 export function write({ store }: Pick<OpenedOld, 'store'>, entity: string): Promise<void> {
-  return store.write((writer) => writer.log(1, logRecord(entity, READING_TIME)))
+  return store.write(async (writer) => writer.log(1, logRecord(entity, READING_TIME)))
 }

@@ -84,9 +84,9 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     this.rows.noteTime(options)
   }
 
-  async log(tenant: number, record: LogRecord): Promise<void> {
+  log(tenant: number, record: LogRecord): Promise<void> | undefined {
     const appending = this.rows.append(createEntry(tenant, record))
-    if (isPromise(appending)) await appending
+    return isPromise(appending) ? appending : undefined
   }
 
   async dropLogs(before: number, limit: number): Promise<number> {

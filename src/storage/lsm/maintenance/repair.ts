@@ -103,7 +103,7 @@ async function noteSalvage(
   missing: number,
   traceId: string,
 ): Promise<void> {
-  await store.write((writer) =>
+  await store.write(async (writer) =>
     writer.log(number, {
       tenant_id: id,
       actor_type: 'system',
