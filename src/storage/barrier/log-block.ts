@@ -2,7 +2,7 @@
  * How log records are packed into blocks, and which of them a query matches. Knows neither rows nor keys.
  */
 import { formatDate } from '../../domain/dates.js'
-import type { LogBlockHeader, LogBlockRecord, LogShape } from '../../domain/log-record.js'
+import type { LogBlockHeader, LogBlockRecord, LogItem, LogShape } from '../../domain/log-record.js'
 import type { LogRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry } from '../engine.js'
@@ -14,43 +14,48 @@ export const BLOCK_RECORDS = 250
 /** Of a packed record, besides the texts in it. */
 const ITEM_BYTES = 26
 
-/** A log record on its way into a block. */
+/** A log record on its way into a block: its time, what it has in common with others, its entity and its trace. */
+export type LogLine = readonly [time: number, shape: LogShape, entity_id: string, trace_id: string]
+
 export interface SealedEntry extends LogEntry {
-  readonly record: LogRecord
+  readonly line: LogLine
 }
 
 export function createEntry(tenant: number, record: LogRecord): SealedEntry {
-  return { tenant, bytes: bytesOf(record), record }
+  return { tenant, bytes: bytesOf(record.entity_id, record.trace_id), line: lineOf(record) }
 }
 
-export function bytesOf({ entity_id, trace_id }: LogRecord): number {
+export function lineOf(record: LogRecord): LogLine {
+  const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
+  const { transform = null, created_at, entity_id, trace_id } = record
+  const shape: LogShape = [tenant_id, actor_type, actor_id, entity_type, operation, message, transform]
+  return [Date.parse(created_at), shape, entity_id, trace_id]
+}
+
+export function bytesOf(entity_id: string, trace_id: string): number {
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
 
 /** `first` is how many records the log had before these. */
-export function pack(id: string, first: number, records: readonly LogRecord[]): LogBlockRecord {
-  const numbers = new Map<string, number>()
+export function pack(id: string, first: number, lines: readonly LogLine[]): LogBlockRecord {
+  // Lines of one block share their shapes, so few texts are made.
+  const numbers = new Map<LogShape | string, number>()
   const shapes: LogShape[] = []
-  const items = records.map((record): LogBlockRecord['items'][number] => {
-    const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
-    const text = `${tenant_id}/${actor_type}/${actor_id}/${entity_type}/${operation}/${record.transform}/${message}`
-    let number = numbers.get(text)
+  const items = lines.map(([time, shape, entity_id, trace_id]): LogItem => {
+    let number = numbers.get(shape)
     if (number === undefined) {
-      number = shapes.length
-      numbers.set(text, number)
-      shapes.push([
-        tenant_id,
-        actor_type,
-        actor_id,
-        entity_type,
-        operation,
-        message,
-        record.transform ?? null,
-      ])
+      const text = shape.join('/')
+      number = numbers.get(text) ?? shapes.push(shape) - 1
+      numbers.set(text, number).set(shape, number)
     }
-    return [Date.parse(record.created_at), number, record.entity_id, record.trace_id]
+    return [time, number, entity_id, trace_id]
   })
   return { id, first, shapes, items }
+}
+
+/** The lines of a block, oldest first. */
+export function linesOf({ shapes, items }: LogBlockRecord): LogLine[] {
+  return items.map(([time, shape, entity_id, trace_id]) => [time, shapes[shape]!, entity_id, trace_id])
 }
 
 /** The records of a block, oldest first. */
@@ -69,27 +74,27 @@ export function recordAt({ shapes, items }: LogBlockRecord, index: number): LogR
   return record
 }
 
-/** Records in runs, each of which fills a block; only the last may be too few. */
-export function cut(records: readonly LogRecord[]): LogRecord[][] {
-  const runs: LogRecord[][] = []
+/** Lines in runs, each of which fills a block; only the last may be too few. */
+export function cut(lines: readonly LogLine[]): LogLine[][] {
+  const runs: LogLine[][] = []
   let bytes = 0
-  for (const record of records) {
+  for (const line of lines) {
     const run = runs.at(-1)
     if (run === undefined || bytes >= BLOCK_BYTES || run.length >= BLOCK_RECORDS) {
-      runs.push([record])
+      runs.push([line])
       bytes = 0
-    } else run.push(record)
-    bytes += bytesOf(record)
+    } else run.push(line)
+    bytes += bytesOf(line[2], line[3])
   }
   return runs
 }
 
-export function isFull(records: readonly LogRecord[]): boolean {
-  return records.length >= BLOCK_RECORDS || sumBytes(records) >= BLOCK_BYTES
+export function isFull(lines: readonly LogLine[]): boolean {
+  return lines.length >= BLOCK_RECORDS || sumBytes(lines) >= BLOCK_BYTES
 }
 
-export function sumBytes(records: readonly LogRecord[]): number {
-  return records.reduce((sum, record) => sum + bytesOf(record), 0)
+export function sumBytes(lines: readonly LogLine[]): number {
+  return lines.reduce((sum, [, , entity_id, trace_id]) => sum + bytesOf(entity_id, trace_id), 0)
 }
 
 /** `value`: the chain after the block. */

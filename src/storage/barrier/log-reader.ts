@@ -11,6 +11,7 @@ import {
   countIn,
   describe,
   type LogFilter,
+  lineOf,
   matchesIn,
   pack,
   recordAt,
@@ -91,11 +92,8 @@ export class LogReader {
   /** What is not stored yet. */
   #held(): LogBlockRecord {
     const entries = this.#reader.held?.(this.#tenant) ?? []
-    return pack(
-      '',
-      0,
-      (entries as readonly SealedEntry[]).map(({ record }) => record),
-    )
+    const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
+    return pack('', 0, lines)
   }
 
   async #takeBlocks(chain: Chain, filter: LogFilter, taking: Taking): Promise<void> {
@@ -244,7 +242,7 @@ function findOld(old: OldLog, keys: RecordKeys, taking: Taking, isAll: boolean):
       const count = taking.isFull ? left : 1
       taking.skip(count)
       left -= count - 1
-    } else taking.take(pack('', 0, [openRecord(keys, old.row(left - 1)) as LogRecord]))
+    } else taking.take(pack('', 0, [lineOf(openRecord(keys, old.row(left - 1)) as LogRecord)]))
   }
   return taking.result
 }

@@ -6,10 +6,20 @@
 
 import { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
-import type { LogBlockHeader, LogHeadRecord, LogRecord } from '../../domain/log-record.js'
+import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { isEqual } from '../bytes.js'
 import { type EngineWriter, isPromise, type LogEntry } from '../engine.js'
-import { BLOCK_BYTES, cut, describe, isFull, pack, type SealedEntry, sumBytes, unpack } from './log-block.js'
+import {
+  BLOCK_BYTES,
+  cut,
+  describe,
+  isFull,
+  type LogLine,
+  linesOf,
+  pack,
+  type SealedEntry,
+  sumBytes,
+} from './log-block.js'
 import {
   type Chain,
   chainValue,
@@ -56,10 +66,10 @@ export class SealedLog {
     const chain = await this.load(rows)
     // Taken back by whatever fails: then it is read anew.
     this.#chains.delete(tenant)
-    const records = entries.map((entry) => (entry as SealedEntry).record)
+    const lines = entries.map((entry) => (entry as SealedEntry).line)
     const { head } = chain
-    const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(records) < BLOCK_BYTES
-    chain.head = fits ? await addPart(rows, chain, head, records) : await join(rows, chain, records)
+    const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(lines) < BLOCK_BYTES
+    chain.head = fits ? await addPart(rows, chain, head, lines) : await join(rows, chain, lines)
     await putHead(rows, chain)
     this.#chains.set(tenant, chain)
   }
@@ -114,27 +124,27 @@ async function addPart(
   rows: LogWriter,
   chain: Chain,
   head: LogHeadRecord,
-  records: readonly LogRecord[],
+  lines: readonly LogLine[],
 ): Promise<LogHeadRecord> {
-  const part = pack(logIds.part(head.parts), head.count, records)
+  const part = pack(logIds.part(head.parts), head.count, lines)
   await rows.put(part, head.parts >= head.mostParts)
   if (chain.end !== undefined) chain.end = [...chain.end, part]
   return {
     ...head,
-    count: head.count + records.length,
+    count: head.count + lines.length,
     parts: head.parts + 1,
     mostParts: Math.max(head.mostParts, head.parts + 1),
-    partBytes: head.partBytes + sumBytes(records),
-    partRecords: head.partRecords + records.length,
+    partBytes: head.partBytes + sumBytes(lines),
+    partRecords: head.partRecords + lines.length,
     value: chainValue(rows.keys, head.value, part),
   }
 }
 
-/** Makes full blocks of the parts and `records`, and one part of the rest. Parts stay as rows, to be replaced by later ones. */
-async function join(rows: LogWriter, chain: Chain, records: readonly LogRecord[]): Promise<LogHeadRecord> {
+/** Makes full blocks of the parts and `lines`, and one part of the rest. Parts stay as rows, to be replaced by later ones. */
+async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): Promise<LogHeadRecord> {
   const { head } = chain
-  const waiting = (await readEnd(rows, chain)).flatMap(unpack)
-  const runs = cut([...waiting, ...records])
+  const waiting = (await readEnd(rows, chain)).flatMap(linesOf)
+  const runs = cut([...waiting, ...lines])
   const rest = isFull(runs.at(-1)!) ? [] : runs.pop()!
   let count = head.count - waiting.length
   let value = head.base

@@ -127,7 +127,7 @@ export class SealedReader implements StoreReader {
       const locations = records.map((record, index) => ({
         kind,
         tenant,
-        bytes: bytesOf(record),
+        bytes: bytesOf(record.entity_id, record.trace_id),
         seq: -index,
         record: record as RecordOf[K],
       }))
