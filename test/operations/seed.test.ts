@@ -22,6 +22,15 @@ const FULL: Seed = {
     { name: 'r', formula: 'f', application: 'backend' },
     { name: 'own', code: 'module.exports = async () => ({ raw: 2 })' },
   ],
+  proxies: [
+    {
+      name: 'bank',
+      destination_url: 'https://bank.example.com/v1',
+      application: 'backend',
+      configuration: { SECRET: 'abc' },
+      response_transforms: [{ type: 'mask', matcher: 'regex', expression: '([0-9]+)', replacement: '*' }],
+    },
+  ],
   members: [{ email: 'ada@example.com', first_name: 'Ada' }],
   invitations: [{ email: 'grace@example.com', role: 'READ_ONLY' }],
   tenants: [{ name: 'second', tokens: [{ id: 'card-1', type: 'token', data: 1 }] }],
@@ -41,9 +50,19 @@ t.test('everything in a seed is there, and logged as if it had been created by h
   })
   t.match(await vault.ask('invite list'), { data: [{ role: 'READ_ONLY' }] })
   t.match(await vault.ask('invite outbox'), { pagination: { total_items: 1 } }, 'its mail is in the outbox')
+  t.match(await vault.ask('proxy list'), {
+    data: [{ name: 'bank', key: /./, response_transform: { type: 'mask' } }],
+  })
   const messages = async (tenant: string) =>
     (await vault.ask('log list', { size: 100 }, { tenant })).data.map(({ message }) => message)
-  const own = ['Seed applied', 'Token created', 'Reactor created', 'Application created', 'Member created']
+  const own = [
+    'Seed applied',
+    'Token created',
+    'Reactor created',
+    'Proxy created',
+    'Application created',
+    'Member created',
+  ]
   for (const message of own) t.ok((await messages('shop')).includes(message), message)
   t.same(await messages('second'), ['Token created', 'Tenant created'])
   for (const tenant of ['shop', 'second'])

@@ -23,6 +23,7 @@ import { addApplication, createApplication } from '../application/application.js
 import { createFormula } from '../formula/formula.js'
 import { addInvitation, createInvitation } from '../invite/invite.js'
 import { isMember, joinTenant } from '../member/user.js'
+import { createProxy } from '../proxy/proxy.js'
 import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/tenant.js'
 import { createTenant } from '../tenant/tenant-create.js'
@@ -45,7 +46,7 @@ export const applySeed = operation({
   audience: 'owner',
   summary: 'Create what a seed contains, in your tenant and in further ones.',
   details:
-    'A seed is JSON: applications, formulas, tokens, associations, reactors, members and invitations of the tenant, and\n' +
+    'A seed is JSON: applications, formulas, tokens, associations, reactors, proxies, members and invitations of the tenant, and\n' +
     'tenants with the same. Everything is created, or nothing. Keys of applications are shown only once; they can be\n' +
     'chosen in a vault in memory.',
   input: closedInput(['seed'], { seed: seedSchema }),
@@ -137,6 +138,7 @@ async function checkContents(
   await each('reactors', contents.reactors, ({ formula, application: _, ...reactor }) =>
     createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
   )
+  await each('proxies', contents.proxies, ({ application: _, ...proxy }) => createProxy.check!(proxy, tools))
   await each('members', contents.members, ({ email }) => checkMember(email))
   await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
   const checked = { expiries, drafts: drafts as TokenDraft[] }
@@ -171,6 +173,7 @@ function collector(reached: ReachedEntity[]): Context['reached'] {
     ['application', createApplication.log],
     ['reactor_formula', createFormula.log],
     ['reactor', createReactor.log],
+    ['proxy', createProxy.log],
     ['invitation', createInvitation.log],
     ['tenant', updateTenant.log],
   ])
@@ -199,18 +202,23 @@ async function fill(
   const views = await each('applications', applications, ({ key, ...input }, index) =>
     addApplication(context, input, expiries[index], key),
   )
+  const bind = (application: string | undefined) => {
+    if (application === undefined) return {}
+    const bound = views.find((view) => view.name === application)
+    if (bound !== undefined) return { application: { id: bound.id } }
+    throw invalid('application', 'no application of this seed has this name')
+  }
   await each('formulas', contents.formulas ?? [], (input) => createFormula.run!(context, input, undefined))
   await each('tokens', tokens, (_, index) => createFrom(context, drafts[index]!))
   const linked = { ...context, reached: linkCollector(context) }
   await each('associations', associations, (both) => linkTokens.run!(linked, both, undefined))
   await each('reactors', contents.reactors ?? [], async ({ formula, application, ...rest }) => {
     const found = formula === undefined ? {} : { formula: { id: await findByName(context, formula) } }
-    const bound = application === undefined ? undefined : views.find((view) => view.name === application)
-    if (application !== undefined && bound === undefined)
-      throw invalid('application', 'no application of this seed has this name')
-    const input = { ...rest, ...found, ...(bound && { application: { id: bound.id } }) }
-    return createReactor.run!(context, input, undefined)
+    return createReactor.run!(context, { ...rest, ...found, ...bind(application) }, undefined)
   })
+  await each('proxies', contents.proxies ?? [], async ({ application, ...rest }) =>
+    createProxy.run!(context, { ...rest, ...bind(application) }, undefined),
+  )
   await each('members', contents.members ?? [], (member) => addMember(context, member))
   await each('invitations', contents.invitations ?? [], (input) => addInvitation(context, input))
   const shown = views.map(({ id, name: own, type, key }) => ({ id, name: own, type, key: key! }))

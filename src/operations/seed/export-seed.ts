@@ -1,6 +1,6 @@
 /** Writes a tenant down as a seed. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { ApplicationRecord, FormulaRecord, TokenRecord } from '../../domain/records.js'
+import type { ApplicationRecord, FormulaRecord, ProxyRecord, TokenRecord } from '../../domain/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
@@ -18,7 +18,7 @@ export const exportSeed = operation({
   summary: 'Write your tenant down as a seed, without any key.',
   details:
     'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
-    'same type and shape instead, with --reveal the data itself, and the configuration of reactors.',
+    'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
   input: closedInput([], {
     synthesize: { type: 'boolean', description: 'Put made-up data in the place of data.' },
   }),
@@ -36,13 +36,14 @@ export const exportSeed = operation({
       )
     // Oldest first, so that they are created in the same order.
     const read = async <
-      K extends 'token' | 'application' | 'formula' | 'reactor' | 'association' | 'invitation',
+      K extends 'token' | 'application' | 'formula' | 'reactor' | 'proxy' | 'association' | 'invitation',
     >(
       kind: K,
     ) => (await readAll(store, kind, caller.tenant)).reverse()
     const [applications, formulas] = [await read('application'), await read('formula')]
     const tokens: unknown[] = []
     for (const record of await read('token')) tokens.push(await exportToken(context, record, synthesize))
+    const reveals = !synthesize && caller.transform('token:read', { containers: ['/'] }) === 'reveal'
     const { name, settings } = await context.tenant()
     return {
       name,
@@ -51,7 +52,8 @@ export const exportSeed = operation({
       formulas: formulas.map(exportFormula),
       tokens,
       associations: (await read('association')).map(({ parent_id, child_id }) => ({ parent_id, child_id })),
-      reactors: await exportReactors(context, await read('reactor'), applications),
+      reactors: await exportReactors(context, await read('reactor'), applications, reveals),
+      proxies: (await read('proxy')).map((proxy) => exportProxy(proxy, applications, reveals)),
       members: await exportMembers(context),
       invitations: (await read('invitation')).map(({ email, role }) => omitUndefined({ email, role })),
     }
@@ -83,20 +85,43 @@ async function exportReactors(
   { store, caller }: Context,
   reactors: Awaited<ReturnType<typeof readAll<'reactor'>>>,
   applications: readonly ApplicationRecord[],
+  reveals: boolean,
 ): Promise<object[]> {
   const formulas = [
     ...(await readAll(store, 'formula', caller.tenant)),
     ...(await readAll(store, 'formula', 0)),
   ]
-  const reveals = caller.transform('token:read', { containers: ['/'] }) === 'reveal'
   return reactors.map(({ name, formula_id, application_id, configuration, code, runtime }) => {
     const application = applications.find(({ id }) => id === application_id)?.name
-    const shown = reveals
-      ? configuration
-      : Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
+    const shown = showConfiguration(configuration, reveals)
     const formula = formulas.find(({ id }) => id === formula_id)?.name
     return { name, ...omitUndefined({ formula, code, runtime, application }), configuration: shown }
   })
+}
+
+function exportProxy(
+  proxy: ProxyRecord,
+  applications: readonly ApplicationRecord[],
+  reveals: boolean,
+): object {
+  const { name, destination_url, require_auth, disable_detokenization, application_id } = proxy
+  const { configuration, request_transforms, response_transforms } = proxy
+  const application = applications.find(({ id }) => id === application_id)?.name
+  return {
+    name,
+    destination_url,
+    ...omitUndefined({ application }),
+    configuration: showConfiguration(configuration, reveals),
+    require_auth,
+    disable_detokenization,
+    request_transforms,
+    response_transforms,
+  }
+}
+
+function showConfiguration(configuration: Readonly<Record<string, string>>, reveals: boolean): object {
+  if (reveals) return configuration
+  return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
 }
 
 async function exportMembers({ store, caller }: Context): Promise<object[]> {

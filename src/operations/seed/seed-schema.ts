@@ -5,6 +5,7 @@ import { closedInput, type Infer, type ObjectSchema } from '../../framework/sche
 import { createApplication } from '../application/application.js'
 import { createFormula } from '../formula/formula.js'
 import { createInvitation } from '../invite/invite.js'
+import { createProxy } from '../proxy/proxy.js'
 import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/tenant.js'
 import { createToken } from '../token/token.js'
@@ -15,7 +16,9 @@ const MOST_OTHERS = 1000
 const { create_key: _, ...applicationProperties } = createApplication.input.properties
 const { settings } = updateTenant.input.properties
 const { formula: __, application: ___, ...reactorProperties } = createReactor.input.properties
+const { application: ____, ...proxyProperties } = createProxy.input.properties
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
+const application = { ...name, description: 'The name of an application of this tenant.' } as const
 
 /** A list whose items have no unknown property, which may be a misspelled one. */
 function listOf<const I extends ObjectSchema>(items: I, maxItems = MOST_OTHERS) {
@@ -41,9 +44,10 @@ const contents = {
     closedInput(['name'], {
       ...reactorProperties,
       formula: { ...name, description: 'The name of a formula of this tenant, or of an official one.' },
-      application: { ...name, description: 'The name of an application of this tenant.' },
+      application,
     }),
   ),
+  proxies: listOf(closedInput(['name', 'destination_url'], { ...proxyProperties, application })),
   members: listOf(
     closedInput(['email'], {
       email: { type: 'string' },
