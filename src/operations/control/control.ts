@@ -111,7 +111,8 @@ export const readClock = controlled({
   ask: (control) => control.readClock(),
 })
 
-const DUE = 'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
+const DUE =
+  'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
 
 export const setClock = controlled({
   name: 'control clock set',
