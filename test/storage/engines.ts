@@ -6,7 +6,7 @@ import { digest } from './powers.js'
 
 export { FileEngine } from '../../src/storage/engines/file-engine.js'
 
-interface DraftedEntry extends LogEntry {
+export interface DraftedEntry extends LogEntry {
   draft: Draft
 }
 

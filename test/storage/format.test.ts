@@ -38,13 +38,21 @@ const row = {
   expires: 8,
   keys: fill(0xbb, 16),
   sealed: fill(0xcc, 5),
-  chain: undefined,
 }
 
 t.test('a frame', (t) => {
   const changes: Change[] = [
     { kind: INSERT, row },
-    { kind: LOG, row: { ...row, kind: 255, rev: 10, keys: fill(0xdd, 8), chain: fill(0xee, 16) } },
+    {
+      kind: LOG,
+      row: {
+        ...row,
+        kind: 255,
+        rev: 10,
+        keys: fill(0xdd, 8),
+        sealed: Buffer.concat([fill(0xee, 16), row.sealed]),
+      },
+    },
     { kind: REMOVE, row: nameRow(3, 1, fill(0x11, 16), 11) },
   ]
   const plain = encodeFrame(changes, 0x1234)

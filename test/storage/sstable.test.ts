@@ -3,12 +3,11 @@
  * opened by one look-up, memory bounded by the cache.
  */
 import t, { type Test } from 'tap'
-import type { Query, Where } from '../../src/storage/engine.js'
+import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { BlockCache } from '../../src/storage/lsm/sstable/block-cache.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
 import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
 import { SSTable } from '../../src/storage/lsm/sstable/reader.js'
-import type { StoredRow } from '../../src/storage/lsm/sstable/row-change.js'
 import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
 import { search } from '../../src/storage/lsm/sstable/search.js'
 import { draftOf } from './engine-suite.js'
@@ -21,7 +20,7 @@ const keyOf = (name: string) => digest(`key ${name}`, 8)
 const idOf = (number: number) => digest(`id ${number}`, 16)
 
 /** Row `number`, with keys by its divisors: every row has `all`, every third `3`, … and one key of its own. */
-function rowOf(number: number): StoredRow {
+function rowOf(number: number): Row {
   const keys = [
     ALL,
     ...[2, 3, 1000].filter((by) => number % by === 0).map((by) => keyOf(String(by))),
@@ -39,7 +38,6 @@ function rowOf(number: number): StoredRow {
     expires,
     keys: Buffer.concat(keys),
     sealed: Buffer.from(`row ${number}`),
-    chain: undefined,
   }
 }
 

@@ -1,16 +1,16 @@
 /** Verification finds what was damaged, says where, and counts what is still readable. */
 import t from 'tap'
-import type { CheckRow, Verification } from '../../src/storage/engine.js'
+import { type CheckRow, LOG_ROWS, type Verification } from '../../src/storage/engine.js'
 import { verifyVault } from '../../src/storage/lsm/maintenance/verify.js'
 import type { LsmOptions } from '../../src/storage/lsm/options.js'
 import { draftOf } from './engine-suite.js'
-import { asLog, createFileEngine, openFileEngine } from './engines.js'
+import { asLog, createFileEngine, type DraftedEntry, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const check: CheckRow = (row) =>
   Buffer.from(row.sealed).toString().startsWith('sealed')
-    ? row.kind === 255
+    ? row.kind === LOG_ROWS
       ? { logs: [row.created] }
       : {}
     : { problem: 'its seal is broken' }
@@ -34,8 +34,11 @@ async function makeVault() {
     engine.write(async (writer) => {
       await writer.put(draftOf({ name, text: `sealed ${name}`, keys: ['red', name], expires: 70_000 }))
       for (const tenant of [1, 2]) {
-        const log = draftOf({ name: `log ${name}`, text: `sealed log ${name}`, tenant })
-        await writer.append(asLog(log))
+        const { draft, ...entry } = asLog(
+          draftOf({ name: `log ${name}`, text: `sealed log ${name}`, tenant }),
+        )
+        const logged: DraftedEntry = { ...entry, draft: { ...draft, kind: LOG_ROWS } }
+        await writer.append(logged)
       }
     })
   await put('a')

@@ -9,7 +9,6 @@ import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import type { CheckRow, Row } from '../engine.js'
 import type { Resealed } from '../lsm/maintenance/rekey.js'
-import type { StoredRow } from '../lsm/sstable/row-change.js'
 import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'
 
 /** Search index values are kept as digests alone, so they have to be rendered again. */
@@ -24,7 +23,7 @@ export interface ResealOptions {
 }
 
 /** Reseals rows in any order. */
-export function createReseal(options: ResealOptions): (row: StoredRow) => Promise<Resealed> {
+export function createReseal(options: ResealOptions): (row: Row) => Promise<Resealed> {
   const { present, next, renderSearch } = options
   const opened = new Map<number, { present: RecordKeys; next: RecordKeys }>()
   opened.set(0, { present: present.vault, next: next.vault })

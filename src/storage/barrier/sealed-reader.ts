@@ -206,7 +206,6 @@ function locateRow<K extends Kind>(kind: K, tenant: number, row: Row): SealedLoc
 
 function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
   return {
-    family: kind === 'log' ? 'logs' : 'records',
     kind: KINDS[kind],
     tenant,
     all: digestAll(keys, kind),

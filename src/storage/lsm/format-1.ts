@@ -5,15 +5,14 @@
 
 import type { Mac } from '../../crypto/ports.js'
 import { fromBase64, isEqual } from '../bytes.js'
-import type { Key, OldLog } from '../engine.js'
+import type { Key, OldLog, Row } from '../engine.js'
 import type { OldLogEnds } from '../vault-file.js'
 import type { Memtable } from './memtable.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
-import type { StoredRow } from './sstable/row-change.js'
+import { CHAIN_BYTES } from './sstable/row-change.js'
 import { search } from './sstable/search.js'
 
 const LOG_KIND = 255
-const VALUE_BYTES = 16
 
 export interface OldLogs {
   /** The tables of logs, oldest first. */
@@ -35,12 +34,20 @@ export function dropOldLog(ends: OldLogEnds, tenant: number): OldLogEnds {
   return { ...ends, chains }
 }
 
+/** A row as its seal is for; those of logs have their chain value before it. */
+export function withoutChain(row: Row): Row {
+  if (row.kind !== LOG_KIND) return row
+  const { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed } = row
+  const own = sealed.subarray(CHAIN_BYTES)
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed: own }
+}
+
 /** The log of a tenant; `all` is the key of all its rows. */
 export function readOldLog({ tables, memtable, ends, mac }: OldLogs, tenant: number, all: Key): OldLog {
   const isDropped = memtable.dropped.has(tenant)
-  const pieces: { from: number; count: number; row(index: number): StoredRow }[] = []
+  const pieces: { from: number; count: number; row(index: number): Row }[] = []
   let count = 0
-  const add = (more: number, row: (index: number) => StoredRow) => {
+  const add = (more: number, row: (index: number) => Row) => {
     pieces.push({ from: count, count: more, row })
     count += more
   }
@@ -51,16 +58,16 @@ export function readOldLog({ tables, memtable, ends, mac }: OldLogs, tenant: num
   const stored = count
   const newest = memtable.oldLogs.filter((row) => row.tenant === tenant)
   add(newest.length, (index) => newest[index]!)
-  const rowAt = (index: number): StoredRow => {
+  const rowAt = (index: number): Row => {
     const piece = pieces.find(({ from, count }) => index < from + count)!
     return piece.row(index - piece.from)
   }
-  const end = ends.chains[tenant] ?? { count: 0, value: Buffer.alloc(VALUE_BYTES).toString('base64') }
+  const end = ends.chains[tenant] ?? { count: 0, value: Buffer.alloc(CHAIN_BYTES).toString('base64') }
   return {
     count,
-    row: rowAt,
+    row: (index) => withoutChain(rowAt(index)),
     check(isAuthentic) {
-      let previous = new Uint8Array(VALUE_BYTES)
+      let previous = new Uint8Array(CHAIN_BYTES)
       let brokenAt: number | undefined
       for (let index = 0; index <= count; index++) {
         // What `state` says of the tables; the write-ahead log says by itself where it ends.
@@ -68,9 +75,10 @@ export function readOldLog({ tables, memtable, ends, mac }: OldLogs, tenant: num
         if (isOff) brokenAt ??= index + 1
         if (index === count) break
         const row = rowAt(index)
-        const chain = Uint8Array.from(row.chain ?? [])
-        const isNext = isEqual(chain, mac(Buffer.concat([previous, row.sealed]), VALUE_BYTES))
-        if (!isNext || !isAuthentic(row)) brokenAt ??= index + 1
+        const chain = Uint8Array.from(row.sealed.subarray(0, CHAIN_BYTES))
+        const plain = withoutChain(row)
+        const isNext = isEqual(chain, mac(Buffer.concat([previous, plain.sealed]), CHAIN_BYTES))
+        if (!isNext || !isAuthentic(plain)) brokenAt ??= index + 1
         previous = chain
       }
       return brokenAt === undefined ? { count } : { count, brokenAt }

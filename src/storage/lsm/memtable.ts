@@ -4,15 +4,15 @@
  */
 
 import { toText } from '../bytes.js'
-import { LOG_ROWS, type RowId, type Where } from '../engine.js'
+import { LOG_ROWS, type Row, type RowId, type Where } from '../engine.js'
 import { isWithin } from '../time.js'
 import { createSeek } from './seek.js'
 import { lowerBound } from './sstable/binary-search.js'
-import { type Change, DROP, INSERT, LOG, REMOVE, type StoredRow } from './sstable/row-change.js'
+import { type Change, DROP, INSERT, LOG, REMOVE } from './sstable/row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
 export interface Item {
-  row: StoredRow
+  row: Row
   isLive: boolean
 }
 
@@ -87,7 +87,7 @@ export class Memtable {
   /** Tenants whose older rows are all gone. */
   dropped: ReadonlySet<number> = NOBODY
   /** Log records of format 1, oldest first. */
-  oldLogs: StoredRow[] = []
+  oldLogs: Row[] = []
   /** Whether older versions of rows hold what is to be overwritten soon. */
   isErasing = false
   readonly #records = new Rows()
@@ -107,7 +107,7 @@ export class Memtable {
     else this.#put(row, kind)
   }
 
-  #put(row: StoredRow, kind: Change['kind']): void {
+  #put(row: Row, kind: Change['kind']): void {
     const text = toText(row.id)
     const item = { row, isLive: true }
     const entry = this.#entries.get(text)
@@ -117,7 +117,7 @@ export class Memtable {
     else this.#entries.set(text, { item, isShadowing: this.#shadow(row, kind) })
   }
 
-  #remove(row: StoredRow): void {
+  #remove(row: Row): void {
     const text = toText(row.id)
     const entry = this.#entries.get(text)
     if (entry === undefined) {
@@ -130,7 +130,7 @@ export class Memtable {
   }
 
   /** Notes that older versions of the row are gone; an insert has none. */
-  #shadow(row: StoredRow, kind: Change['kind']): boolean {
+  #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
     if (row.kind !== LOG_ROWS) this.isErasing = true
@@ -161,12 +161,12 @@ export class Memtable {
   }
 
   /** Live rows, ascending by `seq`. */
-  live(): StoredRow[] {
+  live(): Row[] {
     return [...this.each()].sort((left, right) => left.seq - right.seq)
   }
 
   /** Live rows in the order they were added. */
-  *each(): Generator<StoredRow> {
+  *each(): Generator<Row> {
     for (const { row, isLive } of this.#records.items) if (isLive) yield row
   }
 
@@ -175,9 +175,9 @@ export class Memtable {
   }
 
   /** Live rows of this kind and tenant that match, in no order. `all` is the key that each of them has. */
-  search(kind: number, tenant: number, all: Uint8Array, where: Where | undefined): StoredRow[] {
+  search(kind: number, tenant: number, all: Uint8Array, where: Where | undefined): Row[] {
     const candidates = this.#candidates(where) ?? this.#records.withKey(all)
-    const found: StoredRow[] = []
+    const found: Row[] = []
     for (const { row, isLive } of candidates) {
       if (!isLive || row.tenant !== tenant || row.kind !== kind) continue
       if (where === undefined || matches(where, row)) found.push(row)
@@ -191,7 +191,7 @@ export class Memtable {
     tenant: number,
     all: Uint8Array,
     where: Where = { key: all },
-  ): (below: number) => StoredRow | undefined {
+  ): (below: number) => Row | undefined {
     const rows = this.#records
     const posting = (key: Uint8Array) => {
       const items = rows.withKey(key)
@@ -235,7 +235,7 @@ export class Memtable {
 }
 
 /** Whether the row meets the condition. */
-function matches(where: Where, row: StoredRow): boolean {
+function matches(where: Where, row: Row): boolean {
   if ('key' in where) return hasKey(row.keys, where.key)
   if ('ids' in where) return where.ids.some((id) => toText(id) === toText(row.id))
   if ('and' in where) return where.and.every((part) => matches(part, row))

@@ -8,7 +8,6 @@ import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import { lowerBound } from './sstable/binary-search.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
-import type { StoredRow } from './sstable/row-change.js'
 import { search, searchExpired, seekRow } from './sstable/search.js'
 
 /** What a unit of work sees. */
@@ -27,11 +26,10 @@ export interface View {
 
 const NO_KEYS = new Uint8Array(0)
 
-/** The row as callers see it: without its keys, which are only in indexes, and without its chain value. */
-function bare(row: StoredRow): Row {
-  const { kind, tenant, id, seq, rev, created, modified, expires, sealed, unread } = row
-  const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
-  return unread === undefined ? known : { ...known, unread }
+/** A row of a memtable as callers see it, which is as tables give it: without its keys, which are only in indexes. */
+function bare(row: Row): Row {
+  const { kind, tenant, id, seq, rev, created, modified, expires, sealed } = row
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
 }
 
 function isExpired(row: Row, now: number): boolean {
@@ -46,14 +44,14 @@ export function getRow(
 ): Row | undefined {
   const row = newestVersion(view, wanted.tenant, wanted.id)
   if (row === undefined || row.kind !== wanted.kind || row.tenant !== wanted.tenant) return undefined
-  return isExpired(row, now) && !wanted.expired ? undefined : bare(row)
+  return isExpired(row, now) && !wanted.expired ? undefined : row
 }
 
-function newestVersion(view: View, tenant: number, id: RowId): StoredRow | undefined {
+function newestVersion(view: View, tenant: number, id: RowId): Row | undefined {
   const text = toText(id)
   for (const memtable of view.memtables) {
     const entry = memtable.entry(text)
-    if (entry !== undefined) return entry.item?.row
+    if (entry !== undefined) return entry.item && bare(entry.item.row)
     if (memtable.dropped.has(tenant)) return undefined
   }
   for (let index = view.records.length - 1; index >= 0; index--) {
@@ -81,7 +79,7 @@ interface Source {
   high: number
   seq(index: number): number
   /** @param most a large row of more sealed bytes is left unread */
-  row(index: number, most?: number): StoredRow
+  row(index: number, most?: number): Row
 }
 
 type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
@@ -115,7 +113,7 @@ export function seekRows(view: View, query: SeekQuery, now: number): Row[] {
       cursor.most = cursor.found?.seq ?? -1
       continue
     }
-    const row = bare(cursor.found.read(left))
+    const row = cursor.found.read(left)
     rows.push(row)
     left -= row.unread ?? row.sealed.length
     cursor.found = undefined
@@ -135,7 +133,7 @@ interface Cursor {
 
 interface Found {
   seq: number
-  read(most: number): StoredRow
+  read(most: number): Row
 }
 
 function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number, now: number): Cursor[] {
@@ -146,7 +144,7 @@ function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number,
     const seek = (below: number) => {
       let row = next(below)
       while (row !== undefined && (isExpired(row, now) || isHidden(above, row))) row = next(row.seq)
-      return row === undefined ? undefined : { seq: row.seq, read: () => row }
+      return row === undefined ? undefined : { seq: row.seq, read: () => bare(row) }
     }
     return { most, seek }
   })
@@ -176,13 +174,13 @@ export function findExpired({ memtables, records }: View, limit: number, now: nu
   })
   for (const live of records) {
     const rows = searchExpired(live, memtables, now, limit - found.length)
-    found.push(...rows.map((row) => bare(live.sstable.row(row))))
+    found.push(...rows.map((row) => live.sstable.row(row)))
   }
   return found
 }
 
 function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: number): Source {
-  const rows: StoredRow[] = []
+  const rows: Row[] = []
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
     for (const row of memtable.search(query.kind, query.tenant, query.all, query.where)) {
@@ -195,11 +193,11 @@ function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: numbe
     low: rows[0]?.seq ?? 0,
     high: rows[rows.length - 1]?.seq ?? 0,
     seq: (index) => rows[index]!.seq,
-    row: (index) => rows[index]!,
+    row: (index) => bare(rows[index]!),
   }
 }
 
-function isHidden(above: readonly Memtable[], row: Pick<StoredRow, 'tenant' | 'id'>): boolean {
+function isHidden(above: readonly Memtable[], row: Pick<Row, 'tenant' | 'id'>): boolean {
   if (above.length === 0) return false
   const text = toText(row.id)
   return above.some((memtable) => memtable.hides(row.tenant, text))
@@ -235,7 +233,7 @@ function collect(
     let next = cursors[0]!
     for (const cursor of cursors) if (cursor.seq > next.seq) next = cursor
     if (next.seq < 0) break
-    const row = bare(next.source.row(next.index, left))
+    const row = next.source.row(next.index, left)
     rows.push(row)
     left -= row.unread ?? row.sealed.length
     next.index--

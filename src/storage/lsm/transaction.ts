@@ -32,7 +32,6 @@ import {
   nameRow,
   REMOVE,
   REPLACE,
-  type StoredRow,
 } from './sstable/row-change.js'
 
 /** @param view called for each query @param times those of the newest change @param now the clock's */
@@ -157,11 +156,11 @@ export class Transaction implements EngineWriter {
   }
 
   /** Written out, here and below, so that all rows have one shape, because there are many of them. */
-  #rowOf(draft: Draft, seq: number, created: number): StoredRow {
+  #rowOf(draft: Draft, seq: number, created: number): Row {
     const { kind, tenant, id, modified, expires, keys } = draft
     const rev = this.#revision
     const sealed = draft.seal(rev)
-    return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, chain: undefined }
+    return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
@@ -210,7 +209,7 @@ export class Transaction implements EngineWriter {
     Object.assign(counters, this.#confirmed ?? passTime(counters, this.now))
   }
 
-  #take(kind: ChangeKind, row: StoredRow): void {
+  #take(kind: ChangeKind, row: Row): void {
     if (this.#isOver) throw writtenLate()
     checkRow(row)
     const change = { kind, row }

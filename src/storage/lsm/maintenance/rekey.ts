@@ -6,6 +6,7 @@
 import type { EngineKeys } from '../../../crypto/ports.js'
 import { CofferError } from '../../../errors.js'
 import { fromBase64, toBase64 } from '../../bytes.js'
+import type { Row } from '../../engine.js'
 import {
   type Header,
   rekeyDocument,
@@ -18,7 +19,6 @@ import { digestHeader } from '../manifest.js'
 import { createContexts, documentContext, type LsmContexts, type LsmOptions } from '../options.js'
 import { NO_TAG, openLsmTree } from '../recovery.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
-import type { StoredRow } from '../sstable/row-change.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
 import { readLiveRows } from '../sstable/scan.js'
 import type { LsmTree } from '../tree.js'
@@ -39,7 +39,7 @@ export interface RekeyOptions {
   keys: EngineKeys
   /** What the caller needs to continue after a kill; stored, sealed under the present keys, until all is done. */
   secret: Uint8Array
-  reseal(row: StoredRow): Promise<Resealed>
+  reseal(row: Row): Promise<Resealed>
   /** Rows that were sealed anew, of all. */
   progress(done: number, total: number): void
 }
@@ -144,7 +144,7 @@ class Rekeying {
     this.#advance(live.sstable.meta.rows)
   }
 
-  #reseal(live: LiveSSTable): AsyncGenerator<StoredRow[]> {
+  #reseal(live: LiveSSTable): AsyncGenerator<Row[]> {
     const { reseal } = this.#options
     return inBatches(
       (async function* () {

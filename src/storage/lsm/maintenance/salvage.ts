@@ -2,14 +2,14 @@
 import { KINDS, kindOf } from '../../../domain/records.js'
 import { CofferError } from '../../../errors.js'
 import { toText } from '../../bytes.js'
-import type { Finding } from '../../engine.js'
+import type { Finding, Row } from '../../engine.js'
 import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
+import { withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
 import { createContexts, type LsmOptions } from '../options.js'
 import { createLsmTree } from '../recovery.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
-import type { StoredRow } from '../sstable/row-change.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
 import type { Resealed } from './rekey.js'
 import { type Survey, survey } from './survey.js'
@@ -30,15 +30,15 @@ export interface SalvageOptions {
   /** The new vault, with the same header and keys. Contract: its directory exists; the caller writes its header last. */
   target: LsmOptions
   /** Called with every tenant's row that can be read, before `reseal`. @throws CofferError for one that does not open */
-  learn(row: StoredRow): unknown
+  learn(row: Row): unknown
   /** Rows of logs are not sealed anew but taken, to be written as new ones. */
   logs: {
     /** False for one that does not open. */
-    take(row: StoredRow): boolean
+    take(row: Row): boolean
     lose(tenant: number): void
   }
   /** @throws CofferError for a row that does not open. */
-  reseal(row: StoredRow): Promise<Resealed>
+  reseal(row: Row): Promise<Resealed>
 }
 
 /** @throws CofferError `storage_failed` */
@@ -68,7 +68,7 @@ interface FoundRow {
   kind: number
   tenant: number
   /** @throws CofferError `vault_damaged` */
-  read(): StoredRow
+  read(): Row
 }
 
 /** Every row of the tables that is not known to be dead; undefined for one of which nothing can be read. */
@@ -80,7 +80,7 @@ function* walk(sstables: readonly LiveSSTable[], memtable: Memtable) {
       const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
       else if (!dropped.has(entry.tenant) && !memtable.hides(entry.tenant, toText(entry.id)))
-        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => sstable.row(number) }
+        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => withoutChain(sstable.row(number)) }
     }
   }
 }
@@ -120,7 +120,7 @@ class DamagedRows {
       yield seen
     }
     for (const row of [...this.#memtable.live(), ...this.#memtable.oldLogs])
-      yield { kind: row.kind, tenant: row.tenant, read: () => row }
+      yield { kind: row.kind, tenant: row.tenant, read: () => withoutChain(row) }
   }
 }
 
@@ -138,7 +138,7 @@ async function* sealAnew(
   rows: Iterable<FoundRow | undefined>,
   { reseal, logs }: SalvageOptions,
   { salvaged, missing }: Salvage,
-): AsyncGenerator<StoredRow> {
+): AsyncGenerator<Row> {
   for (const seen of rows) {
     const row = seen === undefined ? undefined : tryTo(() => seen.read())
     if (seen !== undefined && (seen.kind === KINDS.log || seen.kind === KINDS.log_block)) {
@@ -154,9 +154,9 @@ async function* sealAnew(
 }
 
 /** Written out, because a row of the log is no plain object. */
-function renew(row: StoredRow, resealed: Resealed): StoredRow {
-  const { kind, tenant, seq, rev, created, modified, expires, chain } = row
-  return { kind, tenant, seq, rev, created, modified, expires, chain, ...resealed }
+function renew(row: Row, resealed: Resealed): Row {
+  const { kind, tenant, seq, rev, created, modified, expires } = row
+  return { kind, tenant, seq, rev, created, modified, expires, ...resealed }
 }
 
 function refuseOnly(error: unknown): undefined {
@@ -164,7 +164,7 @@ function refuseOnly(error: unknown): undefined {
 }
 
 /** Writes rows of the new vault, and moves its counters past them. */
-function write(target: LsmOptions, rows: readonly StoredRow[], counters: Counters): LiveSSTable[] {
+function write(target: LsmOptions, rows: readonly Row[], counters: Counters): LiveSSTable[] {
   for (const { seq, rev, created, modified } of rows) {
     counters.seq = Math.max(counters.seq, seq + 1)
     counters.rev = Math.max(counters.rev, rev + 1)

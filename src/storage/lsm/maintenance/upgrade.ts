@@ -6,14 +6,13 @@
 
 import { CofferError } from '../../../errors.js'
 import { toText } from '../../bytes.js'
-import type { Draft, EngineWriter, LogEntry, LogSealer, Query, RowId, RowPage } from '../../engine.js'
+import type { Draft, EngineWriter, LogEntry, LogSealer, Query, Row, RowId, RowPage } from '../../engine.js'
 import { removeQuietly } from '../../files.js'
 import { type Header, writeHeader } from '../../vault-file.js'
 import { type Counters, copyCounters } from '../counters.js'
 import { oldTenants } from '../format-1.js'
 import { getRow, type View } from '../query.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
-import type { StoredRow } from '../sstable/row-change.js'
 import { finish, writeSSTables } from '../sstable/row-writer.js'
 import { createReader } from '../transaction.js'
 import type { LsmTree } from '../tree.js'
@@ -137,7 +136,7 @@ class RowSink implements EngineWriter {
   bytes = 0
   readonly #view: () => View
   /** The last put is the last. */
-  readonly #rows = new Map<string, StoredRow>()
+  readonly #rows = new Map<string, Row>()
 
   constructor(view: () => View, counters: Counters, now: number) {
     this.#view = view
@@ -167,12 +166,11 @@ class RowSink implements EngineWriter {
       expires,
       keys,
       sealed,
-      chain: undefined,
     })
   }
 
   /** All rows but the `keep` that were put last, by `seq`. */
-  take(keep: number): StoredRow[] {
+  take(keep: number): Row[] {
     const taken = [...this.#rows].slice(0, Math.max(0, this.#rows.size - keep))
     for (const [text, { sealed }] of taken) {
       this.#rows.delete(text)

@@ -57,8 +57,6 @@ export const TAIL_LENGTH = 32
 export const MAX_ROWS = 262_144
 /** Bytes of records of a table at most, apart from its last record. */
 export const MAX_BYTES = 256 * 1024 * 1024
-/** Bytes of a log row's chain value, which lies before its sealed bytes. */
-export const CHAIN = 16
 
 const MAGIC = Buffer.from('COFFERS1')
 const FOOTER_VERSION = 1

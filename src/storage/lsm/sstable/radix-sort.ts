@@ -1,5 +1,5 @@
 /** Sorts many 8-byte keys together with their rows, in typed arrays: no object per key, hence no garbage. */
-import type { StoredRow } from './row-change.js'
+import type { Row } from '../../engine.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
 export class RadixSortedKeys {
@@ -98,7 +98,7 @@ function scatter(words: Uint32Array, shift: number, from: Uint32Array, to: Uint3
 }
 
 /** All keys of the rows; a row that has a key twice counts once. */
-export function sortKeys(rows: readonly StoredRow[]): RadixSortedKeys {
+export function sortKeys(rows: readonly Row[]): RadixSortedKeys {
   const sorted = new RadixSortedKeys(rows.reduce((sum, { keys }) => sum + keys.length / 8, 0))
   rows.forEach(({ keys }, row) => {
     for (let at = 0; at < keys.length; at += 8) if (!isRepeated(keys, at)) sorted.add(keys, at, row)
@@ -108,7 +108,7 @@ export function sortKeys(rows: readonly StoredRow[]): RadixSortedKeys {
 }
 
 /** The first halves of all ids. */
-export function sortIds(rows: readonly StoredRow[]): RadixSortedKeys {
+export function sortIds(rows: readonly Row[]): RadixSortedKeys {
   const sorted = new RadixSortedKeys(rows.length)
   rows.forEach(({ id }, row) => {
     sorted.add(id, 0, row)

@@ -6,7 +6,7 @@
 import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
-import type { RowId } from '../../engine.js'
+import type { Row, RowId } from '../../engine.js'
 import type { Files } from '../../files.js'
 import { firstNotBelow, isKeyAt, lastFence } from './binary-search.js'
 import type { BlockCache } from './block-cache.js'
@@ -14,7 +14,6 @@ import {
   associateBlock,
   BLOCK_SEAL,
   blockOf,
-  CHAIN,
   DICT,
   decodeFooter,
   decodeTail,
@@ -35,7 +34,6 @@ import {
   TAIL_LENGTH,
   wholeBlock,
 } from './format.js'
-import type { StoredRow } from './row-change.js'
 
 /** What tables are read and written with. */
 export interface SSTableContext {
@@ -181,17 +179,14 @@ export class SSTable {
    * The row as it was written, but without its keys, which are only in the index. One of more than `most` sealed bytes
    * is left unread unless it is small enough to be cached.
    */
-  row(number: number, most = Number.POSITIVE_INFINITY): StoredRow {
+  row(number: number, most = Number.POSITIVE_INFINITY): Row {
     const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
     const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING }
-    if (length > MOST_CACHED_BYTES && length > most)
-      return { ...known, sealed: NOTHING, chain: undefined, unread: length }
+    if (length > MOST_CACHED_BYTES && length > most) return { ...known, sealed: NOTHING, unread: length }
     const read = () => this.readExactly(offset, length)
-    const bytes = length > MOST_CACHED_BYTES ? read() : this.#context.cache.record(this.#serial, number, read)
-    const isLog = this.meta.family === 'logs'
-    const sealed = isLog ? bytes.subarray(CHAIN) : bytes
-    const chain = isLog ? bytes.subarray(0, CHAIN) : undefined
-    return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed, chain }
+    const sealed =
+      length > MOST_CACHED_BYTES ? read() : this.#context.cache.record(this.#serial, number, read)
+    return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
   }
 
   /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the id's first half matches. */

@@ -14,16 +14,10 @@ export const DROP = 5
 
 export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof LOG | typeof DROP
 
-/** A row as the engine keeps it: log rows carry the chain value that was made of them. */
-export interface StoredRow extends Row {
-  /** Of a log row, 16 bytes: keyed BLAKE2b over the tenant's previous value and `sealed`. */
-  chain: Uint8Array | undefined
-}
-
 /** Of a removed row only kind, tenant, id and rev count; of a dropped tenant only tenant and rev. */
 export interface Change {
   kind: ChangeKind
-  row: StoredRow
+  row: Row
 }
 
 /** Whether the change takes a row away for good. */
@@ -44,7 +38,8 @@ const FRAME_VERSION = 1
 export const FRAME_HEAD = 15
 /** op u8 | kind u8 | tenant u16 | id 16 | seq, created, modified, expires u48 | keys u8 | length u32 */
 const ROW_HEAD = 49
-const CHAIN_BYTES = 16
+/** In format 1 the sealed bytes of a log's row begin with its chain value. */
+export const CHAIN_BYTES = 16
 /** Changes that a frame can count. */
 export const MAX_CHANGES = 65_535
 
@@ -54,7 +49,7 @@ const NOTHING = new Uint8Array(0)
  * A row inside a frame's plain bytes, decoded when a field is read. A memtable holds tens of thousands: one buffer for
  * all rows of a frame takes a fraction of the memory that their fields would.
  */
-class FrameRow implements StoredRow {
+class FrameRow implements Row {
   readonly rev: number
   readonly #bytes: Buffer
   readonly #at: number
@@ -98,19 +93,9 @@ class FrameRow implements StoredRow {
     return this.#bytes.subarray(this.#at + ROW_HEAD, this.#bodyAt)
   }
 
-  get chain(): Uint8Array | undefined {
-    const at = this.#bodyAt
-    return this.#isLog ? this.#bytes.subarray(at, at + CHAIN_BYTES) : undefined
-  }
-
   get sealed(): Uint8Array {
     const at = this.#bodyAt
-    const end = at + this.#bytes.readUInt32LE(this.#at + 45)
-    return this.#bytes.subarray(this.#isLog ? at + CHAIN_BYTES : at, end)
-  }
-
-  get #isLog(): boolean {
-    return this.#bytes.readUInt8(this.#at) === LOG
+    return this.#bytes.subarray(at, at + this.#bytes.readUInt32LE(this.#at + 45))
   }
 
   get #bodyAt(): number {
@@ -120,11 +105,11 @@ class FrameRow implements StoredRow {
 
 /** Bytes that the change takes in a frame. */
 export function changeLength({ row }: Change): number {
-  return ROW_HEAD + row.keys.length + (row.chain?.length ?? 0) + row.sealed.length
+  return ROW_HEAD + row.keys.length + row.sealed.length
 }
 
 /** A row of which only its name counts. */
-export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: number): StoredRow {
+export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: number): Row {
   return {
     kind,
     tenant,
@@ -136,7 +121,6 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
     expires: 0,
     keys: NOTHING,
     sealed: NOTHING,
-    chain: undefined,
   }
 }
 
@@ -167,14 +151,12 @@ function writeChange(bytes: Buffer, start: number, { kind, row }: Change): numbe
   bytes.writeUIntLE(row.modified, start + 32, 6)
   bytes.writeUIntLE(row.expires, start + 38, 6)
   bytes.writeUInt8(row.keys.length / 8, start + 44)
-  const chained = row.chain?.length ?? 0
-  bytes.writeUInt32LE(chained + row.sealed.length, start + 45)
+  bytes.writeUInt32LE(row.sealed.length, start + 45)
   const keysAt = start + ROW_HEAD
   bytes.set(row.keys, keysAt)
   const sealedAt = keysAt + row.keys.length
-  if (row.chain !== undefined) bytes.set(row.chain, sealedAt)
-  bytes.set(row.sealed, sealedAt + chained)
-  return sealedAt + chained + row.sealed.length
+  bytes.set(row.sealed, sealedAt)
+  return sealedAt + row.sealed.length
 }
 
 /**

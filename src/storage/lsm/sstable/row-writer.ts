@@ -1,11 +1,11 @@
 /** Writes rows that are in memory as sorted tables, in small steps. */
 
+import type { Row } from '../../engine.js'
 import { removeQuietly } from '../../files.js'
 import { DICT, EXPIRY, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'
 import { LiveSSTable } from './live-sstable.js'
 import { sortIds, sortKeys } from './radix-sort.js'
 import { SSTable, type SSTableContext, type SSTableMeta } from './reader.js'
-import type { StoredRow } from './row-change.js'
 import { SSTableWriter, type SSTableWriterContext } from './writer.js'
 
 /** Rows or keys handled between two yields: a fraction of a millisecond. */
@@ -23,7 +23,7 @@ export function finish<T>(steps: Generator<undefined, T>): T {
  */
 export function* writeSSTables(
   context: SSTableContext,
-  rows: readonly StoredRow[],
+  rows: readonly Row[],
 ): Generator<undefined, LiveSSTable[]> {
   const { files, directory } = context
   const written: SSTableMeta[] = []
@@ -43,8 +43,8 @@ const BATCH_ROWS = 16_384
 const BATCH_BYTES = 16 * 1024 * 1024
 
 /** Rows in batches that fit in memory. */
-export async function* inBatches(rows: AsyncIterable<StoredRow>): AsyncGenerator<StoredRow[]> {
-  let batch: StoredRow[] = []
+export async function* inBatches(rows: AsyncIterable<Row>): AsyncGenerator<Row[]> {
+  let batch: Row[] = []
   let bytes = 0
   for await (const row of rows) {
     batch.push(row)
@@ -58,7 +58,7 @@ export async function* inBatches(rows: AsyncIterable<StoredRow>): AsyncGenerator
 }
 
 /** Rows in pieces that one table may hold. */
-function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
+function* pieces(rows: readonly Row[]): Generator<readonly Row[]> {
   let first = 0
   let bytes = 0
   for (let index = 0; index < rows.length; index++) {
@@ -74,7 +74,7 @@ function* pieces(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 /** One table of rows, ascending by `seq`. */
 export function* writeSSTable(
   context: SSTableWriterContext,
-  rows: readonly StoredRow[],
+  rows: readonly Row[],
 ): Generator<undefined, SSTableMeta> {
   const writer = new SSTableWriter(context)
   let meta: SSTableMeta | undefined
@@ -91,7 +91,7 @@ export function* writeSSTable(
   }
 }
 
-function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
+function* writeRows(writer: SSTableWriter, rows: readonly Row[]) {
   const locations: { offset: number; length: number }[] = []
   for (const row of rows) {
     locations.push(writer.addRecord(row))
@@ -104,7 +104,7 @@ function* writeRows(writer: SSTableWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
+function* writeIds(writer: SSTableWriter, rows: readonly Row[]) {
   writer.begin(IDS)
   const sorted = sortIds(rows)
   for (let index = 0; index < sorted.count; index++) {
@@ -113,7 +113,7 @@ function* writeIds(writer: SSTableWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
+function* writeKeys(writer: SSTableWriter, rows: readonly Row[]) {
   const sorted = sortKeys(rows)
   yield
   writer.begin(POST)
@@ -136,7 +136,7 @@ function* writeKeys(writer: SSTableWriter, rows: readonly StoredRow[]) {
   }
 }
 
-function writeExpiry(writer: SSTableWriter, rows: readonly StoredRow[]): void {
+function writeExpiry(writer: SSTableWriter, rows: readonly Row[]): void {
   writer.begin(EXPIRY)
   const expiring = rows
     .map(({ expires }, number) => ({ expires, number }))

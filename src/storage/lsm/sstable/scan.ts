@@ -1,9 +1,9 @@
 /** Scans all entries of sorted tables in order, block by block and without the cache. */
 
+import type { Row } from '../../engine.js'
 import { blockOf, DICT, EXPIRY, IDS, offsetOf, ROWS, type Section } from './format.js'
 import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'
-import type { StoredRow } from './row-change.js'
 
 const NO_MAP = new Uint32Array(0)
 
@@ -109,6 +109,6 @@ export function* walkRows(
 }
 
 /** Live rows of the tables, by `seq`. */
-export function* readLiveRows(sstables: readonly LiveSSTable[]): Generator<StoredRow> {
+export function* readLiveRows(sstables: readonly LiveSSTable[]): Generator<Row> {
   for (const cursor of walkRows(sstables)) yield cursor.sstable.row(cursor.index)
 }

@@ -4,6 +4,7 @@
  */
 
 import { CofferError } from '../../../errors.js'
+import type { Row } from '../../engine.js'
 import type { Files } from '../../files.js'
 import {
   associateBlock,
@@ -30,7 +31,6 @@ import {
   writeRowEntry,
 } from './format.js'
 import type { SSTableContext, SSTableMeta } from './reader.js'
-import type { StoredRow } from './row-change.js'
 
 export type SSTableWriterContext = Omit<SSTableContext, 'cache'>
 
@@ -115,7 +115,7 @@ export class SSTableWriter {
   }
 
   /** Appends a row's record. */
-  addRecord(row: StoredRow): RecordLocation {
+  addRecord(row: Row): RecordLocation {
     const offset = this.#output.position
     this.#output.add(row.sealed)
     this.#recordBytes = this.#output.position
