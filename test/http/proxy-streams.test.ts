@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
-import { openTestVault } from '../operations/vault.js'
+import { openTestVault, setSetting } from '../operations/vault.js'
 
 const MIB = 1024 * 1024
 
@@ -128,7 +128,8 @@ t.test(
 )
 
 t.test('transforms are given and return 8 MiB, and not more', async (t) => {
-  const { begin, say, create, faults } = await open(t)
+  const { app, begin, say, create, faults } = await open(t)
+  await setSetting(app, 'reactors.time_limit_ms', '60000')
   const code = 'module.exports = async ({ args }) => ({ body: args.body })'
   const through = await create({ response_transforms: [{ code }] })
   const mask = { type: 'mask', matcher: 'regex', expression: '([0-9]+)', replacement: '*' }
