@@ -86,24 +86,28 @@ async function start(): Promise<void> {
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Neither the history nor a bookmark keeps it.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
-  try {
-    if (login !== undefined) await signIn(login)
-    const session = await readSession()
-    if (session.is_signed_in) render(<Page session={session} />, live)
-    else
-      render(
-        <aside class="dim">
-          To see here what happens on this server, open the address that <code>coffer serve</code> printed, or
-          one of <code>coffer control page</code>.
-        </aside>,
-        live,
-      )
-  } catch (error) {
-    // A server for other machines has the reference alone.
-    if (login === undefined) return
-    const fault = <Fault text={(error as Error).message} />
-    render(<aside>{fault}</aside>, live)
-  }
+  const fault = login === undefined ? undefined : await signIn(login).then(noFault, messageOf)
+  // A server for other machines has the reference alone.
+  const session = await readSession().catch(() => undefined)
+  if (session?.is_signed_in) render(<Page session={session} />, live)
+  else if (fault !== undefined)
+    render(
+      <aside>
+        <Fault text={fault} />
+      </aside>,
+      live,
+    )
+  else if (session !== undefined)
+    render(
+      <aside class="dim">
+        To see here what happens on this server, open the address that <code>coffer serve</code> printed, or
+        one of <code>coffer control page</code>.
+      </aside>,
+      live,
+    )
 }
+
+const noFault = () => undefined
+const messageOf = (error: Error) => error.message
 
 void start()

@@ -123,18 +123,16 @@ function Try({ callable, header }: { callable: Callable; header: string }) {
 
 const HIDDEN = '(not shown on this page)'
 
-/** This page reveals nothing: data of tokens is left out, and whole answers that are nothing but data. */
+/** This page reveals nothing: data of tokens and keys of proxies are left out, and answers that are nothing but data. */
 export function conceal(text: string, isSecret: boolean): string {
   if (text === '') return '(empty)'
   if (isSecret) return HIDDEN
   const hide = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(hide)
     if (typeof value !== 'object' || value === null) return value
-    const isList = 'pagination' in value
-    const entries = Object.entries(value).map(([name, item]) => [
-      name,
-      name === 'data' && !isList ? HIDDEN : hide(item),
-    ])
+    const isHidden = (name: string) =>
+      (name === 'data' && !('pagination' in value)) || (name === 'key' && 'destination_url' in value)
+    const entries = Object.entries(value).map(([name, item]) => [name, isHidden(name) ? HIDDEN : hide(item)])
     return Object.fromEntries(entries)
   }
   try {

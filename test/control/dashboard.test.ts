@@ -195,6 +195,25 @@ t.test('requests come with why they were refused, and which rules decided', asyn
   t.match(await send('/_dashboard/ask', { after: 0 }), { json: { count: 3, first: 3, records: [] } })
 })
 
+t.test('a fork has tokens and requests of its own', async (t) => {
+  const { api, plane, send, signIn } = await open(t)
+  await signIn()
+  const fork = await plane.fork()
+  await plane.forks.get(fork.id)!.plane.app.ask({
+    operation: 'token delete',
+    input: { id: 'name-1' },
+    as: { reveal: false },
+  })
+  await api('/tokens/card-1')
+  await api('/tokens/card-1', fork.keys.support!)
+  await api('/tokens/card-1', fork.keys.support!)
+  t.match(await send('/_dashboard/session'), { json: { forks: [fork.id] } })
+  t.match(await send('/_dashboard/ask', { after: 0 }), { json: { count: 1 } })
+  t.match(await send('/_dashboard/ask', { after: 0, fork: fork.id }), { json: { count: 2 } })
+  const own = await send('/_dashboard/ask', { operation: 'token list', fork: fork.id })
+  t.match(own, { json: { data: [{ id: 'card-1', tenant_id: fork.tenant.id }] } })
+})
+
 t.test('a vault without a control plane is recorded only while somebody is signed in', async (t) => {
   const { api, plane, send, signIn, advance } = await open(t, true)
   await api('/tokens/card-1')
