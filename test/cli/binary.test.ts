@@ -77,7 +77,7 @@ t.test('a process that is killed loses nothing that it acknowledged', async (t) 
 t.test('several at once take their turns', async (t) => {
   const machine = await open(t)
   const runs = await Promise.all(
-    Array.from({ length: 6 }, () => machine.coffer(['token', 'create', '--output', 'id'], CARD)),
+    Array.from({ length: 8 }, () => machine.coffer(['token', 'create', '--output', 'id'], CARD)),
   )
   t.same(
     runs.map(({ code, stderr }) => [code, stderr]),

@@ -1,4 +1,5 @@
 /** Runs every example of every help page, each in a folder of its own with the demo vault that `npm start` makes. */
+import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,7 +14,7 @@ import { PROGRAM, waitFor } from './binary.js'
 t.setTimeout(240_000)
 
 const AT_ONCE = 4
-/** Its examples need a server that was started with --test-controls, and its key. */
+/** Its examples need a server with a control plane, and its key: they have a test of their own. */
 const NEEDS_CONTROLS = 'control'
 const MOST_MS = 20_000
 
@@ -24,10 +25,10 @@ symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
 const PATH = [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':')
 
 /** Runs one line as a person pastes it into a new folder with the demo vault. */
-async function run(line: string, folder: string) {
+async function run(line: string, folder: string, more: Record<string, string> = {}) {
   const child = startProgram('sh', ['-c', line], {
     cwd: folder,
-    env: { PATH, HOME: folder, TMPDIR: folder },
+    env: { PATH, HOME: folder, TMPDIR: folder, ...more },
     timeout: MOST_MS,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -71,4 +72,42 @@ t.test('every example of every help page runs', async (t) => {
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))
+})
+
+t.test('every example of the control plane runs against a server of a test', async (t) => {
+  const folder = join(place, 'control')
+  mkdirSync(folder)
+  const server = startProgram(
+    process.execPath,
+    [PROGRAM, 'serve', '--ephemeral', '--port', '0', '--output', 'json'],
+    {
+      cwd: folder,
+      env: { PATH, HOME: folder },
+    },
+  )
+  const ended = waitFor(server)
+  t.teardown(async () => {
+    server.kill('SIGTERM')
+    await ended
+  })
+  const [said] = (await once(server.stdout, 'data')) as [string]
+  const { url, control, applications } = JSON.parse(said.split('\n')[0]!)
+  const post = (body: object) =>
+    fetch(`${url}/tokens`, {
+      method: 'POST',
+      headers: { 'svc-api-key': applications.private.key, 'content-type': 'application/json' },
+      body: JSON.stringify({ type: 'token', data: 'text', ...body }),
+    })
+  const operations = registry.operations.filter(({ noun }) => noun === NEEDS_CONTROLS)
+  const lines = operations.flatMap(({ examples }) => examples)
+  t.ok(lines.length >= 17, `${lines.length} examples`)
+  let fork = ''
+  for (const line of lines) {
+    // What they count and wait for.
+    if (/request list|reveals/.test(line)) for (const body of [{ id: 'card-1' }, {}]) await post(body)
+    const own = line.replace('http://localhost:4010', url).replace('9a1f…', fork)
+    const { code, stdout, stderr } = await run(own, folder, { COFFER_API_KEY: control.key })
+    t.equal(code, 0, `${own}\n${stdout.slice(0, 300)}${stderr}`)
+    if (line.includes('fork create')) fork = JSON.parse(stdout).id
+  }
 })

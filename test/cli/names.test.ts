@@ -170,6 +170,10 @@ t.test('--vault names a vault or the directory that it is in; a key file beside 
     vault,
     'without another, the demo vault is used',
   )
+  const told = 'This is the demo vault in .coffer-demo. Create yours: coffer init\n'
+  t.equal((await home.run(['token', 'list'], elsewhere)).stderr, told, 'and told of')
+  t.equal((await home.run(['token', 'list', '--quiet'], elsewhere)).stderr, '')
+  t.notMatch((await home.run(['token', 'list', '--vault', '.coffer-demo'], elsewhere)).stderr, 'demo vault')
 })
 
 t.test('short flags and words that people try', async (t) => {

@@ -164,3 +164,24 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
     t.equal(stdout.trim().split('\n')[0], 'support', `${shell}: ${stderr}`)
   }
 })
+
+t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
+  const bash = async (line: string) => {
+    const { code, stdout, stderr } = await machine.bash(`set -o pipefail; ${line}`)
+    return [code, stdout, stderr]
+  }
+  const rows = `jq -nc 'range(300) | {id: "row-\\(.)", type: "token", data: {n: .}}'`
+  t.same(await bash(`${rows} | coffer token import - --quiet | jq .created`), [0, '300\n', ''])
+  t.same(await bash(`coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l`), [0, '300\n', ''])
+  t.same(await bash(`coffer token list -o id | head -1 | xargs -n1 echo`), [0, 'row-299\n', ''])
+  t.same(
+    await bash(`coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet`),
+    [0, '', ''],
+  )
+  t.same(await bash(`coffer token export | jq -s length`), [0, '297\n', ''])
+  const [code, stdout] = await bash(`coffer token get nobody 2>/dev/null | jq -r .id`)
+  t.same([code, stdout], [3, ''], 'the exit code is that of the command')
+})

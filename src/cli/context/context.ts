@@ -76,8 +76,8 @@ export interface CommandContext {
   runProcess(process: ProcessLike): Promise<number>
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
-  /** The passphrase typed in this run, so that opening the vault again does not prompt again. */
-  readonly typed: { passphrase?: string; triesLeft?: number }
+  /** What this run has asked and told, so that opening the vault again does not do so again. */
+  readonly typed: { passphrase?: string; triesLeft?: number; isDemoTold?: true }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /**

@@ -120,8 +120,13 @@ async function noticing<V>(context: CommandContext, open: (place: VaultLocation)
     if (isOpen) void printNotice(context.terminal, text)
     else early.push(text)
   }
+  const { config, cwd, typed } = context
   const place = placeOf(context, findVaultDirectory(context), notice)
   const vault = await retryPassphrase(context, () => open(place))
+  const isDemo = config.vault === undefined && place.directory === join(cwd, DEMO_DIRECTORY, 'vault')
+  if (isDemo && typed.isDemoTold !== true)
+    notice(`This is the demo vault in ${DEMO_DIRECTORY}. Create yours: coffer init`)
+  typed.isDemoTold = true
   isOpen = true
   for (const text of early) await printNotice(context.terminal, text)
   return vault
