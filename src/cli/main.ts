@@ -8,7 +8,14 @@ import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
 import { nameProgram } from './output/shell.js'
-import { detectTerminal, type InputStream, isTerminal, type Streams, write } from './output/terminal.js'
+import {
+  detectTerminal,
+  type InputStream,
+  isTerminal,
+  type Streams,
+  type Terminal,
+  write,
+} from './output/terminal.js'
 
 const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
@@ -39,13 +46,13 @@ export async function main(process: ProcessLike): Promise<number> {
   }
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', interrupt)
-  // Replaced when the profile is known; the process's own environment if reading the profile fails.
-  const settled = { env: process.env }
+  // Set when the profile and the flags are known, which may fail.
+  const settled: Settled = { env: process.env }
   try {
     await runLine(process, argv, { streams, signal: stop.signal, release }, settled)
     return 0
   } catch (error) {
-    return await reportFailure(streams, argv, settled.env, error)
+    return await reportFailure(streams, argv, settled, error)
   } finally {
     release()
     // A reader of it may still be waiting for more than anybody will send.
@@ -53,11 +60,16 @@ export async function main(process: ProcessLike): Promise<number> {
   }
 }
 
+interface Settled {
+  env: Environment
+  terminal?: Terminal
+}
+
 async function runLine(
   process: ProcessLike,
   argv: readonly string[],
   { streams, signal, release }: { streams: Streams; signal: AbortSignal; release: () => void },
-  settled: { env: Environment },
+  settled: Settled,
 ): Promise<void> {
   const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
   const registry = await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
@@ -79,6 +91,7 @@ async function runLine(
   }
   const mustHaveFields = typeof parsed.flags.fields === 'string'
   const terminal = Object.assign(detectTerminal({ streams, env, flags: config }), { mustHaveFields, letGo })
+  settled.terminal = terminal
   const opened = new Set<Vault>()
   let hasOwnEnd = false
   const context: CommandContext = {
@@ -152,14 +165,13 @@ function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Pr
 async function reportFailure(
   streams: Streams,
   argv: readonly string[],
-  env: Environment,
+  { env, terminal = detectTerminal({ streams, env, flags: {} }) }: Settled,
   error: unknown,
 ): Promise<number> {
   const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
   const format = wantsJson(streams, env, argv) ? 'json' : 'table'
-  const terminal = detectTerminal({ streams, env, flags: {} })
   await printProblem(terminal, toProblem(error, reference), { format })
   return error instanceof CofferError ? error.exit : 1
 }

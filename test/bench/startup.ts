@@ -37,12 +37,13 @@ try {
       measure: () => timeGet(1, vault),
     })),
     { name: 'coffer token create', measure: () => timeCreate(vaults[0]![1]) },
+    { name: 'completion of an id', measure: () => timeCompletion(vaults.at(-1)![1]) },
   ])
   printTimes('Whole process, key file', 'ms', measured)
   const [smallest, largest] = [measured[3], measured[2 + vaults.length]]
   if (smallest !== undefined && largest !== undefined && smallest !== largest)
     printRatio(`${largest.name}, over the one of ${vaults[0]![0]}`, ratiosOf(largest, smallest))
-  const [fresh, ...later] = measured.slice(3 + vaults.length, -1)
+  const [fresh, ...later] = measured.slice(3 + vaults.length, -2)
   for (const each of later) printRatio(`${each.name}, over none`, ratiosOf(each, fresh!))
 } finally {
   rmSync(place, { recursive: true, force: true })
@@ -62,6 +63,12 @@ async function createUsedVault(commands: number): Promise<FilledVault> {
 function timeCreate({ directory, keyFile }: FilledVault): number {
   const words = ['token', 'create', '--type', 'token', '--data', 'text']
   return timeNode([program, ...words, '--vault', directory, '--key-file', keyFile])
+}
+
+/** What the shell waits for at a press of the key: at most 150 ms. */
+function timeCompletion({ directory, keyFile }: FilledVault): number {
+  const line = ['token', 'get', '--vault', directory, '--key-file', keyFile, '']
+  return timeNode([program, 'completion', 'words', '--', ...line])
 }
 
 function timeGet(tokens: number, { directory, keyFile }: FilledVault): number {

@@ -35,6 +35,7 @@ t.test('what is wrong is named, with what to do, and the exit code is 1', async 
     const wrong = (JSON.parse(stdout) as Finding[]).filter(({ state }) => state === 'wrong')
     t.equal(code, 1, stderr)
     t.match(stderr, /Checks that failed: \d of \d/)
+    for (const { found, advice = '' } of wrong) t.match(stderr, `${found} ${advice}`.trim())
     return wrong
   }
   t.match(await examine({ version: 'v20.18.1' }), [

@@ -138,3 +138,12 @@ t.test('the demo runs the main job from a pipe and on a terminal', async (t) => 
   }
   t.same(readdirSync(home.place), [], 'and leaves nothing behind')
 })
+
+t.test('an error has the colours that the flags say', async (t) => {
+  const home = createHome(t)
+  const env = { NO_COLOR: '', TERM: 'xterm' }
+  const never = await home.run(['token', 'list', '--color', 'never'], { columns: 80, env })
+  t.match(never.stderr, /^error: /)
+  const always = await home.run(['token', 'list', '--color', 'always', '-o', 'table'], { env })
+  t.match(always.stderr, /^\u001b\[31m/)
+})

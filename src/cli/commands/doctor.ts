@@ -13,7 +13,7 @@ import { findKeyFile, findVaultDirectory, placeOf, requireVault } from '../conte
 import { describeConfinement, describeConfinementGaps } from '../context/sandbox.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { readUserSettings, userSettingsPath } from '../context/user-settings.js'
-import { printForRun } from '../output/output.js'
+import { printForRun, printNotice } from '../output/output.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
 const LEAST_NODE = [20, 19] as const
@@ -61,8 +61,15 @@ export async function examine(context: CommandContext): Promise<void> {
   // To wait for a lock that stays held would be in vain.
   if (findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
   await printForRun(context, findings, { columns: ['check', 'state', 'found', 'advice'] })
-  const count = findings.filter(({ state }) => state === 'wrong').length
-  if (count > 0) throw new CofferError('check_failed', `Checks that failed: ${count} of ${findings.length}.`)
+  // A table may have no room for all of it.
+  const tell = ({ found, advice }: Verdict) => [found, advice].filter((text) => text !== undefined).join(' ')
+  for (const finding of findings.filter(({ state }) => state === 'warning'))
+    await printNotice(context.terminal, `${finding.check}: ${tell(finding)}`)
+  const failed = findings.filter(({ state }) => state === 'wrong')
+  if (failed.length === 0) return
+  throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {
+    errors: Object.fromEntries(failed.map((finding) => [finding.check, [tell(finding)]])),
+  })
 }
 
 type Ask = (operation: string, input?: OperationInput) => Promise<unknown>

@@ -1,5 +1,5 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
-import { lstatSync, readdirSync } from 'node:fs'
+import { type Dirent, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createValueFinder, OVERLAP, type ValueFinder } from '../../domain/value-finder.js'
 import { CofferError } from '../../errors.js'
@@ -84,8 +84,14 @@ async function readTokens({ ask }: Task, finder: ValueFinder): Promise<void> {
 
 /** The files in a directory, at any depth; links in it are not followed. `shown`: the path as it was given. */
 function listFiles(path: string, shown: string): string[] {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [shown]
-  return readdirSync(path, { withFileTypes: true }).flatMap((entry) => {
+  let entries: Dirent[]
+  try {
+    entries = readdirSync(path, { withFileTypes: true })
+  } catch {
+    // A file, or what will be told when it is opened.
+    return [shown]
+  }
+  return entries.flatMap((entry) => {
     if (entry.isDirectory()) return listFiles(join(path, entry.name), join(shown, entry.name))
     return entry.isFile() ? [join(shown, entry.name)] : []
   })

@@ -1,0 +1,232 @@
+/**
+ * Transcripts of command lines that are derived from the tree of commands: each command alone, and with each of its
+ * flags. Each runs piped, on a wide and on a narrow terminal, with and without colours, on a copy of one vault.
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { main } from '../../src/cli/main.js'
+import { type Outcome, type Run, runProcess, withoutStyle } from './fake-process.js'
+
+interface FlagFacts {
+  names: string[]
+  type: unknown
+  enum?: string[]
+  values?: string[]
+}
+
+interface Facts {
+  words: string[]
+  arguments: { name: string; required: boolean }[]
+  flags: FlagFacts[]
+  permissions?: string[]
+}
+
+/** They wait for a person, a signal or another process; each has tests of its own. */
+const WAITING = ['--follow', '--watch', '--foreground', '--wait']
+const APART = [
+  'serve',
+  'unlock',
+  'demo',
+  'control',
+  'init',
+  'vault init',
+  'help',
+  'completion',
+  'doctor',
+  'seed',
+]
+
+/** What the files of the home have, and what an argument or a flag is given, by its name. */
+const FILES = {
+  'body.json': '{}',
+  'code.js': 'module.exports = async () => ({ raw: {} })',
+  'rows.ndjson': '',
+}
+const VALUES: Readonly<Record<string, string>> = {
+  '--args': 'name=Ada',
+  '--code': '@code.js',
+  '--configuration': '{"name":"KEY","type":"string"}',
+  '--container': '/pci/high/',
+  '--data': 'some text',
+  '--destination-url': 'https://api.example.com/',
+  '--email': 'new@example.com',
+  '--expires-at': '72h',
+  '--file': 'body.json',
+  '--metadata': 'customer=42',
+  '--name': 'another',
+  '--payload': '{"a":1}',
+  '--permission': 'token:create',
+  '--results': 'results.ndjson',
+  '--resume': 'position',
+  '--rule': '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}',
+  '--runtime': '{"timeout":5}',
+  app: 'starter private',
+  child_id: 'ada',
+  file: 'rows.ndjson',
+  formula: 'greet',
+  id: 'card-1',
+  name: 'another',
+  parent_id: 'card-1',
+  path: 'body.json',
+  proxy: 'payments',
+  reactor: 'greet',
+  target: 'payments',
+  tenant: 'demo',
+}
+/** Optional arguments; without one, standard input is read. */
+const READ_ELSEWHERE = ['file', 'link', 'value']
+/** What a command needs besides, to do something. */
+const NEEDED: Readonly<Record<string, Record<string, string>>> = {
+  'token create': { '--type': 'token', '--data': 'some text' },
+  'token create-child': { '--type': 'token', '--data': 'some text' },
+  'app create': { '--name': 'another', '--type': 'private', '--permission': 'token:read' },
+  'formula create': { '--name': 'another', '--type': 'private', '--code': '@code.js' },
+  'reactor create': { '--name': 'another', '--code': '@code.js' },
+  'proxy create': { '--name': 'another', '--destination-url': 'https://api.example.com/' },
+  'invite create': { '--email': 'new@example.com' },
+}
+
+/** Command lines, each with the flag that it is about. */
+export function listLines(commands: readonly Facts[]): string[][] {
+  const isApart = ({ words }: Facts) =>
+    APART.some((name) => `${words.join(' ')} `.startsWith(`${name} `)) ||
+    commands.some(
+      (other) =>
+        other !== undefined &&
+        other.words.length > words.length &&
+        other.words.join(' ').startsWith(`${words.join(' ')} `),
+    )
+  return commands.filter((facts) => !isApart(facts)).flatMap(linesOf)
+}
+
+function linesOf({ words, arguments: given, flags }: Facts): string[][] {
+  const [noun = ''] = words
+  const name = words.join(' ')
+  const values = given
+    .filter(({ name, required }) => required || READ_ELSEWHERE.includes(name))
+    .map((each) => {
+      const word = each.name.replaceAll('-', '_')
+      return (
+        (word === 'id' || word === 'application_id' ? VALUES[noun] : undefined) ?? VALUES[word] ?? 'mail.from'
+      )
+    })
+  const line = (more: Record<string, string | undefined>) => [
+    ...words,
+    ...values,
+    ...Object.entries({ ...NEEDED[name], ...more }).flatMap(([flag, value]) =>
+      value === undefined ? [flag] : [flag, value],
+    ),
+    '--yes',
+    '--no-input',
+  ]
+  const own = flags.filter(({ names }) => !WAITING.includes(names.at(-1)!))
+  return [line({}), ...own.map((flag) => line({ [flag.names.at(-1)!]: chooseValue(flag, name) }))]
+}
+
+function chooseValue({ names, type, enum: choices, values }: FlagFacts, command: string): string | undefined {
+  const flag = names.at(-1)!
+  if ([type].flat().includes('boolean')) return undefined
+  if (flag === '--configuration' && command.startsWith('reactor')) return 'KEY=value'
+  const chosen = choices?.find((each) => ['private', 'token'].includes(each)) ?? choices?.[0] ?? values?.[0]
+  return VALUES[flag] ?? chosen ?? '1'
+}
+
+/** Runs lines, each in every way, and resolves to what must not be. */
+export async function transcribe(
+  pick: (at: number) => boolean,
+): Promise<{ lines: number; faults: string[] }> {
+  const place = mkdtempSync(join(tmpdir(), 'coffer-transcripts-'))
+  const faults: string[] = []
+  const run = (cwd: string, words: readonly string[], options: Partial<Run> = {}): Promise<Outcome> =>
+    runProcess(main, { words, cwd, env: { HOME: cwd, XDG_CONFIG_HOME: join(cwd, 'config') }, ...options })
+  try {
+    const made = join(place, 'made')
+    mkdirSync(made)
+    for (const [name, text] of Object.entries(FILES)) writeFileSync(join(made, name), text)
+    for (const words of [
+      ['init', '--starter-apps'],
+      ['token', 'create', '--id', 'card-1', '--type', 'card', '--data', '{"number":"4242424242424242"}'],
+      [
+        'token',
+        'create',
+        '--id',
+        'ada',
+        '--type',
+        'token',
+        '--data',
+        'Ada',
+        '--mask',
+        '{{ data | reveal_last: 1 }}',
+      ],
+      ['formula', 'create', '--name', 'greet', '--type', 'private', '--code', '@code.js'],
+      ['reactor', 'create', '--name', 'greet', '--code', '@code.js'],
+      ['proxy', 'create', '--name', 'payments', '--destination-url', 'https://api.example.com/'],
+    ])
+      if ((await run(made, [...words, '--quiet'])).code !== 0) throw new Error(`${words.join(' ')} failed`)
+    const tree = JSON.parse((await run(made, ['help', '--json'])).stdout) as { commands: Facts[] }
+    const lines = listLines(tree.commands).filter((_, at) => pick(at))
+    for (const words of lines) {
+      const ways: [string, Partial<Run>, string[]][] = [
+        ['piped', {}, []],
+        ['piped, coloured', {}, ['--color', 'always']],
+        ['wide', { columns: 120 }, ['--color', 'never']],
+        ['narrow', { columns: 40 }, ['--color', 'never']],
+        ['narrow, coloured', { columns: 40 }, ['--color', 'always']],
+      ]
+      const codes = new Set<number>()
+      for (const [way, options, more] of ways) {
+        const cwd = join(place, 'copy')
+        cpSync(made, cwd, { recursive: true })
+        const outcome = await run(cwd, [...words, ...more], options)
+        rmSync(cwd, { recursive: true })
+        codes.add(outcome.code)
+        const fault = findFault(words, way, outcome)
+        if (fault !== undefined)
+          faults.push(
+            `${words.join(' ')} (${way}): ${fault}\n${outcome.stdout.slice(0, 300)}${outcome.stderr}`,
+          )
+      }
+      if (codes.size !== 1) faults.push(`${words.join(' ')}: exit codes ${[...codes].join(', ')}`)
+    }
+    return { lines: lines.length, faults }
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+/** Commands whose output is text of its own. */
+const PRINTS_TEXT = /^(token export|version|openapi|profile)|--curl/
+
+function findFault(
+  words: readonly string[],
+  way: string,
+  { code, stdout, stderr }: Outcome,
+): string | undefined {
+  // Of the disk, such as a file where a directory is needed.
+  const isOfDisk = /Choose\s+another\s+path/.test(stderr)
+  if ((code === 1 && !isOfDisk) || stderr.includes('went wrong on our side')) return `exit ${code}`
+  const isTerminal = !way.startsWith('piped')
+  if (!way.endsWith('coloured') && withoutStyle(stdout + stderr) !== stdout + stderr)
+    return 'colours where none are wanted'
+  if (code === 0 && !isTerminal && stdout !== '' && !PRINTS_TEXT.test(words.join(' ')) && !isJson(stdout))
+    return 'no JSON in a pipe'
+  if (code !== 0 && !isTerminal && !isJson(stderr.trim().split('\n').at(-1)!))
+    return 'no JSON error in a pipe'
+  if (code !== 0 && isTerminal && !/error:|warning:/.test(withoutStyle(stderr)))
+    return 'no error on the terminal'
+  if (/[\0-\x08\x0b-\x1f\x7f]/.test(withoutStyle(stdout))) return 'control characters'
+  const isWide = (line: string) =>
+    [...line].length > 40 && !/^ |\S {2}|\S{24}|coffer |chmod |\d{4}/.test(line)
+  const wide = way.startsWith('narrow') && withoutStyle(stderr).split('\n').find(isWide)
+  return wide ? `a wide line: ${wide}` : undefined
+}
+
+function isJson(text: string): boolean {
+  try {
+    for (const line of text.trim().split('\n')) JSON.parse(line)
+    return true
+  } catch {
+    return false
+  }
+}
