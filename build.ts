@@ -154,11 +154,11 @@ function writeTypes(): void {
     known.add(path)
     const text = readFileSync(`${compiledSources}${path}`, 'utf8')
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
-    // Indentation is half of what the compiler writes.
-    writeFileSync(
-      `${target}${path}`,
-      text.replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(spaces.length / 4)),
-    )
+    // Indentation is half of what the compiler writes, and what schemas say to people is in no type that follows.
+    const short = text
+      .replaceAll(/^\s*readonly (?:description: ['"]|examples: readonly \[).*;\n/gm, '')
+      .replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(spaces.length / 4))
+    writeFileSync(`${target}${path}`, short)
     for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.js["']/g))
       copy(join(dirname(path), `${imported}.d.ts`))
   }
