@@ -5,14 +5,6 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { writeSSTables } from './sstable/row-writer.js'
 
-/** Writes the memtable's live rows in steps; ended early or failing, it removes what it wrote. */
-export function* writeMemtable(
-  context: SSTableContext,
-  memtable: Memtable,
-): Generator<undefined, LiveSSTable[]> {
-  return yield* writeSSTables(context, memtable.live())
-}
-
 /** A memtable that takes no more changes while it is flushed in steps, beside other work. */
 export class FrozenMemtable {
   readonly memtable: Memtable
@@ -32,7 +24,7 @@ export class FrozenMemtable {
   /** Does one step; after one that failed it begins anew. @throws CofferError `storage_failed`. */
   advance(): void {
     if (this.written !== undefined) return
-    this.#steps ??= writeMemtable(this.#context, this.memtable)
+    this.#steps ??= writeSSTables(this.#context, this.memtable.live())
     try {
       const step = this.#steps.next()
       if (step.done) this.written = step.value

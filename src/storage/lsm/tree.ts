@@ -10,7 +10,7 @@ import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
-import { FrozenMemtable, writeMemtable } from './flush.js'
+import { FrozenMemtable } from './flush.js'
 import { type OldLogs, readOldLog } from './format-1.js'
 import type { WalPosition } from './frames.js'
 import { Manifest } from './manifest.js'
@@ -20,7 +20,7 @@ import type { View } from './query.js'
 import type { BlockCache } from './sstable/block-cache.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Change, decodeFrame, encodeFrame, INSERT, REPLACE } from './sstable/row-change.js'
-import { finish } from './sstable/row-writer.js'
+import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents, type LsmStatus } from './status.js'
 import { createWal, type Wal, type WalContext, walPath } from './wal.js'
 
@@ -195,7 +195,7 @@ export class LsmTree {
     const wal = old.position.frames === 0 ? old : this.#createWal()
     let written: LiveSSTable[] = []
     try {
-      written = finish(writeMemtable(this.manifest.context, memtable))
+      written = finish(writeSSTables(this.manifest.context, memtable.live()))
     } catch (error) {
       if (wal !== old) this.#discard(wal)
       throw error
