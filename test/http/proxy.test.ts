@@ -210,6 +210,11 @@ t.test('who may call, and on which tokens', async (t) => {
     'the data, whatever the transform',
   )
   t.same(JSON.parse(stub.received.pop()!.body), { a: CARD })
+  t.match(
+    await ask('log reveals', { token: 'card-1' }),
+    { count: 1, seen_by: [{ operation: 'use', actor_id: narrow.id }] },
+    'which counts as given in the clear',
+  )
   t.equal((await call('', json({ a: '{{ text-1 }}' }), narrow.key)).status, 403)
   t.equal((await call('', json({ a: '{{ nobody }}' }), narrow.key)).status, 400)
   const user = await createApplication('private', { permissions: ['token:use'] })
