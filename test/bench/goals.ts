@@ -16,7 +16,7 @@ const ELSEWHERE = [
   ['a get in the engine at 100,000 over 1,000 tokens, CPU', '≤ 1.15', 'bench vault'],
   ['memory holding 100,000 tokens, over holding none + 60 MB', '≤ 1.5', 'bench vault'],
   ['coffer token get; --version, over node -e 0', '≤ 2.0; ≤ 1.1', 'bench startup'],
-  ['completion of an id, whole process', '≤ 150 ms', 'bench startup'],
+  ['completion of a name, whole process', '≤ 150 ms', 'bench startup'],
   ['coffer token get after any number of commands over fresh', '≤ 1.05', 'no bench yet'],
   ['coffer token create over node -e 0', '≤ 2.3', 'no bench yet'],
   ['a run in a warm child over a message', '≤ 4', 'bench reactor'],

@@ -37,7 +37,7 @@ try {
       measure: () => timeGet(1, vault),
     })),
     { name: 'coffer token create', measure: () => timeCreate(vaults[0]![1]) },
-    { name: 'completion of an id', measure: () => timeCompletion(vaults.at(-1)![1]) },
+    { name: 'completion of a name', measure: () => timeCompletion(vaults.at(-1)![1]) },
   ])
   printTimes('Whole process, key file', 'ms', measured)
   const [smallest, largest] = [measured[3], measured[2 + vaults.length]]
@@ -67,7 +67,7 @@ function timeCreate({ directory, keyFile }: FilledVault): number {
 
 /** What the shell waits for at a press of the key: at most 150 ms. */
 function timeCompletion({ directory, keyFile }: FilledVault): number {
-  const line = ['token', 'get', '--vault', directory, '--key-file', keyFile, '']
+  const line = ['tenant', 'use', '--vault', directory, '--key-file', keyFile, '']
   return timeNode([program, 'completion', 'words', '--', ...line])
 }
 

@@ -207,7 +207,7 @@ function findFault(
   const isOfDisk = /Choose\s+another\s+path/.test(stderr)
   if ((code === 1 && !isOfDisk) || stderr.includes('went wrong on our side')) return `exit ${code}`
   const isTerminal = !way.startsWith('piped')
-  if (!way.endsWith('coloured') && withoutStyle(stdout + stderr) !== stdout + stderr)
+  if (!way.endsWith('coloured') && /\u001b\[[\d;]*m/.test(stdout + stderr))
     return 'colours where none are wanted'
   if (code === 0 && !isTerminal && stdout !== '' && !PRINTS_TEXT.test(words.join(' ')) && !isJson(stdout))
     return 'no JSON in a pipe'

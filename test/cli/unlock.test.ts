@@ -34,6 +34,11 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   const token = '{"id":"kept","type":"token","data":"a"}'
   t.equal((await run('token create --vault locked', token)).code, 0, 'without the passphrase')
   const status = JSON.parse((await run('vault status --vault locked')).stdout)
+  t.equal(
+    (await run('completion words -- tenant use --vault locked d')).stdout,
+    'default\n',
+    'also for completion',
+  )
   t.match(status, { tokens: 1, unlocked_until: String, held_by: { state: 'alive' } })
   const { pid } = status.held_by
   if (existsSync('/proc/self/stat')) {

@@ -9,7 +9,7 @@ import type { Registry } from '../../framework/registry.js'
 import { memberOf, type Schema } from '../../framework/schema.js'
 import { reachVault } from '../../vault/open.js'
 import type { CommandContext, CommandFacts } from '../context/context.js'
-import { chooseOpener, placeOf } from '../context/credentials.js'
+import { chooseOpener, placeOf, reachUnlocked } from '../context/credentials.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { readUserSettings } from '../context/user-settings.js'
 import { TOPIC_NAMES } from '../help-layout.js'
@@ -166,7 +166,8 @@ async function listNames(
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
   const place = { ...placeOf(quiet), patienceMs: 0 }
-  const vault = await reachVault(place, (locked) => chooseOpener(quiet, locked))
+  const vault =
+    (await reachUnlocked(quiet)) ?? (await reachVault(place, (locked) => chooseOpener(quiet, locked)))
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }

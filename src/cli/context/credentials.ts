@@ -97,10 +97,15 @@ export async function reachThisVault(
   context: CommandContext,
   role: 'command' | 'server' = 'command',
 ): Promise<Vault> {
-  const session = await readSession(context, findVaultDirectory(context))
-  const unlocked = session && (await reachSession(placeOf(context), session.secret))
+  const unlocked = await reachUnlocked(context)
   if (unlocked !== undefined) return unlocked
   return noticing(context, (place) => reachVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
+}
+
+/** The vault of this run, if `coffer unlock` keeps it open: without any key. */
+export async function reachUnlocked(context: CommandContext): Promise<Vault | undefined> {
+  const session = await readSession(context, findVaultDirectory(context))
+  return session && reachSession(placeOf(context), session.secret)
 }
 
 /** A vault location with the effects of this run. */

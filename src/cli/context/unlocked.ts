@@ -15,6 +15,8 @@ export interface Session {
   untilMs: number
 }
 
+const VAULT_ID = /^[a-z2-7]{26}$/
+
 function directoryOf({ config, env }: UnlockedContext): string {
   return join(env.XDG_RUNTIME_DIR || config.directory, 'coffer-unlocked')
 }
@@ -43,8 +45,10 @@ export async function readSession(
   vault: string,
 ): Promise<(Session & { path: string }) | undefined> {
   if (!existsSync(directoryOf(context))) return undefined
-  const path = sessionPath(context, await identifyVault(vault))
-  if (!existsSync(path)) return undefined
+  const id = await identifyVault(vault)
+  const path = sessionPath(context, id)
+  // The header has not been authenticated: its id could be a path.
+  if (!VAULT_ID.test(id) || !existsSync(path)) return undefined
   const [, until, secret = ''] =
     /^(\d{13}) ([\da-f]{64})$/.exec(await context.input.readSecretFile(path, 'the session')) ?? []
   return until === undefined
