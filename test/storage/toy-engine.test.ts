@@ -1,6 +1,7 @@
 /** An engine that takes its time keeps every engine's promises, and every operation works over it. */
 import t from 'tap'
 import { readCases } from '../parity/cases.js'
+import { startDestination } from '../parity/destination.js'
 import { openPerformDoor } from '../parity/doors.js'
 import { openHttpDoor } from '../parity/http-door.js'
 import { replay, START } from '../parity/replay.js'
@@ -18,6 +19,8 @@ t.test('keeps the promises of an engine', async (t) =>
 
 t.test('every recorded operation answers over it as over any other', async (t) => {
   process.env.COFFER_TEST_ENGINE = 'toy'
+  const { url: stub, close } = await startDestination()
+  t.teardown(close)
   for (const each of readCases()) {
     await t.test(each.title, async (t) => {
       const answers: unknown[] = []
@@ -25,7 +28,7 @@ t.test('every recorded operation answers over it as over any other', async (t) =
         const clock = { now: START }
         const door = await open(clock)
         if (!each.except?.some((name) => door.name.startsWith(name)))
-          answers.push(await replay(t, door, clock, each))
+          answers.push(await replay(t, door, clock, each, { stub }))
         await door.close()
       }
       t.same(answers.at(-1), answers[0])
