@@ -91,12 +91,12 @@ t.test('one write under a clock a year ahead costs nothing once the clock is rig
   const verified = await run('vault', 'verify')
   t.match(JSON.parse(verified.stdout), {
     ok: true,
-    dated_ahead: { records: 3, logs: 4, newest: /^2031-01-15/ },
+    dated_ahead: { records: 2, logs: 4, newest: /^2031-01-15/ },
   })
-  t.match(verified, { code: 0, stderr: /3 records and 4 log records are dated ahead of the clock/ })
+  t.match(verified, { code: 0, stderr: /2 records and 4 log records are dated ahead of the clock/ })
   await json('vault', 'compact')
   t.match(await run('token', 'list'), { code: 0, stderr: '' }, 'who confirms the clock hears no more of it')
-  t.match(await json('vault', 'verify'), { ok: true, dated_ahead: { records: 3 } })
+  t.match(await json('vault', 'verify'), { ok: true, dated_ahead: { records: 2 } })
   t.match(await json('log', 'verify'), { is_whole: true })
 })
 

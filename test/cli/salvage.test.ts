@@ -77,17 +77,17 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   const verified = await home.run(['vault', 'verify'])
   t.match(verified, {
     code: 7,
-    stderr: /2\d records and \d+ log records are still readable.*restore --salvage/s,
+    stderr: /1\d records and \d+ log records are still readable.*restore --salvage/s,
   })
   const { findings, readable } = JSON.parse(verified.stdout)
-  t.ok(readable.records >= 20, `${readable.records} readable`)
+  t.ok(readable.records >= 16, `${readable.records} readable`)
   t.match(findings[1], {
     problem: /^\d+ bytes from byte \d+ on do not open; 3 frames before them and 5 after them do/,
   })
 
   const { report, stderr } = await salvage(bench)
-  t.match(report, { salvaged: { token: 4, application: 1 }, missing: { changes: 5 }, links_left_out: 1 })
-  t.match(stderr, /6 rows could not be read.*keep it until you have checked/s)
+  t.match(report, { salvaged: { token: 4, application: 1 }, missing: { changes: 4 }, links_left_out: 1 })
+  t.match(stderr, /5 rows could not be read.*keep it until you have checked/s)
   const list = (await after('token', 'list', '--reveal')) as { data: { id: string; data: string }[] }
   t.same(
     list.data.map(({ id, data }) => `${id}: ${data}`),
