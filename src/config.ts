@@ -35,6 +35,21 @@ export const SETTINGS = {
     variable: 'COFFER_URL',
     description: 'a server to send the commands to, with an API key, instead of a vault',
   },
+  store: {
+    flag: '--store <address>',
+    variable: 'COFFER_STORE',
+    description: 'the vault in PostgreSQL: postgres://user@host/database',
+  },
+  storePasswordFile: {
+    flag: '--store-password-file <file>',
+    variable: 'COFFER_STORE_PASSWORD_FILE',
+    description: 'the password of the user in --store is the first line of this file',
+  },
+  storePasswordFd: {
+    flag: '--store-password-fd <number>',
+    variable: 'COFFER_STORE_PASSWORD_FD',
+    description: 'the password of the user in --store is the first line of this descriptor',
+  },
   prefix: {
     flag: '--prefix <name>',
     variable: 'COFFER_PREFIX',
@@ -140,6 +155,10 @@ export interface Config {
   readonly vault?: string
   /** The server that performs the commands, instead of a vault. */
   readonly url?: string
+  /** The address of the store that the vault is in, instead of a directory; it may have a password. */
+  readonly store?: string
+  readonly storePasswordFile?: string
+  readonly storePasswordFd?: number
   readonly prefix?: string
   /** The path of certificate authorities. */
   readonly ca?: string
@@ -191,16 +210,21 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   }
   const isSet = (name: 'quiet' | 'yes' | 'insecure') =>
     flags[name] === true || isTrue(env[SETTINGS[name].variable])
-  const descriptor = text('passphraseFd')
+  const descriptor = (name: 'passphraseFd' | 'storePasswordFd') => {
+    const number = text(name)
+    return number === undefined ? undefined : readDescriptorNumber(number, SETTINGS[name].flag)
+  }
   const given = {
-    ...chooseTarget(flags, text('vault'), text('url')),
+    ...chooseTarget(flags, { vault: text('vault'), url: text('url'), store: text('store') }),
+    storePasswordFile: text('storePasswordFile'),
+    storePasswordFd: descriptor('storePasswordFd'),
     prefix: text('prefix'),
     ca: text('ca'),
     timeoutMs: readSeconds(text('timeout')),
     keyFile: text('keyFile'),
     tenant: text('tenant'),
     passphraseFile: text('passphraseFile'),
-    passphraseFd: descriptor === undefined ? undefined : readDescriptorNumber(descriptor),
+    passphraseFd: descriptor('passphraseFd'),
     passphraseCommand: text('passphraseCommand'),
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
@@ -221,17 +245,18 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   })
 }
 
-/** A flag goes before a variable. @throws CofferError `usage` if both are equally close */
-function chooseTarget(
-  flags: Readonly<Record<string, unknown>>,
-  vault: string | undefined,
-  url: string | undefined,
-): { vault?: string | undefined; url?: string | undefined } {
-  if (vault === undefined || url === undefined) return { vault, url }
-  const isByFlag = (name: 'vault' | 'url') => typeof flags[name] === 'string'
-  if (isByFlag('vault') === isByFlag('url'))
-    throw new CofferError('usage', 'Both a vault and a server (--url) are given. Give one of them.')
-  return isByFlag('vault') ? { vault } : { url }
+/** What names the vault: a directory, a server or a store. */
+export const TARGETS = ['vault', 'url', 'store'] as const
+type Targets = { [Name in (typeof TARGETS)[number]]?: string | undefined }
+
+/** A flag goes before a variable. @throws CofferError `usage` if two are equally close */
+function chooseTarget(flags: Readonly<Record<string, unknown>>, given: Targets): Targets {
+  const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
+  const named = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => given[name] !== undefined)
+  const [name, other] = named
+  if (other !== undefined)
+    throw new CofferError('usage', `Both --${name} and --${other} are given. Give one of them.`)
+  return name === undefined ? {} : { [name]: given[name] }
 }
 
 function readSeconds(text: string | undefined): number | undefined {
@@ -259,12 +284,9 @@ export function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false'
 }
 
-function readDescriptorNumber(text: string): number {
+function readDescriptorNumber(text: string, flag: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)
-  throw new CofferError(
-    'usage',
-    `${SETTINGS.passphraseFd.flag.split(' ')[0]} takes the number of an open descriptor.`,
-  )
+  throw new CofferError('usage', `${flag.split(' ')[0]} takes the number of an open descriptor.`)
 }
 
 /** The user's configuration directory by the XDG base directory specification. */

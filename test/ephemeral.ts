@@ -1,6 +1,6 @@
 /**
- * Vaults in memory for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `toy`, which
- * answers as one over a network would.
+ * Vaults for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), `toy`, which answers as one
+ * over a network would, or `postgres`, each in a schema of its own.
  */
 import { createKeyring } from '../src/crypto/keyring.js'
 import type { Clock, EngineKeys } from '../src/crypto/ports.js'
@@ -11,11 +11,12 @@ import { createMemoryEngine } from '../src/storage/engines/memory-engine.js'
 import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
 import { createToyEngine } from './storage/toy-engine.js'
 
-export function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Engine {
+export async function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Promise<Engine> {
   const name = process.env.COFFER_TEST_ENGINE ?? 'memory'
   if (name === 'memory') return createMemoryEngine(options)
   if (name === 'toy') return createToyEngine(options)
-  throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory or toy`)
+  if (name === 'postgres') return (await import('./storage/postgres-server.js')).openTestStore(options)
+  throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory, toy or postgres`)
 }
 
 export async function openEphemeral(options: { tenantName: string; clock?: Clock }): Promise<App> {
@@ -23,7 +24,7 @@ export async function openEphemeral(options: { tenantName: string; clock?: Clock
   const primitives = await loadSodium()
   const random = createRandom()
   const keyring = createKeyring(primitives, random, random.bytes(32))
-  const engine = createTestEngine({ keys: keyring.engine, clock })
+  const engine = await createTestEngine({ keys: keyring.engine, clock })
   const app = createApp({ engine, keyring, random, header: undefined, primitives })
   await createFirstTenant(app, tenantName)
   return app

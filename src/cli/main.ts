@@ -84,6 +84,8 @@ async function runLine(
   settled.env = await applyProfile(parsed.flags, process.env)
   const { env } = settled
   const config = readConfig(parsed.flags, env)
+  // Replaces the line that other users see, for it may have a password.
+  if (config.store?.includes('@')) process.title = 'coffer'
   const letGo = async () => {
     // Handles a signal that arrived meanwhile first.
     await new Promise(setImmediate)
@@ -124,9 +126,9 @@ async function runLine(
           : await (await import('./context/server.js')).reachServer(context, config.url)
       return using(vault, work)
     },
-    withVault: async (work, role) => {
+    withVault: async (work, options) => {
       const { unlockVault } = await import('./context/credentials.js')
-      return using(await unlockVault(context, role), work)
+      return using(await unlockVault(context, options), work)
     },
   }
   const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {

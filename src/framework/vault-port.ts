@@ -26,6 +26,8 @@ export interface VaultFacts {
     segments: number
     journal_bytes: number
     segment_bytes: number
+    /** How long the store takes to answer; absent for a vault on disk. */
+    latency?: { p50_ms: number; p99_ms: number }
   }
 }
 

@@ -169,7 +169,7 @@ function describeRelay(
 
 function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): string {
   return [
-    `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz and /openapi.json need none.`,
+    `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz, /readyz and /openapi.json need none.`,
     `A request may bring its own trace id in ${traceId.toUpperCase()} (up to 128 visible ASCII characters); every answer carries one.`,
     `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
     'Failures are RFC 7807 problems.',

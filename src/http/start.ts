@@ -5,7 +5,7 @@ import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import { nameCorsHeaders } from './cors.js'
-import type { Ask } from './exchange.js'
+import { type Ask, answerResult } from './exchange.js'
 import { nameHeaders } from './headers.js'
 import { createHostCheck } from './hosts.js'
 import { Load } from './load.js'
@@ -67,6 +67,10 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     () => createDocument(registry, { version, prefix, bodyLimitBytes }),
     registry.operations,
   )
+  const answerReady = async () => {
+    await host.store.read((reader) => reader.get('settings', 0, 'vault'))
+    return answerResult(200, { status: 'ok' })
+  }
   return {
     ...rest,
     host,
@@ -75,7 +79,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     bodyLimitBytes,
     cors,
     clock,
-    pages: new Map([...reference, [ACCEPT_PATH, accept.page], ...pages]),
+    pages: new Map([...reference, ['/readyz', answerReady], [ACCEPT_PATH, accept.page], ...pages]),
     forms: new Map([[ACCEPT_PATH, accept.form], ...forms]),
     ...(rate === undefined ? {} : { rateLimit: createRateLimit(rate, clock) }),
   }

@@ -111,6 +111,23 @@ export interface LogEntry {
 export interface LogSealer {
   /** Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. */
   seal(writer: EngineWriter, entries: readonly LogEntry[]): MaybePromise<void>
+  /**
+   * The entries of one tenant as bytes, for an engine of several processes that puts entries into rows later than it
+   * commits them. They are bound to `id`. Undefined where there is no such tenant any more.
+   */
+  keep(
+    reader: EngineReader,
+    tenant: number,
+    id: Uint8Array,
+    entries: readonly LogEntry[],
+  ): MaybePromise<Uint8Array | undefined>
+  /** The entries that were kept; none of a tenant that is no more. Undefined where they do not open. */
+  recall(
+    reader: EngineReader,
+    tenant: number,
+    id: Uint8Array,
+    kept: Uint8Array,
+  ): MaybePromise<readonly LogEntry[] | undefined>
   /** A tenant's log of format 1 as entries, oldest first, with one that says so where its chain is broken. */
   adopt(reader: EngineReader, tenant: number): AsyncIterable<readonly LogEntry[]>
 }
@@ -143,7 +160,7 @@ export interface EngineReader {
   /**
    * Entries of committed units that are in no row yet, oldest first.
    */
-  held?(tenant: number): readonly LogEntry[]
+  held?(tenant: number): MaybePromise<readonly LogEntry[]>
   /** The tenant's log as format 1 has it; undefined in a vault of this format. `all` is the key of all its rows. */
   oldLog?(tenant: number, all: Key): OldLog | undefined
   /**
@@ -164,8 +181,8 @@ export interface EngineWriter extends EngineReader {
   remove(kind: number, tenant: number, id: RowId): MaybePromise<void>
   /**
    * Adds an entry to a log. An engine has it sealed in the commit of this unit, together with those of others. Where the
-   * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later, and until then gives it by
-   * {@link EngineReader.held}.
+   * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later; and an engine of several
+   * processes may commit what {@link LogSealer.keep} makes of it. Until it is in a row it is {@link EngineReader.held}.
    */
   append(entry: LogEntry): MaybePromise<void>
   /** Every row of the tenant, logs included, is dead from here on. */
@@ -241,6 +258,8 @@ export interface EngineStatus {
   sstableBytes: number
   /** Live rows; `expired` ones that were not removed yet count. `logs` are those of format 1. */
   rows: { records: number; logs: number; dead: number }
+  /** How long the store took to answer lately, where it is another machine's. */
+  latency?: { p50_ms: number; p99_ms: number }
 }
 
 /** What is wrong with a row's seal, if anything; else, if it is of a log, the times of the log records in it. */

@@ -17,7 +17,7 @@ export function createMaintenance(
   return {
     async describe() {
       const { vault, format, created, slots } = engine.header
-      const { sstables: segments, walBytes, sstableBytes, rows } = await engine.status()
+      const { sstables: segments, walBytes, sstableBytes, rows, latency } = await engine.status()
       const held = await store.read(countLogs)
       return {
         vault,
@@ -31,6 +31,7 @@ export function createMaintenance(
           segments,
           journal_bytes: walBytes,
           segment_bytes: sstableBytes,
+          ...(latency && { latency }),
         },
       }
     },

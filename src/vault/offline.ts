@@ -7,7 +7,7 @@ import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { lsmOptions, readLocked, runExclusive } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
-import { completeEffects, reachVault, type VaultLocation } from './open.js'
+import { completeEffects, reachVault, requireDirectory, type VaultLocation } from './open.js'
 import { rekey } from './rekey.js'
 import { restoreVault, salvageVault } from './restore.js'
 import { type ChooseOpener, choosePrimitives, type NewOpener, openKeyring, toSecret } from './unlock.js'
@@ -41,6 +41,7 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
     },
     rekey: async () => {
       const location = find()
+      requireDirectory(location)
       let resealed = 0
       const { dropped } = await rekey(location, choose, (done, total) => {
         resealed = done
@@ -67,6 +68,7 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
 
 /** undefined if no process has the vault open. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
+  requireDirectory(location)
   const { files, directory, pid } = completeEffects(location)
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
   if (held === undefined) return undefined
@@ -78,6 +80,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
  * Verifies a vault without opening it, for one that is too damaged. @throws CofferError if its header cannot be opened
  */
 async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
+  requireDirectory(location)
   const effects = completeEffects(location)
   const secret = toSecret(await choose(await readLocked(effects)))
   return runExclusive(effects, async () => {

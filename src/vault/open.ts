@@ -6,12 +6,11 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { PRESENT_DIGEST } from '../crypto/digest.js'
-import { checkNewPassphrase, type SealedHeader, type Secret, sealHeader } from '../crypto/key-slot.js'
+import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { createMac } from '../crypto/mac.js'
 import { nativePrimitives } from '../crypto/native.js'
-import type { Clock, RandomSource } from '../crypto/ports.js'
+import type { Clock } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { formatDate } from '../domain/dates.js'
@@ -22,20 +21,20 @@ import {
   serveVaultSocket,
   type VaultSocketOptions,
 } from '../ipc/vault-socket.js'
-import { encodeId } from '../storage/bytes.js'
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createMemoryEngine } from '../storage/engines/memory-engine.js'
-import { type Files, makeDirectories, storageError } from '../storage/files.js'
+import { makeDirectories, storageError } from '../storage/files.js'
 import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
-import { FORMAT, type Header, hasHeader, readHeader } from '../storage/vault-file.js'
+import { hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
+import { completeEffects, type Effects, type VaultLocation } from './location.js'
 import { createMemoryVault, type MemoryVault } from './memory-vault.js'
+import { createHeader } from './new-header.js'
 import {
   type ChooseOpener,
   choosePrimitives,
-  createFirstSlot,
   describeLocked,
   type LockedVault,
   type NewOpener,
@@ -44,29 +43,18 @@ import {
 } from './unlock.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
-const VAULT_ID_BYTES = 16
-/** How long to wait for the lock. */
-const PATIENCE_MS = 10_000
-
 export type { Clock } from '../crypto/ports.js'
+export { parseStoreAddress } from '../storage/postgres/address.js'
+export { completeEffects, type Effects, type VaultLocation } from './location.js'
 export type { LockedVault, NewOpener, Opener } from './unlock.js'
 
-/** The address of a vault, and the effects of this run; the optional ones default to the real ones. */
-export interface VaultLocation {
-  /** A directory, or an address with a scheme, see {@link createVault}. */
-  directory: string
-  pid: number
-  /** Displays a message, for example that a torn frame was dropped. */
-  notice(text: string): void
-  /** A server also answers other processes while it has the vault open. */
-  role?: 'command' | 'server'
-  /** How long to wait for the lock; default 10 s. */
-  patienceMs?: number
-  /** Of a server: a secret by which it also knows commands that have no key of the vault. */
-  session?: Uint8Array
-  files?: Files
-  clock?: Clock
-  random?: RandomSource
+/** Imported on first use, because most vaults are directories. */
+const loadStore = () => import('./store-vault.js')
+
+const STORE: VaultFactory = {
+  create: async (effects, tenantName, opener) =>
+    (await loadStore()).createInStore(effects, tenantName, opener),
+  open: async (effects, choose) => (await loadStore()).openInStore(effects, choose),
 }
 
 interface VaultFactory {
@@ -83,6 +71,8 @@ const FACTORIES: Readonly<Record<string, VaultFactory>> = {
       throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
     },
   },
+  'postgres:': STORE,
+  'postgresql:': STORE,
 }
 
 /** `memory:`, or the `name:` of `name://…`; any other colon is part of a path. */
@@ -93,12 +83,29 @@ function findFactory(address: string): VaultFactory {
   const [scheme = ''] = SCHEME.exec(address) ?? []
   const factory = FACTORIES[scheme.toLowerCase()]
   if (factory !== undefined) return factory
-  throw new CofferError('usage', `Vaults at ${scheme}// are not supported. Give a directory, or memory:`)
+  throw new CofferError(
+    'usage',
+    `Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`,
+  )
+}
+
+/** Whether `address` names a store that several processes may have open, instead of a directory. */
+export function isStore(address: string): boolean {
+  return findFactory(address) === STORE
+}
+
+/** @throws CofferError `unprocessable` for what only a vault in a directory can do */
+export function requireDirectory({ directory }: VaultLocation): void {
+  if (!isStore(directory)) return
+  throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
 }
 
 /** The directory at `address`, relative to `cwd`. @throws CofferError `usage` if it is not a directory */
 export function resolveDirectory(cwd: string, address: string): string {
-  if (findFactory(address) === FACTORIES['']) return resolve(cwd, address)
+  const factory = findFactory(address)
+  if (factory === FACTORIES['']) return resolve(cwd, address)
+  if (factory === STORE)
+    throw new CofferError('usage', 'A vault in a store is named with --store, not --vault.')
   throw new CofferError(
     'usage',
     'A vault in memory exists only within one process. Run: coffer serve --ephemeral',
@@ -161,24 +168,8 @@ async function createOwned(
   lock: Lock,
   opener: NewOpener,
 ): Promise<{ app: App; keyring: Keyring }> {
-  const { random, clock, role } = effects
-  const primitives = await choosePrimitives(role)
-  const root = random.bytes(KEY_BYTES)
-  const vault = encodeId(random.bytes(VAULT_ID_BYTES))
-  const created = formatDate(clock())
-  const digest = PRESENT_DIGEST
-  const slot = await createFirstSlot({ primitives, random }, { root, vault, created, digest }, opener)
-  const bare = {
-    format: FORMAT,
-    vault,
-    created,
-    cipher: 'xchacha20-poly1305',
-    digest,
-    slots: [slot],
-  }
-  const header = sealHeader(primitives, bare, root) as SealedHeader & Header
-  const keyring = createKeyring(primitives, random, root, digest)
-  primitives.wipe(root)
+  const { random } = effects
+  const { header, keyring, primitives } = await createHeader(effects, opener)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
   return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
 }
@@ -188,9 +179,10 @@ export async function describeVault(directory: string): Promise<LockedVault> {
   return describeLocked(await readHeader(nodeFiles(), directory))
 }
 
-/** The id of the vault in `directory`; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
-export async function identifyVault(directory: string): Promise<string> {
-  return (await readHeader(nodeFiles(), directory)).vault
+/** The id of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
+export async function identifyVault(location: VaultLocation): Promise<string> {
+  if (isStore(location.directory)) return (await (await loadStore()).readHeaderInStore(location)).vault
+  return (await readHeader(nodeFiles(), location.directory)).vault
 }
 
 /**
@@ -251,6 +243,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
  */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
+  if (isStore(effects.directory)) return STORE.open(effects, choose)
   const opener = await choose(describeLocked(await readHeader(effects.files, effects.directory)))
   const secret = toSecret(opener)
   const remote = await findRemote(effects, secret)
@@ -316,13 +309,4 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
     lock.release()
     throw error
   }
-}
-
-/** A location with every default filled in. */
-export type Effects = Required<Omit<VaultLocation, 'session'>> & Pick<VaultLocation, 'session'>
-
-export function completeEffects(location: VaultLocation): Effects {
-  const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
-  const { patienceMs = PATIENCE_MS } = location
-  return { ...location, patienceMs, files, clock, random, role }
 }

@@ -77,7 +77,7 @@ async function open(t: Test): Promise<{
   clock: { now: number }
 }> {
   const clock = { now: START }
-  const watched = watch(createTestEngine({ keys: keyring.engine, clock: () => clock.now }))
+  const watched = watch(await createTestEngine({ keys: keyring.engine, clock: () => clock.now }))
   const store = createSealedStore(watched.engine, keyring)
   t.teardown(() => store.close())
   await store.write(async (writer) => {

@@ -41,10 +41,10 @@ t.test('the scheme of an address says where a vault is kept', async (t) => {
     openVault(locate('memory:'), async () => opener),
     { code: 'vault_missing' },
   )
-  const unknown = { code: 'usage', message: /postgres:.*a directory, or memory:/ }
-  await t.rejects(createVault(locate('postgres://host/name'), 'first', opener), unknown)
+  const unknown = { code: 'usage', message: /mongodb:.*a directory, memory:, or postgres:/ }
+  await t.rejects(createVault(locate('mongodb://host/name'), 'first', opener), unknown)
   await t.rejects(
-    openVault(locate('postgres://host/name'), async () => opener),
+    openVault(locate('mongodb://host/name'), async () => opener),
     unknown,
   )
 })

@@ -94,10 +94,12 @@ async function checkConfiguration({ config }: CommandContext): Promise<Verdict> 
 async function checkPermissions(context: CommandContext): Promise<Verdict> {
   requireVault(context)
   const directory = findVaultDirectory(context)
-  const key = findKeyFile(context, await identifyVault(directory).catch(() => ''))
-  const names = readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name)))
+  const key = findKeyFile(context, await identifyVault(placeOf(context)).catch(() => ''))
+  const inStore = context.config.store !== undefined
+  const names = inStore ? [] : readdirSync(directory, { recursive: true })
+  const files = names.map((name) => join(directory, String(name)))
   const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
-  const open = [directory, ...names, ...others].filter(
+  const open = [...(inStore ? [] : [directory]), ...files, ...others].filter(
     (path) => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS_MAY) !== 0,
   )
   if (open.length === 0) return ok('Only you can read the vault, its key and your settings.')
@@ -109,6 +111,8 @@ async function checkPermissions(context: CommandContext): Promise<Verdict> {
 
 function checkLock(context: CommandContext): Verdict {
   const place = placeOf(context)
+  if (context.config.store !== undefined)
+    return ok('The vault is in a store, which any number of processes may have open.')
   const holder = readHolder(place)
   if (holder === undefined) return ok('No process has the vault open.')
   const { pid, host, since, state } = holder

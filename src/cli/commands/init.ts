@@ -10,8 +10,10 @@ import { ensureSampleApplications } from '../../vault/sample-applications.js'
 import type { CommandContext } from '../context/context.js'
 import {
   askNewPassphrase,
+  describePlace,
   keyFilePath,
   newVaultDirectory,
+  placeOf,
   readGivenPassphrase,
   saveKeyFile,
 } from '../context/credentials.js'
@@ -33,11 +35,7 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   const wantsSamples = flags.starterApps === true
   let app: App
   try {
-    app = await createVault(
-      { directory, pid: context.pid, clock: context.clock, notice: () => {} },
-      tenantName,
-      opener,
-    )
+    app = await createVault(placeOf(context, directory), tenantName, opener)
   } catch (error) {
     // The saved key file opens nothing.
     if (keyFile !== undefined) await rm(keyFile, { force: true })
@@ -48,25 +46,27 @@ export async function initVault(context: CommandContext, flags: Options): Promis
   await app.close()
   const result = {
     vault: app.header?.vault,
-    directory,
+    ...describePlace(context, directory),
     key_file: keyFile,
     tenant: { id, name, owner_id },
     applications,
   }
   await printForRun(context, omitUndefined(result))
   if (wantsSamples) await printNotice(terminal, 'The keys of the applications are shown only once.')
-  await printNotice(terminal, adviseAfterInit(context, flags, keyFile))
+  const repeated = flags.store === undefined ? flags : { ...flags, store: directory }
+  await printNotice(terminal, adviseAfterInit(context, repeated, keyFile))
 }
 
 /** Repeats flags that later commands need; variables stay in the environment. */
 function adviseAfterInit(
   { program }: CommandContext,
-  { vault, keyFile: key }: Options,
+  { vault, store, storePasswordFile, keyFile: key }: Options,
   keyFile: string | undefined,
 ): string {
   const repeat = (flag: string, value: unknown) =>
     typeof value === 'string' ? ` ${flag} ${quoteWord(value)}` : ''
-  const flags = repeat('--vault', vault) + repeat('--key-file', key)
+  const place = repeat('--vault', vault) + repeat('--store', store)
+  const flags = place + repeat('--store-password-file', storePasswordFile) + repeat('--key-file', key)
   const loss =
     keyFile === undefined
       ? 'Only the passphrase opens this vault: if it is forgotten, all data is lost.'

@@ -3,7 +3,7 @@
  * the run.
  */
 import { resolve } from 'node:path'
-import { type Environment, findConfigDirectory, SETTINGS, type Setting } from '../../config.js'
+import { type Environment, findConfigDirectory, SETTINGS, type Setting, type TARGETS } from '../../config.js'
 import { CofferError } from '../../errors.js'
 import type { CommandContext } from '../context/context.js'
 import {
@@ -16,7 +16,7 @@ import { readGivenValue } from '../input/given-value.js'
 import { printForRun, printNotice } from '../output/output.js'
 
 /** Settings of a single run. */
-const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'no-input']
+const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
 const HIDDEN = '********'
 
@@ -55,24 +55,39 @@ export async function applyProfile(
         'usage',
         `The profile ${name} contains "${setting}", which is not a setting of profiles.`,
       )
+    if (setting === 'store') await refusePassword(text, `The profile ${name}`)
     defaults[variable] = text
   }
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
+/** @throws CofferError `usage` for an address with a password, or that is none */
+async function refusePassword(store: string, where: string): Promise<void> {
+  const { parseStoreAddress } = await import('../../vault/open.js')
+  if (!parseStoreAddress(store).hasPassword) return
+  throw new CofferError(
+    'usage',
+    `${where} takes the address of a store without a password. Set store-password-file, or use a PGPASSFILE.`,
+  )
+}
+
 /** What a profile says of its server, a key included, is for that one alone: another is not told of it. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 
-/** The settings of a profile where a flag or a variable names the vault or the server. */
+/** Likewise of its store. */
+const OF_STORE = ['store', 'store-password-file']
+
+/** The settings of a profile where a flag or a variable names the vault, the store or the server. */
 function keepOwn(profile: Texts, flags: Readonly<Record<string, unknown>>, env: Environment): Texts {
-  const find = (name: 'vault' | 'url') =>
+  const find = (name: (typeof TARGETS)[number]) =>
     typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined
-  const url = find('url')
   const leave = (names: readonly string[]) =>
     Object.fromEntries(Object.entries(profile).filter(([name]) => !names.includes(name)))
-  if (url !== undefined) return leave(url === profile.url ? ['vault'] : ['vault', ...OF_SERVER])
-  return find('vault') === undefined ? profile : leave(['url'])
+  const url = find('url')
+  if (url !== undefined) return leave(['vault', ...OF_STORE, ...(url === profile.url ? [] : OF_SERVER)])
+  if (find('store') !== undefined) return leave(['vault', 'url', ...OF_STORE])
+  return find('vault') === undefined ? profile : leave(['url', ...OF_STORE])
 }
 
 function requireProfile({ profiles }: UserSettings, name: string): Texts {
@@ -112,6 +127,7 @@ export async function setInProfile(
       `A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`,
     )
   const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
+  if (setting === 'store') await refusePassword(value, 'A profile')
   // A relative path would depend on the directory in which later commands run.
   const text = PATHS.has(setting) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {

@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { CofferError } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
-import { describeVault, openVault } from '../../vault/open.js'
+import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
 import type { CommandContext } from '../context/context.js'
 import { CORE_DANGER, limitCore } from '../context/core-limit.js'
 import {
@@ -35,6 +35,7 @@ export async function unlock(context: CommandContext, options: Options): Promise
   const durationMs = parseDuration(text)
   if (durationMs === undefined || durationMs > LONGEST_MS)
     throw new CofferError('usage', '--for takes a duration such as 15m or 8h, up to 24h.')
+  requireDirectory(placeOf(context))
   requireVault(context)
   if (options.foreground === true) return keepOpen(context, durationMs)
   const until = await retryPassphrase(context, () => startInBackground(context, text))
@@ -136,6 +137,7 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
 
 /** Ends what `unlock` began. */
 export async function lock(context: CommandContext): Promise<void> {
+  requireDirectory(placeOf(context))
   requireVault(context)
   const session = await readSession(context, findVaultDirectory(context))
   if (session === undefined) return printNotice(context.terminal, 'The vault is locked already.')

@@ -4,7 +4,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { SalvageReport, Verification } from '../../framework/vault-port.js'
 import { readHolder } from '../../vault/offline.js'
-import { findVaultDirectory, placeOf } from '../context/credentials.js'
+import { describePlace, findVaultDirectory, placeOf } from '../context/credentials.js'
 import type { Steps } from '../context/task.js'
 import { readSession } from '../context/unlocked.js'
 
@@ -13,12 +13,13 @@ const SALVAGING =
 
 export const status: Steps = {
   run: async ({ context, ask, print }) => {
-    const directory = findVaultDirectory(context)
-    const held_by = readHolder(placeOf(context))
-    const until = (await readSession(context, directory))?.untilMs
+    const place = findVaultDirectory(context)
+    const inStore = context.config.store !== undefined
+    const held_by = inStore ? undefined : readHolder(placeOf(context))
+    const until = (await readSession(context, place))?.untilMs
     const unlocked_until = until === undefined ? undefined : formatDate(until)
     const found = omitUndefined({ held_by, unlocked_until })
-    await print({ directory, ...found, ...((await ask()) as object) })
+    await print({ ...describePlace(context, place), ...found, ...((await ask()) as object) })
   },
 }
 

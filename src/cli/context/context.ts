@@ -20,6 +20,8 @@ export interface ProcessLike {
   readonly pid: number
   /** Of Node, as `v20.19.0`. */
   readonly version: string
+  /** How other users see the process; may be absent. */
+  title?: string
   /** The parent process, to detect a closed standard output; may be absent. */
   readonly ppid?: number
   /** Default: the system's clock. */
@@ -77,7 +79,7 @@ export interface CommandContext {
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
   /** What this run has asked and told, so that opening the vault again does not do so again. */
-  readonly typed: { passphrase?: string; triesLeft?: number; isDemoTold?: true }
+  readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; isDemoTold?: true }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /**
@@ -88,5 +90,8 @@ export interface CommandContext {
   /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
   reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>
   /** Opens the vault of this run in this process for `work`; then closes it. */
-  withVault<T>(work: (app: App) => Promise<T>, role?: 'command' | 'server'): Promise<T>
+  withVault<T>(
+    work: (app: App) => Promise<T>,
+    options?: { role?: 'command' | 'server'; migrates?: boolean },
+  ): Promise<T>
 }

@@ -1,12 +1,14 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { SETTINGS } from '../../config.js'
 import { CofferError } from '../../errors.js'
 import type { App } from '../../vault/app.js'
 import {
   type LockedVault,
   type Opener,
   openVault,
+  parseStoreAddress,
   reachSession,
   reachVault,
   resolveDirectory,
@@ -22,8 +24,9 @@ const VAULT_DIRECTORY = '.coffer'
 /** Of `coffer serve --demo`; used where there is no other vault. */
 export const DEMO_DIRECTORY = '.coffer-demo'
 
-/** The directory of a new vault: from the settings, else `.coffer` in the current directory. */
+/** Where a new vault is to be: the address of its store, or its directory, by default `.coffer` in the current one. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
+  if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined)
     throw new CofferError(
       'usage',
@@ -33,8 +36,8 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 }
 
 /**
- * The vault of this run: from the settings, which may also name the directory that it is in; else `.coffer` in the
- * current or the nearest parent directory; else the demo vault in the current directory.
+ * The vault of this run: from the settings, which may also name the directory that it is in, or a store; else `.coffer`
+ * in the current or the nearest parent directory; else the demo vault in the current directory.
  * @throws CofferError `vault_missing`, `usage` when a server is named instead
  */
 export function findVaultDirectory(context: CommandContext): string {
@@ -47,7 +50,8 @@ export function findVaultDirectory(context: CommandContext): string {
 }
 
 function locateVault(context: CommandContext): string | undefined {
-  const { vault, url } = context.config
+  const { vault, url, store } = context.config
+  if (store !== undefined) return newVaultDirectory(context)
   if (vault !== undefined || url !== undefined) {
     const given = newVaultDirectory(context)
     return ['', VAULT_DIRECTORY, 'vault'].map((name) => join(given, name)).find(isVault) ?? given
@@ -68,7 +72,7 @@ function isVault(directory: string): boolean {
 /** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
 export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
-  if (existsSync(directory)) return
+  if (context.config.store !== undefined || existsSync(directory)) return
   throw new CofferError(
     'vault_missing',
     `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
@@ -83,13 +87,19 @@ export function keyFilePath({ config }: CommandContext, vault: string): string {
 /** The key file of the vault `id`, in its default path or, as for the demo, beside the vault. */
 export function findKeyFile(context: CommandContext, id: string): string | undefined {
   const usual = keyFilePath(context, id)
-  const beside = join(dirname(locateVault(context) ?? usual), 'vault.key')
+  const place = context.config.store === undefined ? locateVault(context) : undefined
+  const beside = join(dirname(place ?? usual), 'vault.key')
   return [context.config.keyFile ?? usual, beside].find((path) => existsSync(path))
 }
 
 /** Opens the vault of this run. @throws CofferError as {@link openVault} */
-export function unlockVault(context: CommandContext, role: 'command' | 'server' = 'command'): Promise<App> {
-  return noticing(context, (place) => openVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
+export function unlockVault(
+  context: CommandContext,
+  options: Pick<VaultLocation, 'role' | 'migrates'> = {},
+): Promise<App> {
+  return noticing(context, (place) =>
+    openVault({ ...place, ...options }, (vault) => chooseOpener(context, vault)),
+  )
 }
 
 /** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
@@ -114,12 +124,38 @@ export function placeOf(
   directory = findVaultDirectory(context),
   notice: (text: string) => void = () => {},
 ): VaultLocation {
-  return { directory, pid: context.pid, clock: context.clock, notice }
+  const storePassword = () => readStorePassword(context)
+  return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
+}
+
+/** Where the vault is, for an answer. */
+export function describePlace({ config }: CommandContext, place: string): Record<string, string> {
+  return config.store === undefined ? { directory: place } : { store: place }
+}
+
+/** From a file or a descriptor, else from the address; without one the database's client looks for a `PGPASSFILE`. */
+async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
+  const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
+  if (store === undefined) return undefined
+  const { password } = parseStoreAddress(store).connection
+  if (file !== undefined) return input.readSecretFile(file, '--store-password-file')
+  if (descriptor === undefined) return typeof password === 'string' ? password : undefined
+  typed.storePassword ??= await input.readDescriptor(descriptor, '--store-password-fd')
+  return typed.storePassword
+}
+
+/** What is less than it should be about the way to the store. */
+function* warnOfStore({ config, env }: CommandContext): Generator<string> {
+  if (config.store === undefined) return
+  const { hasPassword, warning } = parseStoreAddress(config.store)
+  if (hasPassword && env[SETTINGS.store.variable] !== config.store)
+    yield 'The password of the store is in the command line, where others may see it. Use --store-password-file.'
+  if (warning !== undefined) yield warning
 }
 
 /** Prints notices of opening a vault after it succeeds, and later notices immediately. */
 async function noticing<V>(context: CommandContext, open: (place: VaultLocation) => Promise<V>): Promise<V> {
-  const early: string[] = []
+  const early = [...warnOfStore(context)]
   let isOpen = false
   const notice = (text: string) => {
     if (isOpen) void printNotice(context.terminal, text)

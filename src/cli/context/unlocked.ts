@@ -44,8 +44,8 @@ export async function readSession(
   context: CommandContext,
   vault: string,
 ): Promise<(Session & { path: string }) | undefined> {
-  if (!existsSync(directoryOf(context))) return undefined
-  const id = await identifyVault(vault)
+  if (context.config.store !== undefined || !existsSync(directoryOf(context))) return undefined
+  const id = await identifyVault({ directory: vault, pid: context.pid, notice: () => {} })
   const path = sessionPath(context, id)
   // The header has not been authenticated: its id could be a path.
   if (!VAULT_ID.test(id) || !existsSync(path)) return undefined

@@ -7,6 +7,7 @@ import {
   count,
   date,
   enumOf,
+  number,
   object,
   text,
   texts,
@@ -25,6 +26,7 @@ export const describeVault = operation({
   input: closedInput([], {}),
   output: object({
     'directory?': text,
+    'store?': text,
     'held_by?': object({ pid: count, host: text, since: date, state: enumOf('alive', 'dead', 'unknown') }),
     'unlocked_until?': date,
     vault: text,
@@ -38,6 +40,7 @@ export const describeVault = operation({
       segments: count,
       journal_bytes: count,
       segment_bytes: count,
+      'latency?': object({ p50_ms: number, p99_ms: number }),
     }),
     tenant: object({ id: uuid, name: text, owner_id: uuid }),
     tokens: count,

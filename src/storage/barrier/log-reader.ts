@@ -66,7 +66,8 @@ export class LogReader {
     const old = this.old()
     if (old !== undefined) return findOld(old, this.#keys, taking, where === undefined)
     const chain = await this.#log.load(this.#rows)
-    for (const part of [...(await readEnd(this.#rows, chain)), this.#held()].toReversed()) taking.take(part)
+    const end = [...(await readEnd(this.#rows, chain)), await this.#held()]
+    for (const part of end.toReversed()) taking.take(part)
     if (filter.entity === undefined) await this.#takeBlocks(chain, filter, taking)
     else await this.#takeEntity(chain, filter, filter.entity, taking)
     return taking.result
@@ -90,8 +91,8 @@ export class LogReader {
   }
 
   /** What is not stored yet. */
-  #held(): LogBlockRecord {
-    const entries = this.#reader.held?.(this.#tenant) ?? []
+  async #held(): Promise<LogBlockRecord> {
+    const entries = (await this.#reader.held?.(this.#tenant)) ?? []
     const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
     return pack('', 0, lines)
   }
@@ -175,7 +176,7 @@ export class LogReader {
       throw error
     }
     const isEnd = first === head.count && value === head.value && (await this.#countRows()) === rowsOf(head)
-    return isEnd ? { count: head.count - head.dropped + this.#held().items.length } : broken()
+    return isEnd ? { count: head.count - head.dropped + (await this.#held()).items.length } : broken()
   }
 
   async #countRows(): Promise<number> {

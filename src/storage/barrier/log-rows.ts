@@ -15,9 +15,11 @@ import {
   type EngineWriter,
   isPromise,
   LOG_ROWS,
+  type LogEntry,
   type MaybePromise,
   type Row,
 } from '../engine.js'
+import { bytesOf, linesOf, pack, type SealedEntry } from './log-block.js'
 import { digestId, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
 /** Headers in one record. */
@@ -174,6 +176,30 @@ export async function readEnd(rows: LogRows, chain: Chain): Promise<LogBlockReco
   }
   chain.end = end
   return end
+}
+
+/** Entries that are put into the log later, bound to `id`. */
+export function keepEntries(keys: RecordKeys, id: Uint8Array, entries: readonly LogEntry[]): Uint8Array {
+  const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
+  return keys.data.seal(Buffer.from(JSON.stringify(pack('', 0, lines))), associateKept(keys, id))
+}
+
+/** Undefined where they do not open. */
+export function recallEntries(
+  keys: RecordKeys,
+  tenant: number,
+  id: Uint8Array,
+  kept: Uint8Array,
+): readonly LogEntry[] | undefined {
+  const plain = keys.data.open(kept, associateKept(keys, id))
+  if (plain === undefined) return undefined
+  const block = JSON.parse(Buffer.from(plain).toString('utf8')) as LogBlockRecord
+  return linesOf(block).map((line): SealedEntry => ({ tenant, bytes: bytesOf(line[2], line[3]), line }))
+}
+
+/** Of another length than what a record's seal names, so neither opens as the other. */
+function associateKept(keys: RecordKeys, id: Uint8Array): Uint8Array {
+  return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
 }
 
 function damaged(): CofferError {

@@ -4,12 +4,14 @@
  * as long as no row of its kind changed. Neither is ever taken for another.
  */
 import { BoundedMap } from '../../bounded-map.js'
-import type { Kind, RecordOf } from '../../domain/records.js'
+import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
 import { isEqual, toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 
 /** Tokens, logs and whatever else grows without end is never kept. */
 const KEPT: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
+/** Their numbers, for an engine that counts only the changes that somebody asks for. */
+export const KEPT_KINDS: ReadonlySet<number> = new Set([...KEPT].map((kind) => KINDS[kind]))
 const MOST_ENTRIES = 4096
 /** The seal's nonce tells two versions of a row apart even where a work that failed gave its `rev` back. */
 const NONCE_BYTES = 24

@@ -8,6 +8,7 @@ import type { Engine, EngineReader, LogEntry } from '../engine.js'
 
 import type { Store } from '../store.js'
 import { createEntry } from './log-block.js'
+import { keepEntries, recallEntries } from './log-rows.js'
 import { RecordCache } from './record-cache.js'
 import { SealedLog } from './sealed-log.js'
 import { type Caches, type OpenedBytes, SealedReader } from './sealed-reader.js'
@@ -17,11 +18,12 @@ import { createTenantCache } from './tenant-cache.js'
 /** A store over `engine`. Closing it closes the engine. */
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   const createCaches = (): Caches => ({ records: new RecordCache(), tenants: createTenantCache(keys) })
+  const shared = createCaches()
   // Without change counters nothing is known to be current in the next unit of work, so each has caches of its own.
-  const shared = engine.changeCounter === undefined ? undefined : createCaches()
+  const cachesFor = (rows: EngineReader) => (rows.changeCounter === undefined ? createCaches() : shared)
   const opened: OpenedBytes = { count: 0 }
   const log = new SealedLog()
-  const createReader = (rows: EngineReader) => new SealedReader(rows, shared ?? createCaches(), opened, log)
+  const createReader = (rows: EngineReader) => new SealedReader(rows, cachesFor(rows), opened, log)
   engine.attach({
     seal: async (writer, entries) => {
       const reader = createReader(writer)
@@ -31,17 +33,25 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
         if (keys !== undefined) await log.append(writer, keys, tenant, theirs)
       }
     },
+    keep: async (reader, tenant, id, entries) => {
+      const keys = await createReader(reader).findKeys(tenant)
+      return keys && keepEntries(keys, id, entries)
+    },
+    recall: async (reader, tenant, id, kept) => {
+      const keys = await createReader(reader).findKeys(tenant)
+      return keys === undefined ? [] : recallEntries(keys, tenant, id, kept)
+    },
     adopt: (reader, tenant) => adoptLog(createReader(reader), tenant),
   })
   return {
     read: (work) => engine.read((rows) => work(createReader(rows))),
     write: (work, durability) =>
-      engine.write((rows) => work(new SealedWriter(rows, shared ?? createCaches(), opened, log)), durability),
+      engine.write((rows) => work(new SealedWriter(rows, cachesFor(rows), opened, log)), durability),
     changeCounter: (kinds) =>
       engine.changeCounter && kinds.reduce((sum, kind) => sum + engine.changeCounter!(KINDS[kind]), 0),
     verifyLogs: (tenant) => engine.read(async (rows) => (await createReader(rows).readLog(tenant)).verify()),
     close: () => {
-      shared?.records.clear()
+      shared.records.clear()
       log.clear()
       return engine.close()
     },

@@ -13,6 +13,7 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
   ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
   ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
   ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
+  ['--migrate', 'bring the tables of a store (--store) to the version of this program first'],
   ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
   BODY_LIMIT,
   ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],

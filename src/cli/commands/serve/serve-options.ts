@@ -18,6 +18,8 @@ export interface ServeOptions {
   prefix: string
   bodyLimitBytes: number
   vault: 'found' | 'ephemeral' | 'demo'
+  /** Whether the tables of a store are brought to the present version. */
+  migrates: boolean
   wantsSamples: boolean
   cors: boolean
   exitsWithParent: boolean
@@ -46,6 +48,7 @@ export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}
     ...readAddresses(textOf(flags.host), flags.allowRemote === true),
     ...readDocumentFlags(flags, config),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
+    migrates: flags.migrate === true,
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
     hasControls: demo === true || flags.testControls === true,

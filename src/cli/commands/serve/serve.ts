@@ -55,10 +55,14 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
         ? await ensureSampleApplications(app)
         : await findSampleApplications(app)
       const key = context.config.keyFile === undefined ? [] : ['--key-file', context.config.keyFile]
-      const flags = ['--vault', findVaultDirectory(context), ...key]
+      const flags = [
+        context.config.store === undefined ? '--vault' : '--store',
+        findVaultDirectory(context),
+        ...key,
+      ]
       await serveVault(context, options, app, { samples, place: app.header?.vault ?? '', flags })
     }
-    return context.withVault(work, 'server')
+    return context.withVault(work, { role: 'server', migrates: options.migrates })
   }
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {

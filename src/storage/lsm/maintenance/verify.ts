@@ -29,19 +29,22 @@ export async function* verifyVault(
   const { changes, sstables } = await survey(options, result.findings)
   const memtable = new Memtable(changes)
   const now = options.clock()
-  const noteIn = (place: string, row: Row) => {
-    const { problem, logs } = check(withoutChain(row))
-    if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
-    else if (logs === undefined) result.readable.records++
-    else result.readable.logs += logs.length
-    if (logs === undefined) noteDate(result, 'records', row.created, now)
-    for (const time of logs ?? []) noteDate(result, 'logs', time, now)
-  }
+  const noteIn = (place: string, row: Row) => noteRow(result, check, place, withoutChain(row), now)
   for (const live of sstables) yield* verifySSTable(live, memtable, noteIn, result)
   for (const row of [...memtable.live(), ...memtable.oldLogs]) noteIn(WAL_PLACE, row)
   for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
+}
+
+/** Adds to `result` what is to be said of one row. */
+export function noteRow(result: Verification, check: CheckRow, place: string, row: Row, now: number): void {
+  const { problem, logs } = check(row)
+  if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
+  else if (logs === undefined) result.readable.records++
+  else result.readable.logs += logs.length
+  if (logs === undefined) noteDate(result, 'records', row.created, now)
+  for (const time of logs ?? []) noteDate(result, 'logs', time, now)
 }
 
 function noteDate(result: Verification, family: 'records' | 'logs', created: number, now: number): void {

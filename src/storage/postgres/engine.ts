@@ -1,0 +1,213 @@
+/**
+ * The engine over PostgreSQL. A unit of work is a serializable transaction, or a single statement; it is run again where
+ * it collides with another. Any number of processes may use one store.
+ */
+import type { Clock, RandomSource } from '../../crypto/ports.js'
+import { CofferError } from '../../errors.js'
+import type {
+  Engine,
+  EngineMaintenance,
+  EngineReader,
+  EngineWriter,
+  LogSealer,
+  MaybePromise,
+} from '../engine.js'
+import type { Durability } from '../store.js'
+import type { Header } from '../vault-file.js'
+import { type Owner, PostgresMaintenance } from './maintenance.js'
+import { Collision, type ConnectionPool, missing } from './pool.js'
+import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
+import type { Shared } from './shared.js'
+import { Unit } from './unit.js'
+import { WaitingLogs } from './waiting-logs.js'
+
+/** How often a unit of work is run again before its caller is told to come back later. */
+const MOST_ATTEMPTS = 25
+/** How long after a collision the transactions of this process go one by one, ms. */
+const CALMING_MS = 100
+/** The pause before the second attempt; it doubles with each, and half of it is left to chance. */
+const PAUSE_MS = 2
+const LONGEST_PAUSE_MS = 200
+/** Batches of log entries that are looked at. */
+const MOST_WAITING = 10_000
+
+export interface PostgresOptions {
+  /** Closed with the engine. */
+  pool: ConnectionPool
+  /** As it is in the store; without one there is no maintenance. */
+  header?: Header
+  clock: Clock
+  random: RandomSource
+  /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
+  remembered: ReadonlySet<number>
+}
+
+export class PostgresEngine implements Engine, Owner {
+  readonly #pool: ConnectionPool
+  readonly #shared: Shared
+  readonly #logs: WaitingLogs
+  #sealer: LogSealer | undefined
+  readonly maintenance?: EngineMaintenance
+  #isClosed = false
+  #closing: Promise<void> | undefined
+  readonly #running = new Set<Promise<unknown>>()
+  /** By `performance.now()`. PostgreSQL takes pages of an index for what was read, so in small tables all collide. */
+  #calmUntil = 0
+  #lastTurn: Promise<void> = Promise.resolve()
+
+  constructor({ pool, clock, random, remembered, header }: PostgresOptions, state: StoreState) {
+    this.#pool = pool
+    const sealer = () => this.#sealer!
+    this.#logs = new WaitingLogs({ random, sealer, write: (work) => this.#run(work, 'now') })
+    const unsent = () => this.#logs.unsent()
+    this.#shared = {
+      pool,
+      clock,
+      random,
+      remembered,
+      state,
+      unsent,
+      mark: () => this.#logs.mark(),
+      get sealer() {
+        return sealer()
+      },
+    }
+    if (header !== undefined) this.maintenance = new PostgresMaintenance(this, this.#shared, header)
+  }
+
+  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
+    return this.#admit(() => this.#run(work, 'soon'))
+  }
+
+  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
+    return this.#admit(() => this.#run(work, durability))
+  }
+
+  attach(sealer: LogSealer): void {
+    this.#sealer = sealer
+    // Another process may have left some.
+    this.#logs.noteWaiting()
+  }
+
+  async fold(): Promise<void> {
+    await this.#logs.fold()
+  }
+
+  findUnreadable(): Promise<Set<number>> {
+    return this.#run(async (unit) => {
+      const found = new Set<number>()
+      for (const { id, tenant, sealed } of await unit.readWaiting(
+        { below: Number.MAX_SAFE_INTEGER },
+        MOST_WAITING,
+      ))
+        if ((await this.#sealer!.recall(unit, tenant, id, sealed)) === undefined) found.add(tenant)
+      return found
+    }, 'now')
+  }
+
+  async reopen(): Promise<void> {
+    this.#shared.state = await readState(this.#pool)
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#closing ??= Promise.allSettled(this.#running)
+      .then(() => this.#logs.close())
+      .finally(() => this.#pool.close())
+    return this.#closing
+  }
+
+  #admit<T>(unit: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
+    const running = unit()
+    this.#running.add(running)
+    const end = () => this.#running.delete(running)
+    running.then(end, end)
+    return running
+  }
+
+  async #run<T>(work: (unit: Unit) => MaybePromise<T>, durability: Durability): Promise<T> {
+    // A unit whose changes must be durable at once is a change; another is a read that is logged.
+    let inTransaction = durability === 'now'
+    let wasTaken = false
+    for (let attempt = 1; ; attempt++) {
+      const end = inTransaction && performance.now() < this.#calmUntil ? await this.#takeTurn() : undefined
+      const unit = new Unit(this.#shared, { inTransaction, maySendLater: durability === 'soon' })
+      try {
+        const result = await work(unit)
+        await unit.commit()
+        if (unit.entries.length > 0) this.#logs.add(unit.entries)
+        if (unit.hasLogged) this.#logs.noteWaiting()
+        return result
+      } catch (error) {
+        await unit.abandon()
+        // A work may have taken the collision for an error of its own, so the unit says what happened.
+        const collision = unit.collision ?? error
+        if (!(collision instanceof Collision)) throw error
+        if (attempt === MOST_ATTEMPTS) throw busy()
+        if (collision.reason === 'taken' && wasTaken) throw taken()
+        wasTaken = collision.reason === 'taken'
+        inTransaction ||= collision.reason !== 'stale'
+        if (collision.reason === 'conflict') {
+          this.#calmUntil = performance.now() + CALMING_MS
+          end?.()
+          await this.#pause(attempt)
+        }
+        if (collision.reason === 'stale') await this.#refresh()
+      } finally {
+        unit.end()
+        end?.()
+      }
+    }
+  }
+
+  /** Resolves when no other transaction of this process has the turn; to what ends this one's. */
+  async #takeTurn(): Promise<() => void> {
+    const before = this.#lastTurn
+    let end: () => void = () => undefined
+    this.#lastTurn = new Promise((resolve) => {
+      end = resolve
+    })
+    await before
+    return end
+  }
+
+  /** @throws CofferError `unavailable` where another process has changed the vault's keys */
+  async #refresh(): Promise<void> {
+    const state = await readState(this.#pool)
+    if (state.generation !== this.#shared.state.generation) throw reopenLater()
+    this.#shared.state = state
+  }
+
+  #pause(attempt: number): Promise<void> {
+    const longest = Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+    const part = 0.5 + this.#shared.random.bytes(1)[0]! / 512
+    return new Promise((resolve) => setTimeout(resolve, longest * part))
+  }
+}
+
+function taken(): CofferError {
+  return new CofferError('internal', 'A row was put as new though there is one of its id.')
+}
+
+/** Whoever starts the server anew gives it a key that opens the vault. */
+function reopenLater(): CofferError {
+  const message = 'The key slots of this vault were changed, or it was restored. Start this server again.'
+  return new CofferError('unavailable', message, { retryAfterSeconds: 60 })
+}
+
+function busy(): CofferError {
+  const message = 'Too many changes of the same records at once. Try again.'
+  return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
+}
+
+async function readState(pool: ConnectionPool): Promise<StoreState> {
+  const [state] = (await pool.query(READ_STATE)).rows
+  if (state === undefined) throw missing()
+  return stateOf(state)
+}
+
+/** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
+export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
+  return new PostgresEngine(options, await readState(options.pool))
+}

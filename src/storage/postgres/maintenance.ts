@@ -1,0 +1,129 @@
+/** What the owner of a vault may ask of the store as a whole. */
+import { CofferError } from '../../errors.js'
+import type { CheckRow, EngineMaintenance, EngineStatus, EngineWriter, Row, Verification } from '../engine.js'
+import { noteRow } from '../lsm/maintenance/verify.js'
+import { checkHeader, type Header, headerText } from '../vault-file.js'
+import { type Connection, type ConnectionPool, missing } from './pool.js'
+import { COMMIT, type Place, readRowsStatement, rowsOf, splitKeys } from './query-sql.js'
+import type { Shared } from './shared.js'
+
+const ROWS_AT_ONCE = 500
+const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read read only' }
+const READ_HEADER = { text: 'select header from coffer_state where id = 1' }
+
+/** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported` */
+export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
+  const [found] = (await pool.query(READ_HEADER)).rows
+  if (found === undefined) throw missing()
+  let header: unknown
+  try {
+    header = JSON.parse(found.header)
+  } catch {
+    header = undefined
+  }
+  return checkHeader(header, 'The header in the store')
+}
+
+/** What it needs of the engine. */
+export interface Owner {
+  write<T>(work: (writer: EngineWriter) => T): Promise<T>
+  /** Puts log entries of every process into the logs now. */
+  fold(): Promise<void>
+  /** Tenants with log entries that are in no row yet and do not open. */
+  findUnreadable(): Promise<ReadonlySet<number>>
+  /** Takes the keys of the vault in the store for those that this process knows. */
+  reopen(): Promise<void>
+}
+
+export class PostgresMaintenance implements EngineMaintenance {
+  readonly #engine: Owner
+  readonly #shared: Shared
+  header: Header
+
+  constructor(engine: Owner, shared: Shared, header: Header) {
+    this.#engine = engine
+    this.#shared = shared
+    this.header = header
+  }
+
+  async status(): Promise<EngineStatus> {
+    const text =
+      'select count(*) as records, coalesce(sum(octet_length(sealed)), 0) as bytes from coffer_rows'
+    const { records, bytes } = (await this.#shared.pool.query({ text, isSlow: true })).rows[0]
+    const latency = this.#shared.pool.latency()
+    return {
+      sstables: 0,
+      walBytes: 0,
+      sstableBytes: bytes,
+      rows: { records, logs: 0, dead: 0 },
+      ...(latency && { latency }),
+    }
+  }
+
+  /** Opens every row, as all were at one moment, and holds the table of keys against them. */
+  async verify(check: CheckRow): Promise<Verification> {
+    const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
+    const now = Math.floor(this.#shared.clock())
+    await this.#shared.pool.using(async (connection) => {
+      await connection.send([BEGIN_SNAPSHOT])
+      let keys = 0
+      for await (const { row, own, indexed } of eachRow(connection)) {
+        const place = `tenant ${row.tenant}, kind ${row.kind}`
+        noteRow(result, check, place, row, now)
+        if (indexed !== own)
+          result.findings.push({ place, problem: `Row ${row.seq}: keys of it are missing` })
+        keys += indexed
+      }
+      const counted = { text: 'select count(*) as keys from coffer_keys', isSlow: true }
+      const [counts] = await connection.send([counted, COMMIT])
+      if (counts!.rows[0].keys !== keys)
+        result.findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
+    })
+    for (const tenant of await this.#engine.findUnreadable())
+      result.findings.push({ place: `log of tenant ${tenant}`, problem: 'New log records do not open.' })
+    return result
+  }
+
+  /** Nothing is left to do here but to put log entries into the logs: the database compacts by itself. */
+  async compact(): Promise<void> {
+    await this.#engine.fold()
+    await this.#engine.write((writer) => writer.noteTime({ isTrusted: true }))
+  }
+
+  async upgrade(): Promise<boolean> {
+    return false
+  }
+
+  async backup(): Promise<number> {
+    throw new CofferError(
+      'unprocessable',
+      "A vault in PostgreSQL is backed up with the database's own tools, such as pg_dump: what they write is sealed.",
+    )
+  }
+
+  /** Servers that have the vault open answer 503 from then on, until they are started again. */
+  async replaceHeader(header: Header): Promise<void> {
+    const values = [headerText(header), headerText(this.header)]
+    const text =
+      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2'
+    const { rowCount } = await this.#shared.pool.query({ text, values })
+    if (rowCount !== 1)
+      throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
+    this.header = header
+    await this.#engine.reopen()
+  }
+}
+
+/** All rows, in order; how many keys each has, and how many of them it is found by. */
+async function* eachRow(connection: Connection): AsyncGenerator<{ row: Row; own: number; indexed: number }> {
+  let last: Place = { tenant: -1, kind: -1, seq: -1 }
+  for (;;) {
+    const [found] = await connection.send([readRowsStatement(last, ROWS_AT_ONCE)])
+    for (const each of found!.rows) {
+      const [row] = rowsOf([each])
+      yield { row: row!, own: splitKeys(each.keys).length, indexed: each.indexed }
+      last = each
+    }
+    if (found!.rows.length < ROWS_AT_ONCE) return
+  }
+}

@@ -1,0 +1,203 @@
+/** Connections to PostgreSQL: a bounded pool, time limits for everything, and errors in the product's own terms. */
+import pg, { type ClientConfig, type PoolClient, type QueryResult } from 'pg'
+import { CofferError } from '../../errors.js'
+import type { Statement } from './query-sql.js'
+
+/** Connections of one server; PostgreSQL allows 100 in all by default. */
+const MOST_CONNECTIONS = 16
+/** How long to wait for a connection, a free one included, and for the answer to a statement that is quick by itself. */
+const PATIENCE_MS = 1_700
+/** For a statement that may take long for a reason. */
+const LONG_PATIENCE_MS = 30_000
+const IDLE_MS = 30_000
+const RETRY_AFTER_SECONDS = 1
+
+/** The unit of work has met another, or what was remembered is out of date: it is run again from the start. */
+export class Collision extends Error {
+  readonly reason: 'conflict' | 'taken' | 'stale' | 'promote'
+
+  /**
+   * `taken`: there is a row of this id, which perhaps another unit has just made. `promote`: it takes a transaction,
+   * because it takes more than one statement.
+   */
+  constructor(reason: Collision['reason']) {
+    super('The unit of work is run again.')
+    this.reason = reason
+  }
+}
+
+/** Serialization failure, deadlock. */
+const CONFLICTS = ['40001', '40P01']
+/** A row, or a table, that there is already. */
+const TAKEN = ['23505', '42P07']
+/** Two rows of one moment, for whose order there is a constraint. */
+const SAME_MOMENT = 'coffer_rows_seq'
+/** Division by zero, which the check of what was remembered ends in where it does not hold. */
+const OUT_OF_DATE = '22012'
+/** A statement of a transaction in which another has failed. */
+const ABORTED = '25P02'
+const UNKNOWN_TABLE = '42P01'
+/** Classes of errors of a database that is away, starting, stopping, full, overloaded or read-only. */
+const AWAY = new Set(['08', '25', '53', '55', '57', '58', 'XX'])
+/** Classes of errors of who may connect, and of what there is. */
+const REFUSED: Readonly<Record<string, string>> = {
+  '28': 'refused the user or the password',
+  '3D': 'has no such database',
+  '3F': 'has no such schema',
+  '42': 'refused a statement: its user lacks a privilege, or it is not PostgreSQL',
+}
+
+function fieldOf(error: unknown, name: 'code' | 'constraint'): string {
+  const value = (error as Record<string, unknown> | null)?.[name]
+  return typeof value === 'string' ? value : ''
+}
+
+/** What a failed statement means. The message names no address and no text of the database, which may hold a secret. */
+function translateError(error: unknown): Error {
+  if (error instanceof CofferError || error instanceof Collision) return error
+  const code = fieldOf(error, 'code')
+  if (CONFLICTS.includes(code) || fieldOf(error, 'constraint') === SAME_MOMENT)
+    return new Collision('conflict')
+  if (TAKEN.includes(code)) return new Collision('taken')
+  if (code === OUT_OF_DATE) return new Collision('stale')
+  if (code === UNKNOWN_TABLE) return missing()
+  const refused = error instanceof pg.DatabaseError ? REFUSED[code.slice(0, 2)] : undefined
+  if (refused !== undefined) return new CofferError('storage_failed', `The store ${refused} (${code}).`)
+  if (error instanceof pg.DatabaseError && !AWAY.has(code.slice(0, 2)))
+    return new CofferError('internal', `The store does not take a statement (${code}).`)
+  const reason = /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
+  return new CofferError('unavailable', `The store does not answer${reason}. Try again.`, {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  })
+}
+
+/** There is no vault in the store. */
+export function missing(): CofferError {
+  return new CofferError(
+    'vault_missing',
+    'There is no vault in this store. Create one: coffer init --store ADDRESS',
+  )
+}
+
+/** Nothing that the tables hold is larger than a number can be exactly. */
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.INT8 || oid === pg.types.builtins.NUMERIC
+      ? Number
+      : pg.types.getTypeParser(oid, format as 'text'),
+} as NonNullable<ClientConfig['types']>
+
+/** A connection that one unit of work has to itself. */
+export class Connection {
+  readonly #client: PoolClient
+  readonly #answered: (ms: number) => void
+
+  constructor(client: PoolClient, answered: (ms: number) => void) {
+    this.#client = client
+    this.#answered = answered
+  }
+
+  /**
+   * Sends the statements at once, and resolves with the results of all of them. @throws Collision, CofferError
+   * `unavailable`
+   */
+  async send(statements: readonly Statement[]): Promise<QueryResult[]> {
+    const since = performance.now()
+    const settled = await Promise.allSettled(
+      statements.map(({ isSlow = false, ...statement }) =>
+        this.#client.query({
+          ...statement,
+          query_timeout: isSlow ? LONG_PATIENCE_MS : PATIENCE_MS,
+        } as Statement),
+      ),
+    )
+    const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    if (failed.length > 0)
+      throw translateError(failed.find((error) => fieldOf(error, 'code') !== ABORTED) ?? failed[0])
+    this.#answered(performance.now() - since)
+    return settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value)
+  }
+
+  /** Gives the connection back. One that broke in the middle of something is closed. */
+  release(isBroken: boolean): void {
+    this.#client.release(isBroken)
+  }
+}
+
+/** How long the store took to answer, ms: the last that were measured. */
+const MEASURED = 1000
+
+export class ConnectionPool {
+  readonly #pool: pg.Pool
+  readonly #times: number[] = []
+  #next = 0
+  #ending: Promise<void> | undefined
+
+  constructor(config: ClientConfig) {
+    this.#pool = new pg.Pool({
+      ...config,
+      types,
+      pipeline: true,
+      max: MOST_CONNECTIONS,
+      connectionTimeoutMillis: PATIENCE_MS,
+      idleTimeoutMillis: IDLE_MS,
+      allowExitOnIdle: true,
+      statement_timeout: LONG_PATIENCE_MS,
+      idle_in_transaction_session_timeout: LONG_PATIENCE_MS,
+      application_name: 'coffer',
+      keepAlive: true,
+      options: `${config.options ?? ''} -c default_transaction_isolation=serializable`,
+    } as pg.PoolConfig)
+    // A connection that breaks is replaced when one is needed; whoever is using it gets the error from its statement.
+    this.#pool.on('error', () => undefined)
+    this.#pool.on('connect', (client) => client.on('error', () => undefined))
+  }
+
+  /** @throws CofferError `unavailable`, `storage_failed` */
+  async connect(): Promise<Connection> {
+    try {
+      return new Connection(await this.#pool.connect(), (ms) => this.#note(ms))
+    } catch (error) {
+      throw translateError(error)
+    }
+  }
+
+  /** Runs `work` on a connection, which is closed if that fails for another reason than a collision. */
+  async using<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await this.connect()
+    let isBroken = true
+    try {
+      const result = await work(connection)
+      isBroken = false
+      return result
+    } catch (error) {
+      isBroken = !(error instanceof Collision)
+      throw error
+    } finally {
+      connection.release(isBroken)
+    }
+  }
+
+  /** One statement, in a transaction of its own. @throws Collision, CofferError `unavailable` */
+  query(statement: Statement): Promise<QueryResult> {
+    return this.using(async (connection) => (await connection.send([statement]))[0]!)
+  }
+
+  /** How long answers of the store take, of the last thousand; undefined before the first. */
+  latency(): { p50_ms: number; p99_ms: number } | undefined {
+    if (this.#times.length === 0) return undefined
+    const sorted = this.#times.toSorted((one, other) => one - other)
+    const at = (part: number) => Math.round(sorted[Math.floor((sorted.length - 1) * part)]! * 100) / 100
+    return { p50_ms: at(0.5), p99_ms: at(0.99) }
+  }
+
+  close(): Promise<void> {
+    this.#ending ??= this.#pool.end()
+    return this.#ending
+  }
+
+  #note(ms: number): void {
+    this.#times[this.#next] = ms
+    this.#next = (this.#next + 1) % MEASURED
+  }
+}

@@ -1,0 +1,34 @@
+/** What units of work over one store share. */
+import type { Clock, RandomSource } from '../../crypto/ports.js'
+import type { LogEntry, LogSealer } from '../engine.js'
+import type { ConnectionPool } from './pool.js'
+import type { StoreState } from './query-sql.js'
+
+const BATCH_BYTES = 16
+
+/** Log entries of one tenant that were committed together. `written`: µs since the epoch. */
+export interface Batch {
+  readonly id: Uint8Array
+  readonly tenant: number
+  readonly written: number
+  readonly entries: readonly LogEntry[]
+}
+
+export function drawBatchId(random: RandomSource): Uint8Array {
+  return random.bytes(BATCH_BYTES)
+}
+
+export interface Shared {
+  readonly pool: ConnectionPool
+  readonly clock: Clock
+  readonly random: RandomSource
+  /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
+  readonly remembered: ReadonlySet<number>
+  readonly sealer: LogSealer
+  /** As the last answer of the database had it. */
+  state: StoreState
+  /** Log entries of this process that are not sent yet, oldest first. */
+  unsent(): readonly Batch[]
+  /** The moment of a unit that logs, µs since the epoch: what was logged before is older, what is logged later newer. */
+  mark(): number
+}

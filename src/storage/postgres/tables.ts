@@ -1,0 +1,87 @@
+/** Makes the tables of a vault, and brings them to the present version. */
+import { CofferError } from '../../errors.js'
+import { type Header, headerText } from '../vault-file.js'
+import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
+import { BEGIN, COMMIT, ROLLBACK } from './query-sql.js'
+import {
+  FIRST_VERSION,
+  LOCK_VERSION,
+  MIGRATIONS,
+  READ_VERSION,
+  SET_VERSION,
+  VERSION_TABLE,
+} from './schema.js'
+
+/** Brings the tables to the present version, whatever it is now; one process at a time. @throws CofferError `vault_unsupported` */
+export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Promise<void> {
+  // Not part of the transaction: its row is what others wait for.
+  for (const text of [VERSION_TABLE, FIRST_VERSION]) await again(() => pool.query({ text }))
+  await pool.using(async (connection) => {
+    // What others have committed meanwhile counts once the row is locked.
+    await connection.send([{ text: `${BEGIN.text} isolation level read committed` }])
+    try {
+      const [locked] = await connection.send([{ text: LOCK_VERSION, isSlow: true }])
+      await applyFrom(connection, checkVersion(locked!.rows[0].version, migrations.length), migrations)
+    } catch (error) {
+      await connection.send([ROLLBACK])
+      throw error
+    }
+  })
+}
+
+/** Two processes that make the same table collide, in spite of `if not exists`. */
+async function again<T>(work: () => Promise<T>, left = 10): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Collision) || left === 0) throw error
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return again(work, left - 1)
+  }
+}
+
+async function applyFrom(
+  connection: Connection,
+  version: number,
+  migrations: readonly string[],
+): Promise<void> {
+  const statements = migrations
+    .slice(version)
+    .flatMap((text) => text.split(';').map((one) => ({ text: one, isSlow: true })))
+  await connection.send([...statements, { text: SET_VERSION, values: [migrations.length] }, COMMIT])
+}
+
+/** @throws CofferError `vault_missing`, `vault_unsupported` */
+export async function requireTables(pool: ConnectionPool): Promise<void> {
+  const [found] = (await pool.query({ text: READ_VERSION })).rows
+  if (found === undefined || found.version === 0) throw missing()
+  if (checkVersion(found.version, MIGRATIONS.length) < MIGRATIONS.length)
+    throw new CofferError(
+      'vault_unsupported',
+      `The tables of this store have version ${found.version}. Bring them to ${MIGRATIONS.length}: coffer serve --migrate`,
+    )
+}
+
+function checkVersion(version: number, known: number): number {
+  if (version <= known) return version
+  throw new CofferError(
+    'vault_unsupported',
+    `The tables of this store have version ${version}, and this program knows up to ${known}. Use a newer coffer.`,
+  )
+}
+
+/** Puts the header of a new vault where there is none. @throws CofferError `conflict` */
+export async function beginStore(pool: ConnectionPool, header: Header): Promise<void> {
+  const text = 'insert into coffer_state values (1, $1, 0, 0, 0, 0, 0, 0) on conflict (id) do nothing'
+  const { rowCount } = await pool.query({ text, values: [headerText(header)] })
+  if (rowCount !== 1)
+    throw new CofferError(
+      'conflict',
+      'There is a vault in this store already. Choose another database, or a schema=.',
+    )
+}
+
+/** Removes what {@link beginStore} put there: the vault could not be made. */
+export async function endStore(pool: ConnectionPool): Promise<void> {
+  await pool.query({ text: 'delete from coffer_state where id = 1' })
+}

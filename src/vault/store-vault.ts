@@ -1,0 +1,97 @@
+/** Creates and opens vaults in PostgreSQL, which any number of processes may have open. */
+import { readFile } from 'node:fs/promises'
+import { CofferError } from '../errors.js'
+import { KEPT_KINDS } from '../storage/barrier/record-cache.js'
+import { parseStoreAddress } from '../storage/postgres/address.js'
+import { openPostgresEngine } from '../storage/postgres/engine.js'
+import { readStoredHeader } from '../storage/postgres/maintenance.js'
+import { ConnectionPool } from '../storage/postgres/pool.js'
+import { beginStore, endStore, migrate, requireTables } from '../storage/postgres/tables.js'
+import type { Header } from '../storage/vault-file.js'
+import { type App, createApp, createFirstTenant } from './app.js'
+import type { Effects, VaultLocation } from './location.js'
+import { createHeader } from './new-header.js'
+import {
+  type ChooseOpener,
+  choosePrimitives,
+  describeLocked,
+  type NewOpener,
+  openKeyring,
+  toSecret,
+} from './unlock.js'
+
+/** @throws CofferError `conflict` if there is a vault already, `usage`, `unavailable`, `storage_failed` */
+export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
+  return usingPool(effects, async (pool) => {
+    await migrate(pool)
+    if (await hasHeader(pool))
+      throw new CofferError(
+        'conflict',
+        'There is a vault in this store already. Choose another database, or a schema=.',
+      )
+    const { header, keyring, primitives } = await createHeader(effects, opener)
+    await beginStore(pool, header)
+    try {
+      const { clock, random } = effects
+      const engine = await openPostgresEngine({ pool, header, clock, random, remembered: KEPT_KINDS })
+      const app = createApp({ engine, keyring, random, header, primitives })
+      await createFirstTenant(app, tenantName)
+      return app
+    } catch (error) {
+      await endStore(pool)
+      throw error
+    }
+  })
+}
+
+/** @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed` */
+export async function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
+  return usingPool(effects, async (pool) => {
+    const { clock, random, role } = effects
+    if (effects.migrates) await migrate(pool)
+    await requireTables(pool)
+    const header = await readStoredHeader(pool)
+    const secret = toSecret(await choose(describeLocked(header)))
+    const primitives = await choosePrimitives(role)
+    const { keyring } = await openKeyring(effects, primitives, secret, header)
+    const engine = await openPostgresEngine({ pool, header, clock, random, remembered: KEPT_KINDS })
+    return createApp({ engine, keyring, random, header, primitives })
+  })
+}
+
+/** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */
+export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
+  const pool = await connect(location)
+  try {
+    await requireTables(pool)
+    return await readStoredHeader(pool)
+  } finally {
+    await pool.close()
+  }
+}
+
+async function hasHeader(pool: ConnectionPool): Promise<boolean> {
+  return (await pool.query({ text: 'select 1 from coffer_state where id = 1' })).rows.length > 0
+}
+
+async function connect({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {
+  const { connection, caFile } = parseStoreAddress(directory)
+  const password = await storePassword?.()
+  const given = password === undefined ? {} : { password }
+  if (caFile === undefined) return new ConnectionPool({ ...connection, ...given })
+  const ca = await readFile(caFile, 'utf8').catch(() => {
+    throw new CofferError('usage', 'The file of sslrootcert= cannot be read.')
+  })
+  return new ConnectionPool({ ...connection, ...given, ssl: { ...(connection.ssl as object), ca } })
+}
+
+/** Closes the pool if `work` fails. */
+async function usingPool(effects: Effects, work: (pool: ConnectionPool) => Promise<App>): Promise<App> {
+  const pool = await connect(effects)
+  try {
+    return await work(pool)
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
+}

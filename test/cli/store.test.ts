@@ -1,0 +1,110 @@
+/** Vaults in a store, from the command line. */
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { main } from '../../src/cli/main.js'
+import { sharedDatabase } from '../storage/postgres-server.js'
+import { createMachine } from './binary.js'
+import { runProcess } from './fake-process.js'
+
+const place = mkdtempSync(join(tmpdir(), 'coffer-store-'))
+t.teardown(() => rmSync(place, { recursive: true, force: true }))
+const address = await sharedDatabase()
+
+function run(line: string, { stdin = '', env = {} as Record<string, string> } = {}) {
+  const all = { XDG_CONFIG_HOME: place, COFFER_OUTPUT: 'json', ...env }
+  return runProcess(main, { words: line.split(' '), stdin, cwd: place, env: all })
+}
+const read = async (line: string, options = {}) => {
+  const { code, stdout, stderr } = await run(line, options)
+  if (code !== 0) throw new Error(`${line}: ${stderr}`)
+  return stdout === '' ? undefined : JSON.parse(stdout)
+}
+
+t.test('every command reaches a vault in a store', async (t) => {
+  const made = await read(`init --store ${address} --name team`)
+  t.match(made, { store: address, tenant: { name: 'team' } })
+  t.notOk('directory' in made)
+  const env = { COFFER_STORE: address }
+  const stdin = '{"id":"card-1","type":"card","data":{"number":"4242424242424242"}}'
+  t.equal((await read('token create', { stdin, env })).id, 'card-1')
+  t.equal((await read('token get card-1 --reveal', { env })).data.number, '4242424242424242')
+  await read('tenant use team', { env })
+  t.equal((await read('token list', { env })).pagination.total_items, 1)
+  t.match(await read('vault status', { env }), {
+    store: address,
+    tokens: 1,
+    storage: { latency: { p50_ms: Number } },
+  })
+  t.match(await read('vault verify', { env }), { ok: true })
+  t.equal((await read('log verify', { env })).is_whole, true)
+  await read('vault compact', { env })
+  t.equal((await read('vault keys add --new-key-file second.key', { env })).length, 2)
+  const checks: { check: string; verdict: string }[] = await read('doctor', { env }).catch((error) =>
+    t.fail(error),
+  )
+  t.ok(JSON.stringify(checks).includes('any number of processes'))
+  for (const line of ['vault lock', 'vault rekey --yes', 'vault backup file']) {
+    const { code, stderr } = await run(line, { env })
+    t.equal(code, 2, line)
+    t.match(
+      JSON.parse(stderr.trim().split('\n').at(-1)!),
+      { type: /unprocessable/, detail: /store|PostgreSQL/ },
+      line,
+    )
+  }
+  t.match(await run(`init --store ${address}`), { code: 5 })
+})
+
+t.test('a store is named once, and a profile may name it', async (t) => {
+  t.match(await run(`token list --store ${address} --vault here`), { code: 2, stderr: /--vault and --store/ })
+  t.match(await run(`token list --vault ${address}`), { code: 2, stderr: /named with --store/ })
+  await read(`profile set team store ${address}`)
+  t.equal((await read('token list --profile team')).pagination.total_items, 1)
+  t.match(await run('token list --profile team --vault elsewhere'), { code: 6 })
+  const refused = await run('profile set team store postgres://bob:topsecret@db/v')
+  t.match(refused, { code: 2, stderr: /without a password/ })
+  t.notMatch(refused.stderr, /topsecret/)
+  writeFileSync(join(place, 'pw'), 'topsecret\n', { mode: 0o600 })
+  await read('profile set other store-password-file pw')
+  t.match(await run('profile set other store-password-fd 3'), { code: 2 })
+})
+
+t.test('a password is never shown, and a server that is not there is 9', async (t) => {
+  const away = 'postgres://bob:topsecret@127.0.0.1:1/vault'
+  const byFlag = await run(`token list --store ${away}`)
+  t.equal(byFlag.code, 9)
+  t.match(JSON.parse(byFlag.stderr), { status: 503, detail: /does not answer/ })
+  t.notMatch(byFlag.stderr + byFlag.stdout, /topsecret/)
+  t.equal((await run(`init --store ${away}`)).code, 9)
+  const open = `${address}&sslmode=disable`
+  t.match(await run(`token list --store ${open}`), { code: 0, stderr: '' })
+  const withPassword = address.replace('test@', 'test:topsecret@')
+  const warned = await run(`vault status --store ${withPassword}`, { env: { COFFER_OUTPUT: 'json' } })
+  t.match(warned, { code: 0, stderr: /in the command line/ })
+  t.notMatch(warned.stdout + warned.stderr, /topsecret/)
+  t.match(await run('vault status', { env: { COFFER_STORE: withPassword } }), { code: 0, stderr: '' })
+  t.match(await run(`vault status --store ${address} --store-password-file pw`), { code: 0, stderr: '' })
+  t.match(await run(`vault status --store ${address} --store-password-file none`), { code: 2 })
+})
+
+t.test('a server over a store, whose line other users see without its password', async (t) => {
+  const machine = await createMachine()
+  t.teardown(() => machine.remove())
+  const mine = `${address.replace('test@', 'test:topsecret@')}&schema=public`
+  const keys = join(place, 'coffer', 'keys')
+  const [key] = readdirSync(keys)
+  const words = ['--store', mine, '--key-file', join(keys, key!), '--port', '0', '-o', 'json']
+  const server = machine.start(['serve', ...words])
+  t.teardown(() => server.kill('SIGKILL'))
+  const [line] = await once(server.stdout!, 'data')
+  const { url } = JSON.parse(String(line))
+  t.equal((await fetch(`${url}/readyz`)).status, 200)
+  if (process.platform === 'linux')
+    t.notMatch(readFileSync(`/proc/${server.pid}/cmdline`, 'utf8'), /topsecret/)
+  const ended = once(server, 'exit')
+  server.kill('SIGTERM')
+  t.strictSame(await ended, [0, null])
+})

@@ -1,0 +1,37 @@
+/** Every test file that opens a vault in memory, over another engine. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const FILES = [
+  ...readdirSync(new URL('./operations/', import.meta.url)).map((name) => `operations/${name}`),
+  ...['hosts', 'invitation-page', 'outbox-page', 'answerer', 'load', 'fuzz'].map(
+    (name) => `http/${name}.test.js`,
+  ),
+  'mail/post.test.js',
+  'parity/parity.test.js',
+  'storage/record-cache.test.js',
+  'storage/sealed-store.test.js',
+  'cli/log.test.js',
+].filter((name) => name.endsWith('.test.js'))
+
+/** `engine` as in `COFFER_TEST_ENGINE`; `more`: files of its own. Gives the names of those that fail. */
+export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
+  const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '1200' }
+  return [...more, ...FILES].filter((name) => {
+    const file = fileURLToPath(new URL(`./${name}`, import.meta.url))
+    const { status, stdout } = spawnSync(process.execPath, ['--enable-source-maps', file], {
+      env,
+      encoding: 'utf8',
+    })
+    console.log(`${status === 0 ? 'passed' : 'FAILED'} ${name}`)
+    if (status !== 0)
+      console.log(
+        stdout
+          .split('\n')
+          .filter((line) => line.includes('not ok'))
+          .join('\n'),
+      )
+    return status !== 0
+  })
+}

@@ -1,0 +1,45 @@
+/** The engine over PostgreSQL keeps every engine's promises. */
+import t from 'tap'
+import { createRandom } from '../../src/crypto/random.js'
+import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
+import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { compareDoors } from '../parity/compare.js'
+import { openHttpDoor } from '../parity/http-door.js'
+import { engineSuite } from './engine-suite.js'
+import { attached } from './engines.js'
+import { createTables, sharedDatabase } from './postgres-server.js'
+import { createClock } from './powers.js'
+
+/** `npm run test:soak postgres` replays all cases. */
+const isLong = process.env.COFFER_TEST_LONG === '1'
+const address = await sharedDatabase()
+
+/** The suite looks for logs in rows, where they are a moment later. */
+function folding(engine: PostgresEngine): PostgresEngine {
+  attached(engine)
+  const write = engine.write.bind(engine)
+  engine.write = async (...args) => {
+    const result = await write(...args)
+    await engine.fold()
+    return result
+  }
+  return engine
+}
+
+t.test('keeps the promises of an engine', async (t) =>
+  engineSuite(
+    t,
+    async () => {
+      const clock = createClock()
+      const connection = await createTables(address)
+      const options = { clock, random: createRandom(), remembered: new Set([3]) }
+      const open = async () =>
+        folding(await openPostgresEngine({ ...options, pool: new ConnectionPool(connection) }))
+      return { engine: await open(), clock, reopen: open }
+    },
+    { runs: isLong ? 120 : 6 },
+  ),
+)
+
+process.env.COFFER_TEST_ENGINE = 'postgres'
+compareDoors([openHttpDoor], { each: isLong ? 1 : 9 })

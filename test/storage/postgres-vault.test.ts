@@ -1,0 +1,281 @@
+/** A vault in PostgreSQL, open in several processes' worth of engines at once. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { CofferError } from '../../src/errors.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { resultOf } from '../../src/framework/operation.js'
+import { perform } from '../../src/framework/perform.js'
+import { createAnswerer } from '../../src/http/answerer.js'
+import { completeService } from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import { parseStoreAddress } from '../../src/storage/postgres/address.js'
+import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { SCHEMA } from '../../src/storage/postgres/schema.js'
+import { migrate } from '../../src/storage/postgres/tables.js'
+import type { App } from '../../src/vault/app.js'
+import { changeKeySlots } from '../../src/vault/key-slots.js'
+import { createVault, openVault } from '../../src/vault/open.js'
+import { findLeaks } from '../cli/leak.js'
+import { startPostgres } from './postgres-server.js'
+
+/** Key files, which open faster than passphrases. */
+function createKey() {
+  let text = ''
+  const save = async (_: string, key: string) => {
+    text = key
+  }
+  return {
+    create: { kind: 'key-file', save } as const,
+    choose: async () => ({ kind: 'key-file', text }) as const,
+  }
+}
+
+const server = await startPostgres()
+t.teardown(() => server.stop())
+
+const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
+
+/** A new vault, open as often as asked. */
+async function openVaults(t: Test, count: number) {
+  const address = await server.createDatabase()
+  const key = createKey()
+  const apps = [await createVault(locate(address), 'first', key.create)]
+  while (apps.length < count) apps.push(await openVault(locate(address), key.choose))
+  t.teardown(() => Promise.allSettled(apps.map((app) => app.close())))
+  return { address, apps, key }
+}
+
+/** What the owner, or the application of `key`, is answered: a result, or the code of an error. */
+async function ask(app: App, operation: string, input: Record<string, unknown> = {}, key?: string) {
+  const definition = registry.operations.find(({ name }) => name === operation)!
+  try {
+    const caller = key === undefined ? await app.owner({ reveal: true }) : await authenticate(app, key)
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
+    return resultOf(await perform(app, caller, definition, input, app.createUuid())) as any
+  } catch (error) {
+    if (error instanceof CofferError) return error.code
+    throw error
+  }
+}
+
+const token = (id: string, number = '4242424242424242') => ({ id, type: 'card', data: { number } })
+const run = async (address: string, text: string, values: unknown[] = []) => {
+  const client = new pg.Client(address)
+  await client.connect()
+  try {
+    return await client.query(text, values)
+  } finally {
+    await client.end()
+  }
+}
+
+t.test('what one server takes away, every other refuses in the very next request', async (t) => {
+  const { apps } = await openVaults(t, 3)
+  const [one, two, three] = apps as [App, App, App]
+  await ask(one, 'token create', token('kept'))
+  const create = (permissions: string[]) =>
+    ask(one, 'app create', { name: 'app', type: 'private', permissions })
+  const app = await create(['token:read', 'token:create'])
+  for (let round = 0; round < 5; round++)
+    for (const each of apps) t.equal((await ask(each, 'token get', { id: 'kept' }, app.key)).id, 'kept')
+  const fewer = { id: app.id, name: 'app', permissions: ['token:create'] }
+  t.equal((await ask(two, 'app update', fewer)).name, 'app')
+  for (const each of [one, three, two])
+    t.equal(await ask(each, 'token get', { id: 'kept' }, app.key), 'forbidden')
+  await ask(three, 'app delete', { id: app.id })
+  for (const each of [one, two])
+    t.equal(await ask(each, 'token get', { id: 'kept' }, app.key), 'unauthenticated')
+  const tenant = await ask(one, 'tenant create', { name: 'other' })
+  t.equal((await two.tenant('other')).id, tenant.id)
+  await one.ask({ operation: 'tenant delete', input: {}, as: { reveal: false, tenant: 'other' } })
+  await t.rejects(two.tenant('other'), { code: 'not_found' })
+})
+
+t.test('races through different servers end as some order would have them', async (t) => {
+  const { apps } = await openVaults(t, 3)
+  const all = <T>(work: (app: App, index: number) => Promise<T>) => Promise.all(apps.map(work))
+  for (let round = 0; round < 4; round++) {
+    const id = `same-${round}`
+    const made = await all((app) => ask(app, 'token create', token(id)))
+    t.strictSame(made.map((each) => each.id ?? each).sort(), ['conflict', 'conflict', id].sort(), 'one id')
+    const number = `40000000000000${String(10 + round)}`
+    const wanted = { type: 'token', data: number, deduplicate_token: true }
+    const same = await all((app) => ask(app, 'token create', wanted))
+    t.equal(new Set(same.map((each) => each.id)).size, 1, 'one fingerprint')
+    const [gone, changed] = await all((app, index) =>
+      index === 0
+        ? ask(app, 'token delete', { id })
+        : ask(app, 'token update', { id, metadata: { at: `${index}` } }),
+    )
+    t.equal(gone, undefined)
+    t.ok(changed === 'not_found' || changed.id === id, 'updated before, or not there any more')
+    t.equal(await ask(apps[1]!, 'token get', { id }), 'not_found')
+  }
+})
+
+t.test('a log has one chain, whoever writes it, and every record', async (t) => {
+  const { apps, address } = await openVaults(t, 3)
+  const [one] = apps as [App]
+  // A few at a time: a busy machine may answer 503 to more, and what that has done is not known.
+  const write = async (app: App, index: number) => {
+    for (let count = 0; count < 20; count++) {
+      const id = `tok-${index}-${count}`
+      const made = await ask(app, 'token create', { id, type: 'token', data: `value ${id}` })
+      t.equal(made.id, id, String(made))
+      t.equal((await ask(app, 'token get', { id })).id, id)
+    }
+  }
+  await Promise.all(apps.map(write))
+  const number = (await one.tenant()).number
+  await Promise.all(apps.slice(1).map((app) => app.close()))
+  const seen = await one.store.read((reader) => reader.find('log', number, { page: 1, size: 1 }))
+  t.equal(seen.total, 121, 'those that are in no block yet included')
+  t.strictSame(await one.store.verifyLogs(number), { count: 121 })
+  await one.maintenance().compact()
+  t.equal((await run(address, 'select * from coffer_waiting')).rows.length, 0)
+  t.strictSame(await one.store.verifyLogs(number), { count: 121 })
+  const listed = await ask(one, 'log list', { entity_id: 'tok-1-7', size: 100 })
+  t.strictSame(
+    listed.data.map((record: { operation: string }) => record.operation),
+    ['read', 'create'],
+  )
+})
+
+t.test('new key slots, and the servers that have the vault open by others', async (t) => {
+  const { apps, address, key } = await openVaults(t, 2)
+  const next = createKey()
+  await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
+  for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
+  await t.rejects(openVault(locate(address), key.choose), {
+    code: 'vault_damaged',
+    message: /its slot was removed/,
+  })
+  const app = await openVault(locate(address), next.choose)
+  t.equal((await app.tenant()).name, 'first')
+  await app.close()
+})
+
+t.test('neither the tables nor the files of the database disclose anything', async (t) => {
+  const { apps, address } = await openVaults(t, 1)
+  const [app] = apps as [App]
+  const secrets = [
+    '4000056655665556',
+    'needle-id-one',
+    'needle-meta-value',
+    'needle-container',
+    'Needle Application',
+  ]
+  const [number, id, value, container, name] = secrets as [string, string, string, string, string]
+  const needle = { ...token(id, number), metadata: { key: value }, containers: [`/${container}/`] }
+  t.equal((await ask(app, 'token create', needle)).id, id)
+  await ask(app, 'app create', { name, type: 'private', permissions: ['token:read'] })
+  await ask(app, 'token get', { id })
+  await app.close()
+  await run(address, 'checkpoint')
+  const tables = ['coffer_state', 'coffer_rows', 'coffer_keys', 'coffer_waiting', 'coffer_schema']
+  const rows = await Promise.all(tables.map((table) => run(address, `select * from ${table}`)))
+  const haystacks = rows.flatMap((found, index) =>
+    found.rows.flatMap((row) =>
+      Object.values(row).map((cell) => ({
+        name: tables[index]!,
+        bytes: Buffer.isBuffer(cell) ? cell : Buffer.from(String(cell)),
+      })),
+    ),
+  )
+  t.ok(haystacks.length > 50)
+  t.strictSame(findLeaks(secrets, haystacks), [])
+  if (server.directory === undefined) return
+  const files = readdirSync(server.directory, { recursive: true, encoding: 'utf8' })
+    .map((file) => join(server.directory!, file))
+    .filter((file) => statSync(file).isFile())
+  for (const file of files) {
+    const bytes = readFileSync(file)
+    t.notOk(
+      secrets.some((secret) => bytes.includes(secret)),
+      file,
+    )
+  }
+})
+
+t.test('verifying finds what was changed behind our back', async (t) => {
+  const { apps, address } = await openVaults(t, 1)
+  const [app] = apps as [App]
+  for (const id of ['one', 'two']) await ask(app, 'token create', token(id))
+  await app.maintenance().compact()
+  const findings = async () => (await app.maintenance().verify()).findings.map(({ problem }) => problem)
+  t.strictSame(await findings(), [])
+  const [lost] = (
+    await run(address, 'delete from coffer_keys where seq = (select max(seq) from coffer_keys) returning *')
+  ).rows
+  t.match(await findings(), [/keys of it are missing/])
+  await run(address, 'update coffer_rows set keys = substring(keys from 1 for 8) where seq = $1', [lost.seq])
+  t.strictSame(await findings(), [])
+  await run(address, "insert into coffer_keys values (1, 3, '\\x0102030405060708', 77)")
+  t.match((await findings()).at(-1), /keys of rows that do not exist/)
+  await run(address, 'delete from coffer_keys where seq = 77')
+  await ask(app, 'token create', token('three'))
+  await run(address, "update coffer_waiting set id = '\\x00010203040506070809000102030405'")
+  t.match((await findings()).at(-1), /New log records do not open/)
+  await run(address, 'delete from coffer_waiting')
+  await run(
+    address,
+    'delete from coffer_rows where kind = 254 and seq = (select max(seq) from coffer_rows where kind = 254)',
+  )
+  t.match((await findings()).at(-1), /chain is broken/)
+  await run(address, "update coffer_rows set sealed = sealed || '\\x00' where kind = 254")
+  t.match((await findings()).join(), /does not open/)
+})
+
+t.test('tables have a version, and one process at a time changes them', async (t) => {
+  const { address, apps, key } = await openVaults(t, 1)
+  await apps[0]!.close()
+  const open = () => openVault(locate(address), key.choose)
+  await run(address, 'update coffer_schema set version = $1', [SCHEMA + 1])
+  await t.rejects(open(), { code: 'vault_unsupported', message: /Use a newer coffer/ })
+  await run(address, 'update coffer_schema set version = 0')
+  await t.rejects(open(), { code: 'vault_missing' })
+  await run(address, 'update coffer_schema set version = $1', [SCHEMA])
+  await (await open()).close()
+  await t.rejects(createVault(locate(address), 'again', createKey().create), { code: 'conflict' })
+  await (await open()).close()
+  const empty = await server.createDatabase()
+  await t.rejects(openVault(locate(empty), key.choose), { code: 'vault_missing' })
+  const pools = Array.from({ length: 4 }, () => new ConnectionPool(parseStoreAddress(empty).connection))
+  const steps = ['create table a (n integer)', 'create table b (n integer); insert into b values (1)']
+  await Promise.all(pools.map((pool) => migrate(pool, steps)))
+  await Promise.all(pools.map((pool) => migrate(pool, [...steps, 'update b set n = n + 1'])))
+  t.strictSame((await run(empty, 'select n from b')).rows, [{ n: 2 }])
+  await t.rejects(migrate(pools[0]!, steps), { code: 'vault_unsupported' })
+  await Promise.all(pools.map((pool) => pool.close()))
+})
+
+t.test('when the database is away the answer is 503, soon, and it comes back by itself', async (t) => {
+  const { apps } = await openVaults(t, 1)
+  const [app] = apps as [App]
+  const { key } = await ask(app, 'app create', {
+    name: 'app',
+    type: 'private',
+    permissions: ['token:read', 'token:create'],
+  })
+  const answerer = createAnswerer(completeService({ host: app, registry, version: '0', authenticate }))
+  const get = (target: string) =>
+    answerer({ method: 'GET', target, headers: { 'svc-api-key': key }, readBody: async () => undefined })
+  await ask(app, 'token create', token('before'))
+  t.equal((await get('/readyz')).status, 200)
+  if (server.directory === undefined) return
+  await server.kill()
+  const began = performance.now()
+  for (const target of ['/readyz', '/tokens/before', '/tokens', '/readyz']) {
+    const answer = await get(target)
+    t.match(answer, { status: 503, headers: { 'retry-after': '1' } }, target)
+  }
+  t.equal((await get('/healthz')).status, 200)
+  t.equal(await ask(app, 'token create', token('never')), 'unavailable')
+  t.ok(performance.now() - began < 10_000, 'five answers, none of which was waited for')
+  await server.start()
+  t.equal((await get('/tokens/before')).status, 200, 'what was acknowledged is there')
+  t.equal((await get('/tokens/never')).status, 404)
+  t.equal((await get('/readyz')).status, 200)
+})

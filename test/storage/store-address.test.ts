@@ -1,0 +1,79 @@
+/** Addresses of stores: what they lead to, what is refused, and that no message says what was in one. */
+import t from 'tap'
+import { parseStoreAddress } from '../../src/storage/postgres/address.js'
+
+t.test('an address says where the store is, and a password is not shown', async (t) => {
+  const address = parseStoreAddress('postgresql://bo%40b:p%40ss%3Aword@db.example:6543/vault?schema=team_1')
+  t.match(address.connection, {
+    host: 'db.example',
+    port: 6543,
+    database: 'vault',
+    user: 'bo@b',
+    password: 'p@ss:word',
+    options: '-c search_path=team_1',
+  })
+  t.equal(address.text, 'postgresql://bo%40b@db.example:6543/vault?schema=team_1')
+  t.equal(address.hasPassword, true)
+  const socket = parseStoreAddress('postgres://bob@/vault?host=%2Frun%2Fpg')
+  t.match(socket.connection, { host: '/run/pg', port: 5432, ssl: false })
+  t.equal(socket.text, 'postgres://bob@/vault?host=%2Frun%2Fpg')
+  t.equal(parseStoreAddress('postgres:///vault?host=/run/pg').connection.host, '/run/pg')
+  t.equal(parseStoreAddress('postgres://bob@[::1]/vault').connection.host, '::1')
+})
+
+t.test(
+  'another machine is reached over TLS with name and chain checked, unless less is asked for',
+  async (t) => {
+    const tlsOf = (rest: string) => parseStoreAddress(`postgres://bob@${rest}`)
+    for (const host of ['localhost', '127.0.0.1', '[::1]'])
+      t.equal(tlsOf(`${host}/v`).connection.ssl, false, host)
+    for (const host of ['db.example', '10.0.0.1', '127.0.0.1.example', 'localhost.example']) {
+      const { connection, warning } = tlsOf(`${host}/v`)
+      t.strictSame(connection.ssl, { host }, host)
+      t.equal(warning, undefined)
+    }
+    t.strictSame(tlsOf('localhost/v?sslmode=verify-full').connection.ssl, { host: 'localhost' })
+    t.match(tlsOf('localhost/v?sslrootcert=ca.pem'), {
+      connection: { ssl: { host: 'localhost' } },
+      caFile: 'ca.pem',
+    })
+    t.match(tlsOf('db/v?sslmode=verify-ca'), { connection: { ssl: Object }, warning: /name/ })
+    t.match(tlsOf('db/v?sslmode=require'), {
+      connection: { ssl: { rejectUnauthorized: false } },
+      warning: /whose/,
+    })
+    t.match(tlsOf('db/v?sslmode=disable'), { connection: { ssl: false }, warning: /not encrypted/ })
+  },
+)
+
+t.test('what is not understood is refused, without showing it', async (t) => {
+  const wrong = [
+    'postgres://',
+    'postgres://bob:topsecret@db',
+    'postgres://bob:topsecret@db/',
+    'postgres://bob:topsecret@db/a/b',
+    'postgres://bob:topsecret@/vault',
+    'postgres://bob:topsecret@db:99999/vault',
+    'postgres://bob:topsecret@db/vault?host=/run/pg',
+    'postgres://bob:topsecret@/vault?host=other',
+    'postgres://bob:topsecret@db/vault?options=-c%20x',
+    'postgres://bob:topsecret@db/vault?password=topsecret',
+    'postgres://bob:topsecret@db/vault?sslmode=prefer',
+    'postgres://bob:topsecret@db/vault?sslmode=require&sslmode=disable',
+    'postgres://bob:topsecret@db/vault?sslmode=disable&sslrootcert=x',
+    'postgres://bob:topsecret@db/vault?schema=Bad-One',
+    'postgres://bob:topsecret@db/vault#x',
+    'postgres://bob:top%secret@db/vault',
+    'mysql://bob:topsecret@db/vault',
+    'topsecret',
+  ]
+  for (const text of wrong) {
+    try {
+      parseStoreAddress(text)
+      t.fail(text)
+    } catch (error) {
+      t.match(error, { code: 'usage' }, text)
+      t.notMatch((error as Error).message, /secret/, text)
+    }
+  }
+})
