@@ -9,6 +9,7 @@ import type { Key, OldLog, Row } from '../engine.js'
 import type { OldLogEnds } from '../vault-file.js'
 import type { Memtable } from './memtable.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
+import type { SSTable } from './sstable/reader.js'
 import { CHAIN_BYTES } from './sstable/row-change.js'
 import { search } from './sstable/search.js'
 
@@ -34,12 +35,17 @@ export function dropOldLog(ends: OldLogEnds, tenant: number): OldLogEnds {
   return { ...ends, chains }
 }
 
-/** A row as its seal is for; those of logs have their chain value before it. */
+/** A row of these logs as its seal is for: the chain value lies before it. */
 export function withoutChain(row: Row): Row {
-  if (row.kind !== LOG_KIND) return row
   const { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed } = row
   const own = sealed.subarray(CHAIN_BYTES)
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed: own }
+}
+
+/** A row of a table, which may be one of logs, as its seal is for. */
+export function readSealed(sstable: SSTable, number: number): Row {
+  const row = sstable.row(number)
+  return sstable.meta.family === 'logs' ? withoutChain(row) : row
 }
 
 /** The log of a tenant; `all` is the key of all its rows. */

@@ -5,7 +5,7 @@ import { toText } from '../../bytes.js'
 import type { Finding, Row } from '../../engine.js'
 import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
-import { withoutChain } from '../format-1.js'
+import { readSealed, withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
 import { createContexts, type LsmOptions } from '../options.js'
 import { createLsmTree } from '../recovery.js'
@@ -80,7 +80,7 @@ function* walk(sstables: readonly LiveSSTable[], memtable: Memtable) {
       const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
       else if (!dropped.has(entry.tenant) && !memtable.hides(entry.tenant, toText(entry.id)))
-        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => withoutChain(sstable.row(number)) }
+        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => readSealed(sstable, number) }
     }
   }
 }
@@ -119,8 +119,8 @@ class DamagedRows {
       }
       yield seen
     }
-    for (const row of [...this.#memtable.live(), ...this.#memtable.oldLogs])
-      yield { kind: row.kind, tenant: row.tenant, read: () => withoutChain(row) }
+    for (const row of [...this.#memtable.live(), ...this.#memtable.oldLogs.map(withoutChain)])
+      yield { kind: row.kind, tenant: row.tenant, read: () => row }
   }
 }
 

@@ -7,7 +7,7 @@ import { CofferError } from '../../../errors.js'
 import { asBuffer, toText } from '../../bytes.js'
 import type { CheckRow, Row, Verification } from '../../engine.js'
 import { isAhead } from '../../time.js'
-import { withoutChain } from '../format-1.js'
+import { readSealed, withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
 import type { LsmOptions } from '../options.js'
 import { ASIDE } from '../recovery.js'
@@ -29,9 +29,9 @@ export async function* verifyVault(
   const { changes, sstables } = await survey(options, result.findings)
   const memtable = new Memtable(changes)
   const now = options.clock()
-  const noteIn = (place: string, row: Row) => noteRow(result, check, place, withoutChain(row), now)
+  const noteIn = (place: string, row: Row) => noteRow(result, check, place, row, now)
   for (const live of sstables) yield* verifySSTable(live, memtable, noteIn, result)
-  for (const row of [...memtable.live(), ...memtable.oldLogs]) noteIn(WAL_PLACE, row)
+  for (const row of [...memtable.live(), ...memtable.oldLogs.map(withoutChain)]) noteIn(WAL_PLACE, row)
   for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
@@ -79,7 +79,7 @@ function* verifySSTable(
     try {
       const entry = sstable.entry(number)
       const isGone = live.isDead(number) || live.dropped.has(entry.tenant)
-      if (!isGone && !memtable.hides(entry.tenant, toText(entry.id))) note(place, sstable.row(number))
+      if (!isGone && !memtable.hides(entry.tenant, toText(entry.id))) note(place, readSealed(sstable, number))
     } catch (error) {
       addFinding(result.findings, place, error)
     }
