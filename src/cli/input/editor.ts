@@ -32,7 +32,8 @@ export async function editText({ env, signal }: EditorContext, ending: 'js' | 'j
   try {
     const file = join(directory, `input.${ending}`)
     writeFileSync(file, '', { mode: 0o600, flag: 'wx' })
-    const words = ['-c', `${findEditor(env)} "$1"`, 'sh', file]
+    // The shell becomes the editor, so that what ends the one ends the other.
+    const words = ['-c', `exec ${findEditor(env)} "$1"`, 'sh', file]
     const child = spawn('/bin/sh', words, { stdio: 'inherit', env: { ...env }, signal })
     const [code] = (await once(child, 'exit')) as [number | null]
     if (code !== 0) throw new CofferError('usage', 'The editor failed, so nothing was taken from it.')
