@@ -44,7 +44,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
     else if (count > 0 && !isStreamed) await whole.print(undefined)
   }
   const work = async () => {
-    for await (const { input, name } of eachInput(inputs, ids)) {
+    for (const { input, name } of eachInput(inputs, ids)) {
       if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
       try {
         const task = { ...createTask(await resolve(input, whole)), print, together, askAsOwner }
@@ -58,9 +58,9 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
   await together(work).finally(finish)
 }
 
-async function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
+function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
   if (ids === undefined) for (const [at, input] of inputs.entries()) yield { input, name: `body ${at + 1}` }
-  else for await (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
+  else for (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
 }
 
 /** The error with what it is about; what came before stays done. */

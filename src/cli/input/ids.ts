@@ -1,20 +1,26 @@
 /** Several ids for one command: as arguments, or on the lines of standard input. */
+import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { decodeChunks, splitTextLines } from '../bulk/rows.js'
 import type { InputReader } from './input.js'
 import { takesMany } from './options.js'
+
+/** Of ids on standard input, in characters: more than a million UUIDs. */
+const MOST_CHARACTERS = 64 * 1024 * 1024
 
 export interface Ids {
   /** The property that they are values of. */
   property: string
   /** The words of a command with one id. */
   words: readonly (string | undefined)[]
-  all: AsyncIterable<string>
-  /** How many; undefined for those on standard input. */
-  count: number | undefined
+  all: readonly string[]
 }
 
-/** The ids of a command with several, or with `-`; undefined for any other. @throws CofferError `usage` */
+/**
+ * The ids of a command with several, or with `-`; undefined for any other. Those on standard input are read to the end,
+ * before the vault is opened: what writes them may be a command that waits for the same vault.
+ * @throws CofferError `usage`, `too_large`
+ */
 export async function readIds(
   { input }: { input: InputReader },
   definition: RegisteredOperation,
@@ -28,18 +34,17 @@ export async function readIds(
   const property = positionals.at(-1)!
   // What is gathered once for all ids needs some id; each takes its place.
   const first = { property, words: [...fixed, isRead ? 'id' : given[0]!] }
-  if (!isRead) return { ...first, all: each(given), count: given.length }
+  if (!isRead) return { ...first, all: given }
   const { chunks } = await input.openStream('-', `<${property}>`)
-  return { ...first, all: readLines(chunks), count: undefined }
-}
-
-async function* each(texts: readonly string[]): AsyncGenerator<string> {
-  yield* texts
-}
-
-async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const all: string[] = []
   const split = splitTextLines()
-  for await (const text of decodeChunks(chunks, 'standard input'))
-    for (const line of split(text, false)) yield line.text.trim()
-  for (const line of split('', true)) yield line.text.trim()
+  let left = MOST_CHARACTERS
+  const take = (text: string, isLast: boolean) => {
+    left -= text.length
+    if (left < 0) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')
+    for (const line of split(text, isLast)) all.push(line.text.trim())
+  }
+  for await (const text of decodeChunks(chunks, 'standard input')) take(text, false)
+  take('', true)
+  return { ...first, all }
 }
