@@ -94,7 +94,8 @@ const INSTALLED = ['libsodium-wrappers']
  * Of packages that we use otherwise: the prompt that opens an editor brings tables of all character sets; servers and
  * databases are never named by a service or a string, and are reached without tokens of OAuth or a library of the machine.
  */
-const UNUSED = /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native)$/
+const UNUSED =
+  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native)$/
 
 /** CommonJS, because Node loads one such file 7 ms faster than the same as ES modules. */
 const commandLineOptions: BuildOptions = {
