@@ -15,11 +15,15 @@ export interface CommandKills {
   faults: string[]
 }
 
-type Victim = 'serve' | 'rekey' | 'compact' | 'create'
+const VICTIMS = ['serve', 'rekey', 'compact', 'create'] as const
+type Victim = (typeof VICTIMS)[number]
 
-/** How long each runs at most before it is killed; the first tenth of a second is starting. */
-const LONGEST_MS: Record<Victim, number> = { serve: 250, rekey: 1500, compact: 500, create: 250 }
-const VICTIMS = Object.keys(LONGEST_MS) as Victim[]
+/** How long a server, and the first of each other kind, runs at most before it is killed. */
+const FIRST_LIMIT_MS = 250
+/** How much longer the next of a kind runs that was killed, so that the end of its work is reached as well. */
+const LONGER_MS = 100
+/** Rounds at most beyond the time given, for a kind that ended each time before it was killed. */
+const MORE_ROUNDS = 80
 const COMMANDS_AT_ONCE = 3
 /** One call of tokenize: so many that to rekey takes a while. */
 const FILLED = 1000
@@ -30,6 +34,8 @@ class Killing {
   readonly #machine: Machine
   readonly #sure = new Set<string>()
   readonly #maybe = new Set<string>()
+  /** How long the next of each kind runs at most before it is killed: found on the machine that the test runs on. */
+  readonly #limitMs = new Map<Victim, number>()
   #serial = 0
 
   constructor(machine: Machine) {
@@ -83,11 +89,18 @@ class Killing {
   }
 
   async #kill(victim: Victim, child: ChildProcess, ended = waitFor(child)): Promise<Ended> {
-    const timer = setTimeout(() => child.kill('SIGKILL'), randomInt(LONGEST_MS[victim]))
+    const started = performance.now()
+    const limitMs = this.#limitMs.get(victim) ?? FIRST_LIMIT_MS
+    const timer = setTimeout(() => child.kill('SIGKILL'), randomInt(limitMs))
     const outcome = await ended
     clearTimeout(timer)
-    if (outcome.signal === 'SIGKILL') this.result.kills[victim] = (this.result.kills[victim] ?? 0) + 1
-    else if (outcome.code !== 0) this.#complain(victim, outcome)
+    if (outcome.signal === 'SIGKILL') {
+      this.result.kills[victim] = (this.result.kills[victim] ?? 0) + 1
+      if (victim !== 'serve') this.#limitMs.set(victim, limitMs + LONGER_MS)
+    } else {
+      this.#limitMs.set(victim, Math.ceil(performance.now() - started))
+      if (outcome.code !== 0) this.#complain(victim, outcome)
+    }
     return outcome
   }
 
@@ -113,14 +126,17 @@ class Killing {
   }
 }
 
-/** Kills for `limitMs`, each kind in turn, then looks at what is left. */
+/** Kills for `limitMs` and until each kind was killed once, in turn, then looks at what is left. */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs
   const machine = await createMachine()
   try {
     const killing = new Killing(machine)
     await killing.fill()
-    for (let round = 0; Date.now() < deadline && killing.result.faults.length === 0; round++)
+    const { kills, faults } = killing.result
+    let more = MORE_ROUNDS
+    const goesOn = () => Date.now() < deadline || (VICTIMS.some((victim) => !kills[victim]) && more-- > 0)
+    for (let round = 0; faults.length === 0 && goesOn(); round++)
       await killing.round(VICTIMS[round % VICTIMS.length]!)
     await killing.judge()
     return killing.result
