@@ -66,7 +66,7 @@ export function createControlMiddleware({
           const sighting = sightings.get(ask)
           if (sighting !== undefined) sighting.entry = entry
         },
-        authenticate: async (_, given, ask) => {
+        authenticate: async (_, given, { ask }) => {
           const caller = await authenticate(host, given)
           const sighting = sightings.get(ask)
           return sighting === undefined ? caller : noteDecisions(caller, sighting.decisions, MOST_DECISIONS)

@@ -6,6 +6,7 @@ import { isSessionKey } from '../domain/session.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
+import { Belief } from './belief.js'
 import { type Caller, decideBy } from './caller.js'
 import type { Host } from './host.js'
 
@@ -13,21 +14,37 @@ import type { Host } from './host.js'
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
- * The application or the session that `key` belongs to, as a caller.
+ * The application or the session that `key` belongs to, as a caller. With `believes` it may have a {@link Belief}: for
+ * operations of one unit of work, in {@link withCertainty}.
  * @throws CofferError `unauthenticated`, with the same message for every reason, so that it tells nothing about keys.
  */
-export async function authenticate(host: Host, key: string): Promise<Caller> {
+export async function authenticate(
+  host: Host,
+  key: string,
+  { believes = false }: { believes?: boolean } = {},
+): Promise<Caller> {
   if (isSessionKey(key)) return host.store.read((reader) => readSession(host, key, reader))
   if (!isApiKey(key)) throw unauthenticated()
-  const counter = host.store.changeCounter(DEPENDS_ON)
+  const certain = host.store.changeCounter(DEPENDS_ON)
+  const believed = certain === undefined && believes ? host.store.believedCounter(DEPENDS_ON) : undefined
+  const counter = certain ?? believed
   const known = counter === undefined ? undefined : host.callers.find(key, counter)
-  if (known !== undefined) return known
-  const { caller, expires } = await readCaller(host, key)
-  if (counter !== undefined && !expires) host.callers.keep(key, counter, caller)
+  if (known !== undefined && believed === undefined) return known
+  if (known !== undefined)
+    return { ...known, belief: new Belief(counterOf, believed!, () => authenticate(host, key)) }
+  const { caller, expires, found } = await readCaller(host, key)
+  const valid = certain ?? found
+  if (valid !== undefined && !expires) host.callers.keep(key, valid, caller)
   return caller
 }
 
-function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires: boolean }> {
+const counterOf = (reader: StoreReader) => reader.changeCounter(DEPENDS_ON)
+
+/** `found`: the change counter under which it was read. */
+function readCaller(
+  host: Host,
+  key: string,
+): Promise<{ caller: Caller; expires: boolean; found: number | undefined }> {
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
@@ -35,7 +52,7 @@ function readCaller(host: Host, key: string): Promise<{ caller: Caller; expires:
     const application = await requireApplication(reader, entry.tenant, entry.application_id)
     if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
-    return { caller, expires: application.expires_at !== undefined }
+    return { caller, expires: application.expires_at !== undefined, found: counterOf(reader) }
   })
 }
 

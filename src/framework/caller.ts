@@ -13,6 +13,7 @@ import {
   stricterTransform,
   type Transform,
 } from '../domain/permissions.js'
+import type { Belief } from './belief.js'
 
 export interface Actor {
   type: 'application' | 'user' | 'system'
@@ -32,6 +33,8 @@ export interface Caller extends Decider {
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
+  /** Present where the caller is believed to be what it was lately; see {@link Belief}. */
+  belief?: Belief<Caller>
 }
 
 /** Decides what a caller may do. */

@@ -37,6 +37,7 @@ export async function runUnit<T>(
   let reached: ReachedEntity[] = []
   const out = await host.store.write(async (store) => {
     reached = []
+    caller.belief?.check(store)
     const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
     // What there is nothing to wait for is not awaited: this runs for every request.
     const kept = toOutcome === undefined ? undefined : keeping

@@ -3,6 +3,7 @@
  * they get.
  */
 import { CofferError, type Problem } from '../errors.js'
+import { withCertainty } from '../framework/belief.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
@@ -24,8 +25,11 @@ import { createRouter, type Match, type Router } from './router.js'
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /** The caller to whom `key` belongs. @throws CofferError `unauthenticated` */
-  authenticate(host: Host, key: string, ask: Ask): Promise<Caller>
+  /**
+   * The caller to whom `key` belongs; where the answerer `believes`, it may have a belief.
+   * @throws CofferError `unauthenticated`
+   */
+  authenticate(host: Host, key: string, how: { ask: Ask; believes: boolean }): Promise<Caller>
   /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
@@ -113,7 +117,7 @@ async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
   const match = parts.router.match(ask.method, path)
   if ('allow' in match) return refuseMethod(parts, visit, match.allow)
   visit.route = match.operation.endpoint.path
-  const caller = await identify(parts, ask)
+  const caller = await identify(parts, ask, isOneUnit(parts, match, ask))
   if (caller.applicationType !== 'public') visit.isForPages = false
   admit(parts, visit, caller)
   return runOperation(parts, visit, match, caller, search)
@@ -154,7 +158,7 @@ async function runOperation(
 ): Promise<Answer> {
   const { endpoint } = operation
   // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-  authorize(caller, operation)
+  await withCertainty(caller, (certain) => authorize(certain, operation))
   const body = endpoint.takesBody
     ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
     : {}
@@ -163,7 +167,9 @@ async function runOperation(
     const input = { ...body, ...query.input, ...parameters() }
     const idempotencyKey = readHeader(ask.headers, names.idempotencyKey)
     const options = { misspelled: query.misspelled, recipient: recipientOf(ask), idempotencyKey }
-    const outcome = await perform(host, caller, operation, input, traceId, options)
+    const outcome = await withCertainty(caller, (certain) =>
+      perform(host, certain, operation, input, traceId, options),
+    )
     const { status, headers, result, isReplayed } = outcome
     const answer = headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
     if (isReplayed) answer.headers[names.replayed] = 'true'
@@ -179,10 +185,15 @@ function recipientOf({ share }: Ask): Recipient {
   return { ...LOCAL_RECIPIENT, wantsText: true, reserve }
 }
 
+/** Whether the request takes one unit of work, which can check what is believed of its caller. */
+function isOneUnit({ names }: Parts, { operation }: Match, { headers }: Ask): boolean {
+  return operation.runDetached === undefined && readHeader(headers, names.idempotencyKey) === undefined
+}
+
 /** @throws CofferError `unauthenticated` */
-async function identify({ host, names, authenticate }: Parts, ask: Ask): Promise<Caller> {
+async function identify({ host, names, authenticate }: Parts, ask: Ask, believes = false): Promise<Caller> {
   const key = readHeader(ask.headers, names.apiKey)
-  if (key !== undefined && key !== '') return authenticate(host, key, ask)
+  if (key !== undefined && key !== '') return authenticate(host, key, { ask, believes })
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 

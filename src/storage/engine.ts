@@ -212,6 +212,11 @@ export interface Engine {
    * that sees every change, whoever makes it: what was read under a counter is kept until the counter differs.
    */
   changeCounter?(kind: number): number
+  /**
+   * For an engine that other processes change: what {@link EngineReader.changeCounter} would give a unit that begins
+   * now. A unit that asked for it does not end, well or not, without being sure that it is right.
+   */
+  believedCounter?(kind: number): number | undefined
   readonly maintenance?: EngineMaintenance
   readonly branches?: EngineBranches
   close(): Promise<void>

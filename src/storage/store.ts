@@ -69,6 +69,8 @@ export interface StoreReader {
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
   /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Expired[]>
+  /** As {@link Store.changeCounter}, for what this unit of work reads; undefined once it has changed such records. */
+  changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
 /** Where a record is. It holds the sealed record as it was located, unless that is large. */
@@ -139,6 +141,11 @@ export interface Store {
    * the engine counts no changes: then nothing that was read may be kept for another unit of work.
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
+  /**
+   * What the change counter was lately, in a store that other processes change: a unit of work in which
+   * {@link StoreReader.changeCounter} gives the same proves, when it resolves or fails, that it still is.
+   */
+  believedCounter(kinds: readonly Kind[]): number | undefined
   /** Walks a tenant's log, and checks that each record follows from those before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>

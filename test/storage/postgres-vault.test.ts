@@ -1,4 +1,5 @@
 /** A vault in PostgreSQL, open in several processes' worth of engines at once. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -11,7 +12,7 @@ import { createAnswerer } from '../../src/http/answerer.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
-import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { Connection, ConnectionPool } from '../../src/storage/postgres/pool.js'
 import { SCHEMA } from '../../src/storage/postgres/schema.js'
 import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
@@ -91,6 +92,66 @@ t.test('what one server takes away, every other refuses in the very next request
   t.equal((await two.tenant('other')).id, tenant.id)
   await one.ask({ operation: 'tenant delete', input: {}, as: { reveal: false, tenant: 'other' } })
   await t.rejects(two.tenant('other'), { code: 'not_found' })
+})
+
+/** What the store is sent during `work`, by the names of statements: one list for each round trip. */
+async function roundTripsOf<T>(work: () => Promise<T>): Promise<{ result: T; sent: string[][] }> {
+  const sent: string[][] = []
+  const isOwn = new AsyncLocalStorage<boolean>()
+  const { send } = Connection.prototype
+  Connection.prototype.send = function (statements) {
+    if (isOwn.getStore()) sent.push(statements.map(({ name = '', text }) => name || text))
+    return send.call(this, statements)
+  }
+  const result = await isOwn.run(true, work).finally(() => {
+    Connection.prototype.send = send
+  })
+  return { result, sent }
+}
+
+const openService = (app: App) =>
+  createAnswerer(completeService({ host: app, registry, version: '0', authenticate }))
+
+t.test('a GET is one round trip, and the refusal of what was taken away elsewhere too', async (t) => {
+  const { apps } = await openVaults(t, 2)
+  const [one, two] = apps as [App, App]
+  await ask(one, 'token create', token('kept'))
+  const rules = (transform: string) => [
+    { description: '', priority: 1, container: '/', transform, permissions: ['token:read'] },
+  ]
+  const app = await ask(one, 'app create', { name: 'app', type: 'private', rules: rules('reveal') })
+  const answer = openService(one)
+  const get = () =>
+    roundTripsOf(() =>
+      answer({
+        method: 'GET',
+        target: '/tokens/kept',
+        headers: { 'svc-api-key': app.key },
+        readBody: async () => undefined,
+      }),
+    )
+  await get()
+  const { result, sent } = await get()
+  t.strictSame(sent, [['get']])
+  t.match(JSON.parse(result.body), { id: 'kept', data: { number: '4242424242424242' } })
+  const change = async (input: object) =>
+    t.equal((await ask(two, 'app update', { id: app.id, name: 'app', ...input })).id, app.id)
+  await change({ rules: rules('redact') })
+  const redacted = await get()
+  t.equal(redacted.result.status, 200)
+  t.notMatch(
+    redacted.result.body,
+    '4242',
+    'the rule of now, though the first answer was judged by that of before',
+  )
+  t.ok(redacted.sent.length > 1)
+  t.strictSame((await get()).sent, [['get']])
+  await change({ rules: [], permissions: ['token:create'] })
+  t.equal((await get()).result.status, 403)
+  await change({ rules: rules('reveal') })
+  t.equal((await get()).result.status, 200, 'granted elsewhere, where this server knows of a refusal')
+  await ask(two, 'app delete', { id: app.id })
+  t.equal((await get()).result.status, 401)
 })
 
 t.test('races through different servers end as some order would have them', async (t) => {
@@ -259,7 +320,7 @@ t.test('when the database is away the answer is 503, soon, and it comes back by 
     type: 'private',
     permissions: ['token:read', 'token:create'],
   })
-  const answerer = createAnswerer(completeService({ host: app, registry, version: '0', authenticate }))
+  const answerer = openService(app)
   const get = (target: string) =>
     answerer({ method: 'GET', target, headers: { 'svc-api-key': key }, readBody: async () => undefined })
   await ask(app, 'token create', token('before'))

@@ -82,6 +82,10 @@ export class SealedReader implements StoreReader {
     return this.rows.changeCounter === undefined ? this.changes : this.rows.changeCounter(KINDS[kind])
   }
 
+  changeCounter(kinds: readonly Kind[]): number | undefined {
+    return sumCounters(kinds, this.rows.changeCounter?.bind(this.rows))
+  }
+
   get now(): number {
     return this.rows.now
   }
@@ -198,6 +202,20 @@ export class SealedReader implements StoreReader {
     }
     return this.cache.open(kind, row, (sealed) => openRecord(keys, sealed)) as RecordOf[K]
   }
+}
+
+/** Differs after any change of these kinds; undefined where one of them has no counter. */
+export function sumCounters(
+  kinds: readonly Kind[],
+  counterOf: ((kind: number) => number | undefined) | undefined,
+): number | undefined {
+  let sum = 0
+  for (const kind of kinds) {
+    const counter = counterOf?.(KINDS[kind])
+    if (counter === undefined) return undefined
+    sum += counter
+  }
+  return sum
 }
 
 function locateRow<K extends Kind>(kind: K, tenant: number, row: Row): SealedLocation<K> {

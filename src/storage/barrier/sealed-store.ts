@@ -3,7 +3,7 @@
  * record under its tenant's keys and never learns where rows are kept.
  */
 import type { VaultKeys } from '../../crypto/ports.js'
-import { KINDS, type LogRecord } from '../../domain/records.js'
+import type { LogRecord } from '../../domain/records.js'
 import type { Engine, EngineReader, LogEntry } from '../engine.js'
 
 import type { Store } from '../store.js'
@@ -11,7 +11,7 @@ import { createEntry } from './log-block.js'
 import { keepEntries, recallEntries } from './log-rows.js'
 import { RecordCache } from './record-cache.js'
 import { SealedLog } from './sealed-log.js'
-import { type Caches, type OpenedBytes, SealedReader } from './sealed-reader.js'
+import { type Caches, type OpenedBytes, SealedReader, sumCounters } from './sealed-reader.js'
 import { SealedWriter } from './sealed-writer.js'
 import { createTenantCache } from './tenant-cache.js'
 
@@ -47,8 +47,8 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     read: (work) => engine.read((rows) => work(createReader(rows))),
     write: (work, durability) =>
       engine.write((rows) => work(new SealedWriter(rows, cachesFor(rows), opened, log)), durability),
-    changeCounter: (kinds) =>
-      engine.changeCounter && kinds.reduce((sum, kind) => sum + engine.changeCounter!(KINDS[kind]), 0),
+    changeCounter: (kinds) => sumCounters(kinds, engine.changeCounter?.bind(engine)),
+    believedCounter: (kinds) => sumCounters(kinds, engine.believedCounter?.bind(engine)),
     verifyLogs: (tenant) => engine.read(async (rows) => (await createReader(rows).readLog(tenant)).verify()),
     close: () => {
       shared.records.clear()

@@ -15,7 +15,7 @@ import type {
 import type { Durability } from '../store.js'
 import type { Header } from '../vault-file.js'
 import { type Owner, PostgresMaintenance } from './maintenance.js'
-import { Collision, type ConnectionPool, missing } from './pool.js'
+import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
 import { Unit } from './unit.js'
@@ -83,6 +83,10 @@ export class PostgresEngine implements Engine, Owner {
     return this.#admit(() => this.#run(work, durability))
   }
 
+  believedCounter(kind: number): number | undefined {
+    return this.#shared.remembered.has(kind) ? this.#shared.state.changes : undefined
+  }
+
   attach(sealer: LogSealer): void {
     this.#sealer = sealer
     // Another process may have left some.
@@ -142,8 +146,8 @@ export class PostgresEngine implements Engine, Owner {
       } catch (error) {
         await unit.abandon()
         // A work may have taken the collision for an error of its own, so the unit says what happened.
-        const collision = unit.collision ?? error
-        if (!(collision instanceof Collision)) throw error
+        const collision = unit.collision ?? (await unit.doubt(error))
+        if (collision === undefined) throw error
         if (attempt === MOST_ATTEMPTS) throw busy()
         if (collision.reason === 'taken' && wasTaken) throw taken()
         wasTaken = collision.reason === 'taken'

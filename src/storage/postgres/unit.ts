@@ -206,6 +206,22 @@ export class Unit implements EngineWriter {
     }
   }
 
+  /**
+   * Why a unit that failed is run again: an error too may come from what it believed. Undefined where nothing is in
+   * doubt. @throws CofferError `unavailable` where the store does not tell
+   */
+  async doubt(error: unknown): Promise<Collision | undefined> {
+    if (error instanceof Collision) return error
+    const isAway = error instanceof CofferError && error.code === 'unavailable'
+    if (!this.#relies || this.#isConfirmed || isAway) return undefined
+    try {
+      this.#confirm(stateOf((await this.#alone(READ_STATE)).rows[0]))
+    } catch (failure) {
+      if (!(failure instanceof Collision)) throw failure
+    }
+    return this.collision
+  }
+
   /** From here on every write is refused. */
   end(): void {
     this.#isOver = true

@@ -1,0 +1,62 @@
+/**
+ * A caller as an earlier request found it, in a store that other processes change: believed until the first unit of work,
+ * which checks it in the round trip that it takes anyway.
+ */
+import { CofferError } from '../errors.js'
+import type { StoreReader } from '../storage/store.js'
+
+/** The records that made the caller may have changed: it is authenticated again. */
+class OutOfDate extends CofferError {
+  constructor() {
+    super('unavailable', 'What is known of the API key is out of date. Try again.', { retryAfterSeconds: 1 })
+  }
+}
+
+export class Belief<Caller> {
+  readonly #counterOf: (reader: StoreReader) => number | undefined
+  readonly #counter: number
+  readonly #renew: () => Promise<Caller>
+  #isChecked = false
+
+  /** `counterOf` gives the change counter of the records that made the caller, which was `counter`. */
+  constructor(
+    counterOf: (reader: StoreReader) => number | undefined,
+    counter: number,
+    renew: () => Promise<Caller>,
+  ) {
+    this.#counterOf = counterOf
+    this.#counter = counter
+    this.#renew = renew
+  }
+
+  /** Contract: called first in every unit of work, whose engine confirms what the counter says. */
+  check(reader: StoreReader): void {
+    if (this.#counterOf(reader) !== this.#counter) throw new OutOfDate()
+    this.#isChecked = true
+  }
+
+  /** Whether `error` may come from believing what is no longer so. Once a unit of work has checked it, none does. */
+  mayExplain(error: unknown): boolean {
+    return error instanceof OutOfDate || !this.#isChecked
+  }
+
+  /** The caller as the store has it now. @throws CofferError `unauthenticated` */
+  renew(): Promise<Caller> {
+    return this.#renew()
+  }
+}
+
+/** What `work` gives for the caller; it is done again where it fails for a caller that is only believed. */
+export async function withCertainty<Caller extends { belief?: Belief<Caller> }, T>(
+  caller: Caller,
+  work: (caller: Caller) => T | Promise<T>,
+): Promise<T> {
+  const { belief } = caller
+  if (belief === undefined) return work(caller)
+  try {
+    return await work(caller)
+  } catch (error) {
+    if (!belief.mayExplain(error)) throw error
+    return work(await belief.renew())
+  }
+}
