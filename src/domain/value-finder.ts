@@ -1,89 +1,187 @@
 /**
  * Finds values of tokens in text, also behind separators of digits, base64, URL encoding and JSON escapes. Text is UTF-8
  * with one character for each byte (`latin1`), so that any file can be looked through.
+ *
+ * The time is that of one pass over each decoding of the text, however many values there are: a value is found by the hash
+ * of its last characters, and told from others that end alike by the hash of its length.
  */
 
 /** A shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
-/** Of a longer value only the beginning is looked for. */
-const LONGEST_VALUE = 1024
-/** What a value takes at the most, escaped: pieces of a longer text overlap by so much. */
-export const OVERLAP = 6 * LONGEST_VALUE
+/** Of a longer value only the first bytes are looked for. */
+export const LONGEST_VALUE = 1024
+/** What a value takes at the most, as `%5C%75%30…`: pieces of a longer text overlap by so much. */
+export const OVERLAP = 18 * LONGEST_VALUE
 /** Encodings within encodings. */
 const MOST_DEPTH = 2
-const NOISE = /[\0-\x08\x0e-\x1f\x7f]/
 
-/** A value is found by the hash of its last characters, at most so many: texts more often begin alike. */
-const LONGEST_WINDOW = 32
+/** How many last characters of a value are hashed: the longer window where the value has so many. */
+const SHORT_WINDOW = SHORTEST_VALUE
+const LONG_WINDOW = 12
 const BASE = 0x01000193
-const FILTER_BITS = 22
+const FILTER_BITS = 24
 
 export interface ValueFinder {
   /** Adds all texts and numbers in the data of a token. */
   add(id: string, data: unknown): void
-  /** The ids of the tokens with a value in `text`. */
+  /** The ids of the tokens with a value in `text`. What is found in a line of it alone is found in all of it. */
   find(text: string): Set<string>
+  /** What was added and is not looked for: values that are too short, and the ends of those that are too long. */
+  readonly omitted: { short: number; ends: number }
 }
 
 export function createValueFinder(): ValueFinder {
   const idsOf = new Map<string, string[]>()
   const byHash = new Map<number, string[]>()
-  /** Whether a value has a hash that begins with these bits. */
-  const filter = new Uint8Array(1 << FILTER_BITS)
-  /** The lengths of windows, each with what a character adds that leaves it: BASE to that power, modulo 2^32. */
-  const windows = new Map<number, number>()
+  /** The lengths of values by the hash of their last characters, in a window of each size. */
+  const shortEnds = new Map<number, number[]>()
+  const longEnds = new Map<number, number[]>()
+  /** A bit for each beginning of a hash that an end of a value has. */
+  const filter = new Uint8Array((1 << FILTER_BITS) / 8)
+  /** The last two bytes of values: what most places are ruled out by. */
+  const lastPairs = new Uint8Array(1 << 16)
+  /** The bytes that values have. */
+  const alphabet = new Uint8Array(256)
+  const omitted = { short: 0, ends: 0 }
+  /** The hash of the text before each position, since the last byte that no value has. */
+  let hashes = new Int32Array(1024)
+  let decoded = new Uint8Array(1024)
 
   function addText(id: string, text: string): void {
-    const bytes = Buffer.from(text).toString('latin1').slice(0, LONGEST_VALUE)
+    const bytes = Buffer.from(text)
+    if (bytes.length > LONGEST_VALUE) omitted.ends++
     // Of several lines the longest tells enough.
     const value = bytes
+      .toString('latin1', 0, LONGEST_VALUE)
       .split(/[\r\n]+/)
       .reduce((longest, line) => (line.length > longest.length ? line : longest), '')
-    if (value.length < SHORTEST_VALUE) return
+    if (value.length < SHORTEST_VALUE) {
+      omitted.short++
+      return
+    }
     const ids = idsOf.get(value)
     if (ids !== undefined) {
       if (ids.at(-1) !== id) ids.push(id)
       return
     }
     idsOf.set(value, [id])
-    const end = value.slice(-LONGEST_WINDOW)
+    for (let at = 0; at < value.length; at++) alphabet[value.charCodeAt(at)] = 1
+    lastPairs[(value.charCodeAt(value.length - 2) << 8) | value.charCodeAt(value.length - 1)] = 1
+    append(byHash, hashOf(value), value)
+    const [window, ends] = value.length < LONG_WINDOW ? [SHORT_WINDOW, shortEnds] : [LONG_WINDOW, longEnds]
+    const end = hashOf(value.slice(-window))
+    filter[end >>> (35 - FILTER_BITS)]! |= bitOf(end)
+    if (ends.get(end)?.includes(value.length) !== true) append(ends, end, value.length)
+  }
+
+  function search(bytes: Uint8Array, found: Set<string>): void {
+    if (hashes.length <= bytes.length) hashes = new Int32Array(2 * bytes.length)
+    const before = hashes
+    let begin = 0
     let hash = 0
-    let leaving = 1
-    for (let at = 0; at < end.length; at++) {
-      hash = (Math.imul(hash, BASE) + end.charCodeAt(at)) | 0
-      leaving = Math.imul(leaving, BASE)
-    }
-    windows.set(end.length, leaving)
-    const values = byHash.get(hash)
-    if (values === undefined) byHash.set(hash, [value])
-    else values.push(value)
-    filter[hash >>> (32 - FILTER_BITS)] = 1
-  }
-
-  function search(text: string, found: Set<string>): void {
-    for (const [length, leaving] of windows) {
-      let hash = 0
-      for (let at = 0; at < text.length; at++) {
-        const left = at < length ? 0 : Math.imul(text.charCodeAt(at - length), leaving)
-        hash = (Math.imul(hash, BASE) + text.charCodeAt(at) - left) | 0
-        if (filter[hash >>> (32 - FILTER_BITS)] !== 0) compare(text, at + 1, hash, found)
+    before[0] = 0
+    for (let at = 1; at <= bytes.length; at++) {
+      const code = bytes[at - 1]!
+      if (alphabet[code] === 0) {
+        begin = at
+        hash = 0
+        before[at] = 0
+        continue
       }
+      hash = (Math.imul(hash, BASE) + code) | 0
+      before[at] = hash
+      if (at - begin < SHORT_WINDOW || lastPairs[(bytes[at - 2]! << 8) | code] === 0) continue
+      const short = (hash - Math.imul(before[at - SHORT_WINDOW]!, LEAVING[SHORT_WINDOW]!)) | 0
+      if (mayEnd(short)) compare(bytes, begin, at, shortEnds.get(short), found)
+      if (at - begin < LONG_WINDOW) continue
+      const long = (hash - Math.imul(before[at - LONG_WINDOW]!, LEAVING[LONG_WINDOW]!)) | 0
+      if (mayEnd(long)) compare(bytes, begin, at, longEnds.get(long), found)
     }
   }
 
-  function compare(text: string, end: number, hash: number, found: Set<string>): void {
-    for (const value of byHash.get(hash) ?? [])
-      if (text.endsWith(value, end)) for (const id of idsOf.get(value)!) found.add(id)
+  const mayEnd = (hash: number) => (filter[hash >>> (35 - FILTER_BITS)]! & bitOf(hash)) !== 0
+
+  function compare(
+    bytes: Uint8Array,
+    begin: number,
+    end: number,
+    lengths: readonly number[] | undefined,
+    found: Set<string>,
+  ): void {
+    for (const length of lengths ?? []) {
+      const start = end - length
+      if (start < begin) continue
+      const hash = (hashes[end]! - Math.imul(hashes[start]!, LEAVING[length]!)) | 0
+      for (const value of byHash.get(hash) ?? [])
+        if (value.length === length && toText(bytes.subarray(start, end)) === value)
+          for (const id of idsOf.get(value)!) found.add(id)
+    }
   }
 
   function searchAll(text: string, found: Set<string>, depth: number): void {
-    search(text, found)
-    // What is no base64 decodes to noise.
-    if (depth === 0 || (depth < MOST_DEPTH && NOISE.test(text))) return
-    for (const decoded of decodings(text)) searchAll(decoded, found, depth - 1)
+    const bytes = Buffer.from(text, 'latin1')
+    search(bytes, found)
+    if (depth === 0) return
+    for (const other of decodings(text)) searchAll(other, found, depth - 1)
+    searchBase64(bytes, found, depth - 1)
+  }
+
+  /** In each run of the characters of base64, which may begin before the value does. */
+  function searchBase64(bytes: Uint8Array, found: Set<string>, depth: number): void {
+    for (let start = 0; start < bytes.length; start++) {
+      if (SEXTETS[bytes[start]!]! < 0) continue
+      let end = start + 1
+      while (end < bytes.length && SEXTETS[bytes[end]!]! >= 0) end++
+      if (end - start >= SHORTEST_BASE64)
+        for (let first = start; first < start + 4; first++) {
+          if (mayHaveValue(bytes, first, end)) search(decodeBase64(bytes, first, end), found)
+          // What is no base64 decodes to noise.
+          if (depth === 0 || !isText(decodeBase64(bytes, first, Math.min(end, first + SHORTEST_BASE64))))
+            continue
+          const plain = decodeBase64(bytes, first, end)
+          if (isText(plain)) searchAll(toText(plain), found, depth)
+        }
+      start = end
+    }
+  }
+
+  /**
+   * Whether as many bytes as the shortest value has, one after another, are bytes of values. The last of them is looked at
+   * first: where it is none, all before it are of no use.
+   */
+  function mayHaveValue(bytes: Uint8Array, first: number, end: number): boolean {
+    let good = -1
+    let last = good + SHORTEST_VALUE
+    for (let at = last; ; at--) {
+      if (at === good) return true
+      const index = first + at + Math.floor(at / 3)
+      if (last === at && index + 1 >= end) return false
+      const pair = (SEXTETS[bytes[index]!]! << 6) | SEXTETS[bytes[index + 1]!]!
+      if (alphabet[(pair >>> (4 - 2 * (at % 3))) & 0xff] !== 0) continue
+      good = at
+      last = good + SHORTEST_VALUE
+      at = last + 1
+    }
+  }
+
+  /** In memory that the next call uses again. */
+  function decodeBase64(bytes: Uint8Array, start: number, end: number): Uint8Array {
+    if (decoded.length < end - start) decoded = new Uint8Array(2 * (end - start))
+    let length = 0
+    let bits = 0
+    let kept = 0
+    for (let at = start; at < end; at++) {
+      kept = ((kept << 6) | SEXTETS[bytes[at]!]!) & 0xffff
+      bits += 6
+      if (bits < 8) continue
+      bits -= 8
+      decoded[length++] = kept >>> bits
+    }
+    return decoded.subarray(0, length)
   }
 
   return {
+    omitted,
     add(id, data) {
       for (const text of textsIn(data)) {
         addText(id, text)
@@ -98,6 +196,34 @@ export function createValueFinder(): ValueFinder {
   }
 }
 
+/** What a character adds to a hash once so many others follow it: BASE to that power, modulo 2^32. */
+const LEAVING = (() => {
+  const powers = new Int32Array(LONGEST_VALUE + 1).fill(1)
+  for (let at = 1; at < powers.length; at++) powers[at] = Math.imul(powers[at - 1]!, BASE)
+  return powers
+})()
+
+function hashOf(text: string): number {
+  let hash = 0
+  for (let at = 0; at < text.length; at++) hash = (Math.imul(hash, BASE) + text.charCodeAt(at)) | 0
+  return hash
+}
+
+/** The bit of a hash in its byte of the filter. */
+function bitOf(hash: number): number {
+  return 1 << ((hash >>> (32 - FILTER_BITS)) & 7)
+}
+
+function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const values = map.get(key)
+  if (values === undefined) map.set(key, [value])
+  else values.push(value)
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+}
+
 function textsIn(data: unknown): string[] {
   if (typeof data === 'string') return [data]
   if (typeof data === 'number') return [String(data)]
@@ -107,31 +233,64 @@ function textsIn(data: unknown): string[] {
 /** A number as people write it. */
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
-const BASE64 = /[\w+/-]{8,}/g
+const PERCENT = /%[\da-f]{2}/i
 const ESCAPED = /((?:\\u[\da-f]{4})+)|\\(["\\/bfnrt])/gi
 const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+/** The characters of the shortest value in base64. */
+const SHORTEST_BASE64 = 8
 
-/** What the text, or a part of it, stands for in each encoding that it may be in. */
+/** The bits of each character of base64 and base64url; others have -1. */
+const SEXTETS = (() => {
+  const bits = new Int8Array(256).fill(-1)
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+  for (const [at, letter] of [...letters, '+', '/'].entries()) bits[letter.charCodeAt(0)] = at
+  for (const [at, letter] of ['-', '_'].entries()) bits[letter.charCodeAt(0)] = letters.length + at
+  return bits
+})()
+
+/** Whether it is UTF-8 without control characters, except that characters at its ends may be cut. */
+function isText(bytes: Uint8Array): boolean {
+  let at = 0
+  const isInner = (code: number | undefined) => code !== undefined && (code & 0xc0) === 0x80
+  while (at < 3 && isInner(bytes[at])) at++
+  while (at < bytes.length) {
+    const code = bytes[at++]!
+    if (code < 0x80) {
+      if ((code < 32 && (code < 9 || code > 13)) || code === 127) return false
+      continue
+    }
+    const more =
+      code >= 0xc2 && code < 0xe0 ? 1 : code >= 0xe0 && code < 0xf0 ? 2 : code >= 0xf0 && code < 0xf5 ? 3 : 0
+    if (more === 0) return false
+    for (let count = 0; count < more && at < bytes.length; count++) if (!isInner(bytes[at++])) return false
+  }
+  return true
+}
+
+/** What the text, or lines of it, stand for in each encoding that they may be in, other than base64. */
 function* decodings(text: string): Generator<string> {
   for (const [run] of text.matchAll(DIGITS)) {
     const digits = run.replaceAll(/\D/g, '')
     if (digits !== run) yield digits
   }
-  if (/%[\da-f]{2}/i.test(text)) {
-    const decode = (encoded: string) =>
-      encoded.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
-        String.fromCharCode(Number.parseInt(code, 16)),
-      )
-    yield decode(text)
-    if (text.includes('+')) yield decode(text.replaceAll('+', ' '))
-  } else if (/\w\+\w/.test(text)) yield text.replaceAll('+', ' ')
-  if (text.includes('\\')) {
-    yield text.replaceAll(ESCAPED, (_, codes: string | undefined, letter = '') => {
+  const linesWith = (mark: string) =>
+    text
+      .split('\n')
+      .filter((line) => line.includes(mark))
+      .join('\n')
+  if (PERCENT.test(text)) yield decodePercent(linesWith('%'))
+  // Forms write no space as it is.
+  const words = text.includes('+') ? text.split(/[ \t\r\n]/).filter((word) => word.includes('+')) : []
+  if (words.length > 0) yield decodePercent(words.join('\n').replaceAll('+', ' '))
+  if (text.includes('\\'))
+    yield linesWith('\\').replaceAll(ESCAPED, (_, codes: string | undefined, letter = '') => {
       if (codes === undefined) return CONTROLS[letter.toLowerCase()] ?? letter
       return Buffer.from(JSON.parse(`"${codes.replaceAll('\\U', '\\u')}"`) as string).toString('latin1')
     })
-  }
-  for (const [run] of text.matchAll(BASE64))
-    for (let offset = 0; offset < 4; offset++)
-      yield Buffer.from(run.slice(offset), 'base64').toString('latin1')
+}
+
+function decodePercent(text: string): string {
+  return text.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  )
 }

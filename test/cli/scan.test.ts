@@ -43,6 +43,19 @@ t.test('values are found in files, folders and pipes, by token and line', async 
   t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
 })
 
+t.test('what is not looked for is told', async (t) => {
+  const home = await createVaultHome(t)
+  const long = `${'long '.repeat(400)}end`
+  home.write('long', long)
+  await home.run(['token', 'create'], {
+    stdin: `{"id":"short","type":"token","data":["12345","x","a secret"]}\n{"id":"long","type":"token","data":"${long}"}`,
+  })
+  const { code, stdout, stderr } = await home.run(['scan', 'long', '-'], { stdin: long.slice(0, 1023) })
+  t.same([code, JSON.parse(stdout)], [5, [{ id: 'long', file: 'long', line: 1 }]])
+  t.match(stderr, 'Values of less than 6 bytes, not looked for: 2.')
+  t.match(stderr, 'Values looked for by their first 1024 bytes alone: 1.')
+})
+
 t.test('what cannot be read is told, and is no success', async (t) => {
   const home = await createVaultHome(t)
   const missing = await home.run(['scan', 'nowhere', home.write('empty', '')])

@@ -1,7 +1,13 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
 import { type Dirent, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { createValueFinder, OVERLAP, type ValueFinder } from '../../domain/value-finder.js'
+import {
+  createValueFinder,
+  LONGEST_VALUE,
+  OVERLAP,
+  SHORTEST_VALUE,
+  type ValueFinder,
+} from '../../domain/value-finder.js'
 import { CofferError } from '../../errors.js'
 import type { CursorPage } from '../../framework/cursor.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
@@ -38,6 +44,9 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { terminal, clock, signal } = context
   const finder = createValueFinder()
   await task.together(() => readTokens(task, finder), 'server')
+  const { short, ends } = finder.omitted
+  if (short > 0) await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${short}.`)
+  if (ends > 0) await task.notice(`Values looked for by their first ${LONGEST_VALUE} bytes alone: ${ends}.`)
   const progress = createProgress(terminal, { label: 'Scanning' }, clock)
   const findings: Finding[] = []
   let files = 0
@@ -46,9 +55,14 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
     path === '-' ? [path] : listFiles(resolve(context.cwd, path), path),
   )) {
     try {
-      for await (const finding of scanOne(context, file, finder)) {
-        if (signal.aborted || findings.length === MOST_FINDINGS) break
-        findings.push(finding)
+      const { chunks, close } = await context.input.openStream(file, 'the file')
+      try {
+        for await (const found of scanChunks(chunks, finder)) {
+          if (signal.aborted || findings.length === MOST_FINDINGS) break
+          findings.push({ ...found, file })
+        }
+      } finally {
+        await close()
       }
     } catch (error) {
       if (!(error instanceof CofferError)) throw error
@@ -97,35 +111,39 @@ function listFiles(path: string, shown: string): string[] {
   })
 }
 
-async function* scanOne(
-  { input }: CommandContext,
-  file: string,
+/** @internal What is found in the text that `chunks` are, by line; each token once in a line. */
+export async function* scanChunks(
+  chunks: AsyncIterable<Uint8Array>,
   finder: ValueFinder,
-): AsyncGenerator<Finding> {
-  const { chunks, close } = await input.openStream(file, 'the file')
+  { piece = PIECE, overlap = OVERLAP } = {},
+): AsyncGenerator<{ id: string; line: number }> {
   let line = 1
   let rest = ''
   const seen = new Set<string>()
-  const look = (text: string): Finding[] => {
+  const look = (text: string) => {
     const found = [...finder.find(text)].filter((id) => !seen.has(id))
     for (const id of found) seen.add(id)
-    return found.map((id) => ({ id, file, line }))
+    return found.map((id) => ({ id, line }))
   }
-  try {
-    for await (const chunk of chunks) {
-      const lines = (rest + Buffer.from(chunk).toString('latin1')).split('\n')
-      rest = lines.pop()!
-      for (const text of lines) {
-        yield* look(text)
+  for await (const chunk of chunks) {
+    const text = rest + Buffer.from(chunk).toString('latin1')
+    const end = text.lastIndexOf('\n') + 1
+    rest = text.slice(end)
+    const lines = text.slice(0, end).split('\n').slice(0, -1)
+    // Most text has nothing in it, and is looked through at once.
+    if (end > 0 && finder.find(text.slice(0, end)).size > 0)
+      for (const each of lines) {
+        yield* look(each)
         line++
         seen.clear()
       }
-      if (rest.length < PIECE) continue
-      yield* look(rest)
-      rest = rest.slice(-OVERLAP)
+    else if (end > 0) {
+      line += lines.length
+      seen.clear()
     }
+    if (rest.length < piece) continue
     yield* look(rest)
-  } finally {
-    await close()
+    rest = rest.slice(-overlap)
   }
+  yield* look(rest)
 }
