@@ -5,9 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const FILES = [
   ...readdirSync(new URL('./operations/', import.meta.url)).map((name) => `operations/${name}`),
-  ...['hosts', 'invitation-page', 'outbox-page', 'answerer', 'load', 'fuzz'].map(
-    (name) => `http/${name}.test.js`,
-  ),
+  ...['hosts', 'invitation-page', 'answerer', 'load', 'fuzz'].map((name) => `http/${name}.test.js`),
   'mail/post.test.js',
   'parity/parity.test.js',
   'storage/record-cache.test.js',

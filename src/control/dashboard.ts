@@ -87,8 +87,9 @@ export class Dashboard {
    * not send that part of an address.
    */
   listenAt(url: string): string {
-    this.#base.createPageUrl = () => `${url}/#login=${this.#logins.create(SESSION)}`
-    return this.#base.createPageUrl()
+    const create = () => `${url}/#login=${this.#logins.create(SESSION)}`
+    this.#base.app.createPageUrl = create
+    return create()
   }
 
   /** Whether somebody is signed in. */
@@ -101,7 +102,7 @@ export class Dashboard {
     if (typeof login !== 'string' || !this.#logins.take(login, SESSION))
       throw new CofferError(
         'forbidden',
-        'This address was used before, or is older than two minutes. Ask for another: coffer control page, or start the server again.',
+        'This address was used before, or is older than two minutes. Ask for another: coffer control page',
       )
     const secret = Buffer.from(this.#base.app.random.bytes(SECRET_BYTES)).toString('base64url')
     this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)

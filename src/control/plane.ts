@@ -27,8 +27,6 @@ export class Plane implements ControlPlane {
   /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, { plane: Plane; facts: Fork }>()
-  /** Makes an address of the page at `/` that signs in; set by a server that has one. */
-  createPageUrl?: () => string
   readonly #controlled: Controlled | undefined
   readonly #snapshots = new Map<string, EngineState>()
   #start: EngineState | undefined
@@ -143,11 +141,6 @@ export class Plane implements ControlPlane {
 
   clearRequests(): void {
     this.requests.clear()
-  }
-
-  openPage(): string {
-    if (this.createPageUrl !== undefined) return this.createPageUrl()
-    throw new CofferError('not_found', 'Only a server on this machine alone has a page to sign in to.')
   }
 
   async close(): Promise<void> {

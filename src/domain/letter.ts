@@ -22,7 +22,7 @@ export interface Letter {
 }
 
 /** No images and no external resources, so that opening the mail cannot be tracked. */
-export const LETTER_STYLE = `
+const LETTER_STYLE = `
 .letter { color: #1a1d21; background: #fff; font: 16px/1.5 system-ui, sans-serif; max-width: 36rem; overflow-wrap: anywhere; padding: 1rem }
 .letter a { color: #0b5cad } .letter p { margin: 0 0 1rem }
 .letter .button { background: #0b5cad; border-radius: 6px; color: #fff; display: inline-block; padding: .75rem 1.25rem; text-decoration: none }

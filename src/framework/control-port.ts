@@ -107,6 +107,4 @@ export interface ControlPlane {
   /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   clearRequests(): void
-  /** An address of the server's page that signs in once, within two minutes. @throws CofferError `not_found` */
-  openPage(): string
 }

@@ -73,6 +73,8 @@ export interface OpenVault {
   admitChosenKeys(): void
   /** The confinement of reactor code on this machine. */
   sandbox(): Promise<Sandbox>
+  /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
+  createPageUrl?: () => string
   /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
   sweep(ms?: number): Promise<number>
 }

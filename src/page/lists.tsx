@@ -162,7 +162,14 @@ interface Mail {
   state: string
   created_at: string
   link?: string
+  link_expires_at: string
   text: string
+}
+
+const STATES: Record<string, string> = {
+  outbox: 'not sent: there is no mail server',
+  waiting: 'waits for the mail server',
+  dropped: 'not sent: its link had ended',
 }
 
 export function Outbox() {
@@ -180,7 +187,11 @@ export function Outbox() {
           const { data, pagination } = result as { data: Mail[]; pagination: { total_pages: number } }
           return (
             <>
-              {data.length === 0 && <p class="dim">No mail yet.</p>}
+              {data.length === 0 && (
+                <p class="dim">
+                  No mail yet. Invite somebody: <code>coffer invite create --email ada@example.com</code>
+                </p>
+              )}
               {data.map((mail) => (
                 <Details
                   key={mail.id}
@@ -189,7 +200,7 @@ export function Outbox() {
                       <b>{mail.to}</b> {mail.subject}
                       <br />
                       <span class="dim">
-                        {time(mail.created_at)} · {mail.state}
+                        {time(mail.created_at)} · {STATES[mail.state] ?? mail.state}
                       </span>
                     </>
                   }
@@ -206,17 +217,21 @@ export function Outbox() {
   )
 }
 
-function Letter({ mail: { id, link } }: { mail: Mail }) {
+function Letter({ mail: { id, link, link_expires_at } }: { mail: Mail }) {
   const found = useAsked('invite outbox', { id })
   return (
     <Shown of={found}>
       {(mail) => (
         <>
-          {link !== undefined && (
-            <p>
-              <a href={link}>The link of the invitation</a>
-            </p>
-          )}
+          <p>
+            {link === undefined ? (
+              'The link in this mail is not kept: it was sent, or works no longer.'
+            ) : (
+              <>
+                <a href={link}>The link of the invitation</a> works once, until {time(link_expires_at)}.
+              </>
+            )}
+          </p>
           <Code label="Text" text={(mail as Mail).text} />
         </>
       )}

@@ -11,14 +11,14 @@ interface Seen extends RequestRecord {
 }
 
 /** Newest first. */
-function useRequests(): { list: Seen[]; error?: string | undefined } {
+function useRequests(): { list: Seen[]; isKnown: boolean; error?: string | undefined } {
   const live = useLive()
-  const [list, setList] = useState<Seen[]>([])
+  const [list, setList] = useState<Seen[]>()
   const [error, setError] = useState<string>()
   useEffect(() => {
     let count = 0
     let isOver = false
-    setList([])
+    setList(undefined)
     const look = async () => {
       if (document.hidden) return
       try {
@@ -30,7 +30,7 @@ function useRequests(): { list: Seen[]; error?: string | undefined } {
         const isNew = news.count < count
         count = news.count
         setError(undefined)
-        setList((old) => {
+        setList((old = []) => {
           const kept = isNew ? [] : old.filter(({ number }) => number >= news.first)
           return made.length === 0 && kept.length === old.length ? old : [...made, ...kept]
         })
@@ -45,12 +45,12 @@ function useRequests(): { list: Seen[]; error?: string | undefined } {
       clearInterval(timer)
     }
   }, [live])
-  return { list, error }
+  return { list: list ?? [], isKnown: list !== undefined, error }
 }
 
 export function Requests() {
   const live = useLive()
-  const { list, error } = useRequests()
+  const { list, isKnown, error } = useRequests()
   const [text, setText] = useState('')
   const [isOnlyFailed, setOnlyFailed] = useState(false)
   const [most, setMost] = useState(SHOWN_AT_ONCE)
@@ -82,7 +82,7 @@ export function Requests() {
         )}
       </Heading>
       {error !== undefined && <Fault text={error} />}
-      {found.length === 0 && <p class="dim">No request yet. New ones appear here.</p>}
+      {found.length === 0 && <p class="dim">{describeNone(isKnown, list.length)}</p>}
       {found.slice(0, most).map((request) => (
         <Details
           key={request.number}
@@ -98,6 +98,11 @@ export function Requests() {
       )}
     </>
   )
+}
+
+function describeNone(isKnown: boolean, count: number): string {
+  if (!isKnown) return 'Loading …'
+  return count === 0 ? 'No request yet. New ones appear here.' : 'None of the requests fits.'
 }
 
 const isFailed = ({ status }: RequestRecord) => status === 0 || status >= 400

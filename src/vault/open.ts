@@ -230,7 +230,9 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
   try {
     const answer = (message: unknown) => answerMessage(app, message)
     const listener = await serveVaultSocket(vaultSocketOptions(effects, keyring), answer)
-    return { ...app, close: () => listener.close().then(() => app.close()) }
+    const { close } = app
+    // The same object, so that what a server adds to it is there for commands too.
+    return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()
     throw error

@@ -291,8 +291,14 @@ t.test('requests are kept without what they carry, and waited for', async (t) =>
 t.test('a vault on disk or a caller with a key has no state or clock to set', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
-  for (const operation of ['control reset', 'control clock get', 'control request list'] as const)
+  for (const operation of [
+    'control reset',
+    'control clock get',
+    'control request list',
+    'control page',
+  ] as const)
     await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
+  await t.rejects(vault.control.page(), { code: 'not_found', message: /coffer serve/ }, 'nothing serves it')
 })
 
 t.test('who has seen a token in the clear is counted', async (t) => {

@@ -1,7 +1,6 @@
 /** Calls through proxies under a control plane: how requests show them, and faults of their destinations. */
-import { mock } from 'node:test'
 import t from 'tap'
-import { watchDestination } from '../../src/control/destination.js'
+import { type Pause, watchDestination } from '../../src/control/destination.js'
 import { answerWhole, type Outbound } from '../../src/framework/outbound-port.js'
 import { startServer } from '../../src/index.js'
 import { startStub } from '../http/stub.js'
@@ -89,8 +88,19 @@ t.test('requests show where calls went and what came back, and nothing of the da
 })
 
 t.test('a destination that takes 30 s is waited for 25 s, or until the client leaves', async (t) => {
-  mock.timers.enable({ apis: ['setTimeout'] })
-  t.teardown(() => mock.timers.reset())
+  let now = 0
+  let end: { at: number; resolve(): void } | undefined
+  const pause: Pause = (ms, _, { signal }) =>
+    new Promise<void>((resolve, reject) => {
+      end = { at: now + ms, resolve }
+      signal.addEventListener('abort', () => reject(signal.reason))
+    })
+  /** Moves the clock, and lets everything run that does not wait. */
+  const tick = (ms: number) => {
+    now += ms
+    if (end !== undefined && end.at <= now) end.resolve()
+    return new Promise((resolve) => setImmediate(resolve))
+  }
   const sent: string[] = []
   const inner: Outbound = {
     reach: async () => ({
@@ -103,7 +113,7 @@ t.test('a destination that takes 30 s is waited for 25 s, or until the client le
   const request = { method: 'GET', target: '/', headers: {}, body: new Uint8Array() }
   const begin = async (fault: string, left?: (listener: () => void) => void) => {
     const seen = {}
-    const destination = await watchDestination(fault, seen)(inner).reach(new URL('http://a.example'))
+    const destination = await watchDestination(fault, seen, pause)(inner).reach(new URL('http://a.example'))
     let ended: unknown
     const sending = destination.send(request, { sent: () => sent.push(fault), left })
     const ending = sending.then(
@@ -113,13 +123,15 @@ t.test('a destination that takes 30 s is waited for 25 s, or until the client le
     return { seen, ending, ended: () => ended }
   }
   const late = await begin('30 s')
-  mock.timers.tick(24_999)
+  await tick(24_999)
   t.equal(late.ended(), undefined)
-  mock.timers.tick(1)
+  await tick(1)
   t.match(await late.ending, { code: 'request_timeout', status: 408 })
   t.same(late.seen, { destination: 'http://a.example/' })
   const slow = await begin('20 s')
-  mock.timers.tick(20_000)
+  await tick(19_999)
+  t.equal(slow.ended(), undefined)
+  await tick(1)
   t.match(await slow.ending, { status: 200 })
   t.same(slow.seen, { destination: 'http://a.example/', destination_status: 200 })
   let leave = () => {}

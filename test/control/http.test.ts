@@ -93,17 +93,23 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
 })
 
 t.test('faults, requests and mail alone with --test-controls, nothing without', async (t) => {
-  const { control } = await start(t, ['--test-controls'])
+  const { control, place } = await start(t, ['--test-controls'])
   const own = { 'svc-api-key': control!.key }
   for (const line of LINES) {
     const isThere = /faults|requests|outbox|reveals|page/.test(line)
     t.equal((await ask(control!.url, line, own)).status, isThere ? 200 : 404, line)
   }
+  const faults = ['control', 'fault', 'list', '--output', 'json']
+  t.match(await runCommand(place, faults), { code: 0, stdout: /^\[\]/ }, 'commands reach it by the vault too')
   const plain = await start(t, [])
   t.equal(plain.control, undefined)
   for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
-  const { place } = plain
-  t.match(await runCommand(place, ['control', 'reset']), { code: 3, stderr: /no control plane/ })
+  t.match(await runCommand(plain.place, ['control', 'reset']), { code: 3, stderr: /no control plane/ })
+  const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
+  t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')
+  const login = page.stdout.trim().split('#login=')[1]
+  for (const status of [204, 403])
+    t.match(await ask(plain.url, 'POST /_dashboard/session', {}, { login }), { status }, 'once')
 })
 
 t.test('other machines do not reach it', async (t) => {

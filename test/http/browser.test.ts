@@ -29,12 +29,26 @@ t.test(
     const { place, server, page } = await start(t)
     const created = await run(place, ['invite', 'create', '--email', 'ada@example.com', '--output', 'json'])
     t.match(created.stderr, /stays in the outbox/)
-    await page.goto(server.announcement.outbox_url!)
-    t.equal(new URL(page.url()).search, '', 'the login is in the address no more')
+    const openOutbox = async (url: string) => {
+      await page.goto(url)
+      await page.getByRole('link', { name: 'outbox', exact: true }).click()
+      await page.locator('summary', { hasText: 'ada@example.com' }).click()
+      await page.getByRole('link', { name: 'The link of the invitation' }).waitFor()
+    }
+    await openOutbox(server.announcement.page_url!)
+    t.notMatch(page.url(), 'login', 'the login is in the address no more')
     await checkPage(t, page, 'outbox')
-    await page.getByRole('link', { name: 'See the invitation' }).click()
+    await page.getByRole('link', { name: 'The link of the invitation' }).click()
+    await page.waitForURL(/accept/)
     const link = page.url()
     t.match(created.stderr, link, 'the same link as on the command line')
+    const again = JSON.parse((await run(place, ['control', 'page', '--output', 'json'])).stdout) as {
+      url: string
+    }
+    t.not(again.url, server.announcement.page_url)
+    const other = await page.context().browser()!.newPage()
+    await other.goto(again.url)
+    await other.getByRole('heading', { name: 'Requests' }).waitFor()
     await checkPage(t, page, 'invitation')
     t.match(await page.textContent('main'), 'ada@example.com')
     await page.getByLabel('First name').fill('Ada')
@@ -77,7 +91,6 @@ t.test(
       await run(fresh, ['config', 'set', 'mail.from', 'Payments <payments@example.com>'])
     })
     const { announcement } = server
-    t.notOk('outbox_url' in announcement)
     const key = announcement.applications.management?.key
     const made = await request(announcement, key, 'POST /tenants/self/invitations', {
       email: 'eve@example.com',
@@ -101,7 +114,6 @@ t.test(
       email: 'EVE@example.com',
     })
     t.equal(again.status, 409)
-    t.equal((await page.goto(`${announcement.url}/outbox`))?.status(), 404)
     t.notMatch((await run(place, ['config', 'list'])).stdout, 'S3cret')
   },
 )

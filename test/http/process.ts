@@ -19,7 +19,7 @@ export interface Announcement {
   tenant_id: string
   owner_id: string
   applications: Partial<Record<'management' | 'private' | 'public', { id: string; key?: string }>>
-  outbox_url?: string
+  page_url?: string
 }
 
 /** A directory with nothing in it but what the commands of one test put there. */

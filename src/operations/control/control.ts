@@ -1,7 +1,7 @@
 /** The control plane as operations: state, clock, requests and mail of a vault that tests use. */
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { invalid } from '../../errors.js'
+import { CofferError, invalid } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import {
   anyJson,
@@ -188,13 +188,24 @@ export const clearRequests = controlled({
   ask: (control) => control.clearRequests(),
 })
 
-export const openPage = controlled({
+export const openPage = operation({
   name: 'control page',
+  audience: 'owner',
   control: 'POST /page',
   summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
+  details:
+    'Of the server that has the vault open, with or without a control plane, or of the one at --url, with its control key.',
   input: nothing,
   output: object({ url: text }),
-  ask: (control) => ({ url: control.openPage() }),
+  examples: ['coffer control page --url http://localhost:4010'],
+  runDetached: async (session) => {
+    const create = session.vault().createPageUrl
+    if (create !== undefined) return { url: create() }
+    throw new CofferError(
+      'not_found',
+      'No server that is for this machine alone has this vault open: coffer serve',
+    )
+  },
 })
 
 export const countReveals = operation({

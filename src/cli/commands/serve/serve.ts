@@ -30,7 +30,6 @@ import { printNotice } from '../../output/output.js'
 import { quoteWord } from '../../output/shell.js'
 import { type InputStream, write } from '../../output/terminal.js'
 import { sweepRegularly } from './expiry-sweeper.js'
-import { prepareMail } from './serve-mail.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { withServeVariables } from './serve-variables.js'
 
@@ -125,12 +124,6 @@ async function serveVault(
   const { signal, terminal } = context
   const { tls, addresses, port } = options
   const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
-  const mail = prepareMail(app, {
-    isRemote: options.isRemote,
-    isSecure: tls !== undefined,
-    write: (text) => terminal.stderr.write(text),
-    fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
-  })
   app.configureReactors({ ...(await reactorOptions(context)), prefix: options.prefix, spares: 1 })
   const { prefix, isRemote } = options
   const plane = opened.plane ?? new Plane(app)
@@ -139,7 +132,7 @@ async function serveVault(
   const key = hasControls ? drawControlKey(app.random) : undefined
   const dashboard = isRemote ? undefined : new Dashboard(plane, { prefix, isSecure: tls !== undefined })
   const middleware = createControlMiddleware({ plane, key, dashboard, prefix })
-  const service = { ...createService(context, options, app), pages: mail.pages, middleware }
+  const service = { ...createService(context, options, app), middleware }
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   if (options.isRemote) app.admitOthers()
   const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
@@ -153,9 +146,13 @@ async function serveVault(
   })
   const scheme = tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${options.hostName}:${server.port}`
+  await app.post.resume({
+    publicUrl: url,
+    notice: (text) => terminal.stderr.write(`${text}\n`),
+    fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
+  })
   const pageUrl = dashboard?.listenAt(url)
-  const said = { ...opened, ...(await mail.start(url)), url, pageUrl, controlKey: key }
-  await announce(context, options, app, said)
+  await announce(context, options, app, { ...opened, url, pageUrl, controlKey: key })
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   if (!terminal.quiet) terminal.stderr.write(STOPPING)
@@ -211,7 +208,6 @@ async function readPem(
 type Announced = Opened & {
   url: string
   pageUrl: string | undefined
-  outboxUrl?: string
   controlKey: string | undefined
 }
 
@@ -221,7 +217,7 @@ async function announce(
   app: App,
   announced: Announced,
 ): Promise<void> {
-  const { url, pageUrl, outboxUrl, samples, flags, controlKey } = announced
+  const { url, pageUrl, samples, flags, controlKey } = announced
   const sandbox = await app.sandbox()
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
@@ -232,7 +228,6 @@ async function announce(
       owner_id,
       applications: samples,
       page_url: pageUrl,
-      outbox_url: outboxUrl,
       control: controlKey && { url: `${url}${CONTROL_PATH}`, key: controlKey },
       reactor_sandbox: sandbox,
     }
@@ -264,7 +259,7 @@ async function announce(
 
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
-  { url, pageUrl, outboxUrl, controlKey, place, samples }: Announced,
+  { url, pageUrl, controlKey, place, samples }: Announced,
   sandbox: Sandbox,
   { header, profile, command }: { header: string; profile: string; command: string },
 ): string {
@@ -279,11 +274,10 @@ function introduce(
     controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
   const page =
     pageUrl === undefined ? '' : `Page, with what happens here; works once, for two minutes: ${pageUrl}\n`
-  const outbox = outboxUrl === undefined ? '' : `Outbox, with the mail that is not sent: ${outboxUrl}\n`
   return `Coffer answers at ${url} (reference: ${url}/)
 ${page}Vault: ${place}
 ${describeConfinement(sandbox)}
-${outbox}${control}${list}${advice}
+${control}${list}${advice}
 Try:
 ${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
     -d '{"type":"card_number","data":"4242424242424242"}'
