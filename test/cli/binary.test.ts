@@ -7,7 +7,7 @@ import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './bina
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 async function open(t: Test): Promise<Machine> {
   const machine = await createMachine()

@@ -6,7 +6,7 @@ const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 const LINES_OF_THE_BINARY = 30
 const LINES_IN_PROCESS = 200
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 t.test('the line that everybody types first works, every time', async (t) => {
   const machine = await createMachine()

@@ -11,7 +11,7 @@ import { registry } from '../../src/operations/all.js'
 import { startProgram } from '../start-program.js'
 import { PROGRAM, waitFor } from './binary.js'
 
-t.setTimeout(240_000)
+t.setTimeout(500_000)
 
 const AT_ONCE = 4
 /** Its examples need a server with a control plane, and its key: they have a test of their own. */

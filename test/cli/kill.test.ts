@@ -6,7 +6,7 @@ const LIMIT_MS = 10_000
 
 t.test(
   'servers and commands that are killed lose nothing that they acknowledged',
-  { timeout: 110_000 },
+  { timeout: 400_000 },
   async (t) => {
     const { kills, acknowledged, faults } = await killCommands(LIMIT_MS)
     t.comment(JSON.stringify({ kills, acknowledged }))

@@ -9,7 +9,7 @@ import { startProgram } from '../start-program.js'
 import { PROGRAM, waitFor } from './binary.js'
 import { withoutStyle } from './fake-process.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 /** Interactive, and without settings of the person who runs the test. */
 const SHELLS: Record<string, string> = {

@@ -6,7 +6,7 @@ const LIMIT_MS = 8_000
 
 t.test(
   'servers that are killed under clients that retry by key make one token a key',
-  { timeout: 110_000 },
+  { timeout: 400_000 },
   async (t) => {
     const { faults, ...seen } = await killUnderRetries(LIMIT_MS)
     t.comment(JSON.stringify(seen))

@@ -10,7 +10,7 @@ import { registry } from '../../src/operations/all.js'
 import { createMachine, PROGRAM } from './binary.js'
 import { createVaultHome } from './home.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 t.test('errors are JSON whenever the output is', async (t) => {
   const home = await createVaultHome(t)

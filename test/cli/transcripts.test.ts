@@ -2,7 +2,7 @@
 import t from 'tap'
 import { transcribe } from './transcripts.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 t.test('commands and their flags behave in a pipe and on terminals, wide and narrow', async (t) => {
   const { lines, faults } = await transcribe((at) => at % 50 === 0)

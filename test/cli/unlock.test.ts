@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { createMachine } from './binary.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   const machine = await createMachine()

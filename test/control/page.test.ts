@@ -26,7 +26,7 @@ t.test('the page is small, and its policy allows its own script alone', async (t
   t.match(policy, /trusted-types 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/)
 })
 
-t.test('a person looks at what their test did', { ...needsChromium, timeout: 120_000 }, async (t) => {
+t.test('a person looks at what their test did', { ...needsChromium, timeout: 400_000 }, async (t) => {
   const server = await startServer({ seed })
   const browser = await launchChromium()
   t.teardown(async () => {

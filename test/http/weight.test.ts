@@ -8,7 +8,7 @@ const MOST_HEALTH_MS = 1_500
 const MOST_MB = 600
 const TOKENS = 20
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 const heavy = await startHeavy(TOKENS)
 const { server, key } = heavy
 const { announcement } = server

@@ -10,7 +10,7 @@ export function compareDoors(
   doors: readonly ((clock: MovableClock) => Promise<Door>)[],
   { each: part = 1 } = {},
 ): void {
-  t.setTimeout(240_000)
+  t.setTimeout(500_000)
   const starting = startDestination()
   t.teardown(async () => (await starting).close())
   for (const each of readCases().filter((_, index) => index % part === 0)) {

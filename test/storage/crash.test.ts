@@ -223,7 +223,7 @@ async function crashAt(
   t.equal(left.list('/vault').filter((name) => name.startsWith('journal-')).length, 1, title)
 }
 
-t.setTimeout(230_000)
+t.setTimeout(500_000)
 
 const scripts: Record<string, Act[]> = {
   'single works': [

@@ -9,7 +9,7 @@ import { readHeader } from '../../src/storage/vault-file.js'
 import { DIRECTORY, keysOf, loadOld, openOld, tell, write } from './upgrade.js'
 import { killUpgrades } from './upgrade-kill.js'
 
-t.setTimeout(119_000)
+t.setTimeout(400_000)
 
 const BACKUP = `${DIRECTORY}-format-1.backup`
 

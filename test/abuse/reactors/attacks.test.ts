@@ -5,7 +5,7 @@ import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { createReactorPool } from '../../../src/reactor/pool.js'
 import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
 
-t.setTimeout(240_000)
+t.setTimeout(500_000)
 
 const LIMIT_MS = 500
 const GRACE_MS = 1_000

@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { createReactorPool } from '../../../src/reactor/pool.js'
 import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js'
 
-t.setTimeout(120_000)
+t.setTimeout(400_000)
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const BUILTINS = ['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors']

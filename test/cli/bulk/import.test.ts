@@ -7,7 +7,7 @@ import { openTestVault } from '../../../src/index.js'
 import { createMachine, waitFor } from '../binary.js'
 import { createHome, createVaultHome, type Home } from '../home.js'
 
-t.setTimeout(200_000)
+t.setTimeout(500_000)
 
 const CARD = '4242424242424242'
 const line = (data: unknown, more: object = {}) => `${JSON.stringify({ type: 'token', data, ...more })}\n`
