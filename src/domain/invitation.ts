@@ -70,10 +70,6 @@ export interface PersonNames {
   last_name?: string
 }
 
-/** Control characters, line separators, bidirectional overrides, and invisible characters. */
-const UNFIT =
-  /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
-
 /**
  * The names, trimmed and normalized; empty ones are left out.
  * @returns errors by property, if there are any
@@ -85,8 +81,15 @@ export function readNames(given: PersonNames): { names: PersonNames; errors: Pro
     const name = given[property]?.trim().normalize('NFC') ?? ''
     if (name === '') continue
     if (name.length > NAME_LIMIT) addError(errors, property, `must have at most ${NAME_LIMIT} characters`)
-    else if (UNFIT.test(name)) addError(errors, property, 'must be visible text on one line')
+    else if (hasUnfit(name)) addError(errors, property, 'must be visible text on one line')
     else names[property] = name
   }
   return { names, errors }
+}
+
+/** Control characters, line separators, bidirectional overrides, and invisible characters. */
+function hasUnfit(name: string): boolean {
+  return /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u.test(
+    name,
+  )
 }

@@ -4,7 +4,6 @@ import { CofferError } from '../errors.js'
 export const MAX_TENANT_NAME_LENGTH = 200
 
 /** Control characters, lone surrogates and line separators; names appear in mails, prompts and tables. */
-const UNFIT = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /** @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {
@@ -14,5 +13,6 @@ export function checkTenantName(name: string): void {
       'validation',
       `must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`,
     )
-  if (UNFIT.test(name)) throw new CofferError('validation', 'must be one line without control characters')
+  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
+    throw new CofferError('validation', 'must be one line without control characters')
 }

@@ -2,5 +2,5 @@
 import type { ErrorObject } from 'ajv'
 
 type Validator = ((input: unknown) => boolean) & { errors?: ErrorObject[] | null }
-declare const validators: Record<string, Validator | undefined>
+declare const validators: Record<string, (() => Validator) | undefined>
 export default validators

@@ -1,24 +1,28 @@
 /** Escapes untrusted text for a terminal, measures, wraps and truncates it. Pure. */
 
+const PRINTABLE_ASCII = /^[\x20-\x7e\n]*$/
+
 /**
- * Controls (C0, DEL, C1), format characters (bidi overrides and isolates, zero-width, tags), line and paragraph
- * separators, lone surrogates, and other characters that Unicode defines as invisible.
+ * Spells controls (C0, DEL, C1) but line breaks, format characters (bidi overrides and isolates, zero-width, tags), line and
+ * paragraph separators, lone surrogates, and other characters that Unicode defines as invisible.
  */
-const UNSEEN = '\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}'
-const ANY_UNSEEN = new RegExp(`[${UNSEEN}]`, 'gu')
-const UNSEEN_BUT_NEWLINE = new RegExp(`(?!\\n)[${UNSEEN}]`, 'gu')
+function spellUnseen(text: string, spell: (character: string) => string): string {
+  // Most text has none, and the tables of Unicode take a command 5 ms to load.
+  if (PRINTABLE_ASCII.test(text)) return text
+  return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
+}
 
 /**
  * Text as one line: a line break becomes `↵`; characters that move the cursor, change colours or are invisible become
  * `\u{..}`. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}.
  */
 export function display(text: string): string {
-  return text.replace(ANY_UNSEEN, (character) => (character === '\n' ? '↵' : toVisible(character)))
+  return spellUnseen(text, toVisible).replaceAll('\n', '↵')
 }
 
 /** Like {@link display}, but keeps line breaks and replaces a tab by two spaces. */
 export function displayLines(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll('\t', '  ').replace(UNSEEN_BUT_NEWLINE, toVisible)
+  return spellUnseen(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '), toVisible)
 }
 
 function toVisible(character: string): string {
@@ -27,7 +31,7 @@ function toVisible(character: string): string {
 
 /** JSON, with `spaces` 0 on one line. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
-  return JSON.stringify(value, undefined, spaces).replace(UNSEEN_BUT_NEWLINE, toJsonEscape)
+  return spellUnseen(JSON.stringify(value, undefined, spaces), toJsonEscape)
 }
 
 function toJsonEscape(character: string): string {
@@ -84,13 +88,6 @@ export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))
 }
 
-const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
-/** Combining marks, and Hangul vowels and final consonants. */
-const ZERO_WIDTH = /[\p{Mn}\p{Me}\u1160-\u11ff]/u
-/** East Asian Width W and F (Unicode Annex 11), and emoji; a flag is two characters of one column. */
-const DOUBLE_WIDTH =
-  /(?![\u{1f1e6}-\u{1f1ff}])[\p{Emoji_Presentation}\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
-
 /** The width of displayed text in columns. Skin tones count as separate emoji, as on most terminals. */
 export function measureWidth(text: string): number {
   return measureUpTo(text, Number.POSITIVE_INFINITY)
@@ -98,7 +95,7 @@ export function measureWidth(text: string): number {
 
 /** The width, or `most` if it is larger; stops measuring there. */
 export function measureUpTo(text: string, most: number): number {
-  if (PRINTABLE_ASCII.test(text)) return Math.min(text.length, most)
+  if (/^[\x20-\x7e]*$/.test(text)) return Math.min(text.length, most)
   let width = 0
   for (const character of text) {
     width += widthOf(character)
@@ -107,9 +104,15 @@ export function measureUpTo(text: string, most: number): number {
   return width
 }
 
+/**
+ * Combining marks, Hangul vowels and final consonants have no width. Two columns: East Asian Width W and F (Unicode Annex
+ * 11), and emoji; a flag is two characters of one column.
+ */
 function widthOf(character: string): number {
-  if (ZERO_WIDTH.test(character)) return 0
-  return DOUBLE_WIDTH.test(character) ? 2 : 1
+  if (/[\p{Mn}\p{Me}\u1160-\u11ff]/u.test(character)) return 0
+  const isWide =
+    /(?![\u{1f1e6}-\u{1f1ff}])[\p{Emoji_Presentation}\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u
+  return isWide.test(character) ? 2 : 1
 }
 
 /** Truncates text to `width` columns (at least 1), ending with `…`. */

@@ -8,7 +8,6 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const WORD = /true|false|null/y
 const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
-const LONE_SURROGATE = /\p{Cs}/u
 
 /** The position and reason of a refusal. */
 export interface Fault {
@@ -36,8 +35,8 @@ interface Scan {
 export function findFault(text: string): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff)
     return { at: 0, reason: 'it starts with a byte order mark; send plain UTF-8' }
-  const lone = text.search(LONE_SURROGATE)
-  if (lone >= 0) return { at: lone, reason: 'half of a surrogate pair stands alone' }
+  if (!text.isWellFormed())
+    return { at: text.search(/\p{Cs}/u), reason: 'half of a surrogate pair stands alone' }
   const scan: Scan = { text, at: 0, expected: 'value', stack: [], lastName: '' }
   for (;;) {
     skipSpace(scan)
@@ -146,7 +145,7 @@ function takeString(scan: Scan): string | undefined {
     scan.at += escaped.length
   }
   scan.at++
-  if (!isEscaped || !LONE_SURROGATE.test(JSON.parse(text.slice(from, scan.at)))) return undefined
+  if (!isEscaped || (JSON.parse(text.slice(from, scan.at)) as string).isWellFormed()) return undefined
   scan.at = from
   return 'half of a surrogate pair stands alone in this string'
 }

@@ -1,0 +1,300 @@
+/**
+ * The command line and the library as CommonJS that starts soon. esbuild splits the modules into chunks; each becomes a
+ * function here, which V8 compiles when the chunk is used. Chunks that the same commands use are in one file (a part), with
+ * what V8 compiled of it beside: start-up is a matter of what is read and compiled. One chunk has each module, so that
+ * there is one `CofferError`.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import Module, { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { Script } from 'node:vm'
+import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild'
+
+export interface Places {
+  distribution: string
+  compiledSources: string
+}
+
+/** Packages that most commands never need, each a file of its own; used by its default export or by its named ones. */
+const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
+  chalk: 'named',
+  'cli-table3': 'default',
+  'csv-parse': 'named',
+  inquirer: 'default',
+  'json-p3': 'named',
+  liquidjs: 'named',
+  nodemailer: 'named',
+  pg: 'default',
+}
+
+/** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. It is used by its default export. */
+const INSTALLED = 'libsodium-wrappers'
+
+/**
+ * Of packages that we use otherwise: the prompt that opens an editor brings tables of all character sets; servers and
+ * databases are never named by a service or a string, and are reached without tokens of OAuth or a library of the machine.
+ */
+const UNUSED =
+  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native)$/
+
+/**
+ * The parts, by what they are for: a chunk is in the first one of whose commands one uses it. `coffer` is always loaded.
+ * What V8 compiled is kept of these commands; what is compiled for others would only have to be read.
+ */
+const PARTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  coffer: [
+    ['token', 'create'],
+    ['token', 'get', 'build'],
+  ],
+  'coffer-nouns': [
+    ['--help'],
+    ['completion', 'words', '--', 'token', 'get', ''],
+    ...['app', 'formula', 'invite', 'log', 'member', 'proxy', 'reactor', 'tenant', 'token'].map((noun) => [
+      noun,
+      'list',
+    ]),
+  ],
+  'coffer-server': [['serve', '--ephemeral', '--port', '0']],
+}
+const OTHERS = 'coffer-others'
+
+const COMMON: BuildOptions = {
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  minifySyntax: true,
+  minifyWhitespace: true,
+  legalComments: 'none',
+  // Node prints the line of an error that nobody caught.
+  lineLimit: 200,
+  // ASCII alone, so that it can be read without being decoded.
+  charset: 'ascii',
+  logLevel: 'error',
+}
+
+export async function bundleCommandLine(places: Places): Promise<void> {
+  await bundleLatePackages(places)
+  const chunks = (await splitCommandLine(places)).map(toChunk)
+  // In one part at first, to see which chunks the commands use.
+  const everything = new Map([['coffer', chunks]])
+  writeParts(places, everything)
+  const used = await useParts(places, everything)
+  const parts = new Map<string, Chunk[]>()
+  for (const chunk of chunks) {
+    const part = Object.keys(PARTS).find((name) => used.get(name)!.has(chunk.name)) ?? OTHERS
+    parts.set(part, [...(parts.get(part) ?? []), chunk])
+  }
+  writeParts(places, parts)
+  await useParts(places, parts)
+}
+
+async function bundleLatePackages({ distribution, compiledSources }: Places): Promise<void> {
+  for (const [name, exported] of Object.entries(LATE_PACKAGES)) {
+    const picked = exported === 'default' ? 'all.default' : 'all'
+    const contents = `import * as all from '${name}'\nmodule.exports = ${picked}\n`
+    await build({
+      ...COMMON,
+      format: 'cjs',
+      stdin: { contents, resolveDir: compiledSources },
+      banner: { js: '"use strict";' },
+      minifyIdentifiers: true,
+      plugins: [leaveUnused],
+      outfile: `${distribution}late/${name}.cjs`,
+    })
+  }
+}
+
+async function splitCommandLine({ distribution, compiledSources }: Places): Promise<OutputFile[]> {
+  const { outputFiles } = await build({
+    ...COMMON,
+    splitting: true,
+    format: 'esm',
+    entryPoints: { main: `${compiledSources}cli/main.js`, library: `${compiledSources}index.js` },
+    // Files that are found from here.
+    define: { 'import.meta.url': 'bundleUrl' },
+    external: [INSTALLED],
+    plugins: [loadLate, spareChildProcess],
+    outdir: distribution,
+    write: false,
+  })
+  return outputFiles
+}
+
+interface Chunk {
+  name: string
+  /** Of a function that takes `use`, `require` and `bundleUrl`, and returns what the chunk exports. */
+  text: string
+}
+
+/** As esbuild writes it: a default import, names, or all. */
+const IMPORT =
+  /(?<=^|[;}\n])import(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))?(?: ?from)?"((?:\.\/|node:)[^"]+|libsodium-wrappers)";/g
+const EXPORT = /\bexport\s*\{([^}]*)\};?\s*$/
+const DYNAMIC_IMPORT = /\bimport\("((?:\.\/|node:)[^"]+|libsodium-wrappers)"\)/g
+
+/**
+ * A module that esbuild wrote, as the text of a function. Its exports are read once, when it has run: none is assigned
+ * later, as no module has mutable state, and chunks do not import each other in a circle. An import without names is left
+ * out, because no module of ours does anything when it is loaded.
+ */
+function toChunk({ path, text }: OutputFile): Chunk {
+  const [exported = '', exports = ''] = EXPORT.exec(text) ?? []
+  const names = exports.split(',').filter((each) => each.trim() !== '')
+  const pairs = names.map((each) => each.trim().split(/\s+as\s+/))
+  const result = pairs.map(([inner, outer = inner]) => `${outer}:${inner}`).join()
+  const body = text
+    .slice(0, text.length - exported.length)
+    .replaceAll(IMPORT, (_, whole, names, all, from) => declare(from, { whole, names, all }))
+    .replaceAll(DYNAMIC_IMPORT, (_, from) => `Promise.resolve().then(()=>${load(from)})`)
+  if (/(?:^|[;}\n])(?:import[\s{*"]|export[\s{])|\bimport\("/.test(body))
+    throw new Error(`${path} imports in a way that the build does not know.`)
+  return { name: basename(path, '.js'), text: `(use,require,bundleUrl)=>{${body}\nreturn{${result}}}` }
+}
+
+interface Names {
+  whole: string | undefined
+  names: string | undefined
+  all: string | undefined
+}
+
+function declare(from: string, { whole, names, all }: Names): string {
+  return [
+    whole && `const ${whole}=${load(from)}${isDefault(from) ? '.default' : ''};`,
+    names && `const{${names.replaceAll(' as ', ':')}}=${load(from)};`,
+    all && `const ${all}=${load(from)};`,
+  ]
+    .filter((each) => each !== undefined)
+    .join('')
+}
+
+function load(from: string): string {
+  if (isChunk(from)) return `use("${basename(from, '.js')}")`
+  return isDefault(from) ? `({default:require("${from}")})` : `require("${from}")`
+}
+
+function isChunk(from: string): boolean {
+  return from.startsWith('./') && !from.startsWith('./late/')
+}
+
+/** Whether it is a package that is used by its default export, which is all of it. */
+function isDefault(from: string): boolean {
+  return from === INSTALLED || LATE_PACKAGES[basename(from, '.cjs')] === 'default'
+}
+
+/** `places`: by chunk, the part that it is in. `ready`: what the chunks that were used export. */
+const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
+const ready=Object.create(null);
+const use=(name)=>ready[name]??=(chunks[name]??Object.assign(chunks,require(places[name]))[name])(use,require,bundleUrl);
+exports.main=(process)=>use("main").main(process);
+exports.library=()=>use("library");
+exports.ready=ready;
+`
+
+function writeParts({ distribution }: Places, parts: ReadonlyMap<string, readonly Chunk[]>): void {
+  const places: Record<string, string> = {}
+  for (const [part, chunks] of parts)
+    for (const { name } of part === 'coffer' ? [] : chunks) places[name] = `./${part}.cjs`
+  for (const [part, chunks] of parts) {
+    const table = `{${chunks.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
+    const text =
+      part === 'coffer'
+        ? `"use strict";const chunks=${table};\nconst places=${JSON.stringify(places)};\n${RUNTIME}`
+        : `"use strict";module.exports=${table};\n`
+    writeFileSync(`${distribution}${part}.cjs`, text)
+  }
+}
+
+interface Bundle {
+  main(process: object): Promise<number>
+  ready: object
+}
+
+/**
+ * Runs the commands of each part, and keeps beside it what V8 compiled for them, where `bin/coffer.js` looks for it. It is
+ * of use to this version of Node alone. @returns the chunks that were used, by part
+ */
+async function useParts(
+  { distribution }: Places,
+  parts: ReadonlyMap<string, unknown>,
+): Promise<Map<string, Set<string>>> {
+  const scripts = new Map<string, Script>()
+  const loadPart = (file: string): unknown => {
+    const filename = join(distribution, file)
+    const near = createRequire(filename)
+    const script = new Script(Module.wrap(readFileSync(filename, 'latin1')), { filename })
+    scripts.set(basename(file), script)
+    const loaded = { exports: {} }
+    const find = (name: string) => (parts.has(basename(name, '.cjs')) ? loadPart(name) : near(name))
+    script.runInThisContext()(loaded.exports, find, loaded, filename, dirname(filename))
+    return loaded.exports
+  }
+  const bundle = loadPart('coffer.cjs') as Bundle
+  const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
+  const used = new Map<string, Set<string>>()
+  try {
+    const other = createRequire(distribution)('./coffer.cjs') as Bundle
+    await runCommand(other, place, ['init'])
+    for (const [part, commands] of Object.entries(PARTS)) {
+      for (const words of commands) await runCommand(bundle, place, words)
+      used.set(part, new Set(Object.keys(bundle.ready)))
+      // As a server sets it. What is compiled under other flags is refused.
+      setFlagsFromString('--allocation-site-pretenuring')
+      const script = scripts.get(`${part}.cjs`)
+      if (script !== undefined) writeFileSync(join(distribution, `${part}.cjs.cache`), script.createCachedData())
+    }
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+  return used
+}
+
+const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
+
+/** A server is stopped as soon as it says that it is ready. */
+async function runCommand({ main }: Bundle, place: string, words: readonly string[]): Promise<void> {
+  const stops: (() => void)[] = []
+  const stdout = new PassThrough()
+  stdout.once('data', () => words[0] === 'serve' && stops[0]!()).resume()
+  const code = await main({
+    argv: ['node', 'coffer', ...words],
+    env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
+    stdin: Readable.from([CARD]),
+    stdout,
+    stderr: new PassThrough().resume(),
+    pid: process.pid,
+    cwd: () => place,
+    on: (_: string, stop: () => void) => stops.push(stop),
+    off: () => undefined,
+  })
+  if (code !== 0) throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
+}
+
+const loadLate: Plugin = {
+  name: 'load-late',
+  setup(builder) {
+    const filter = new RegExp(`^(${Object.keys(LATE_PACKAGES).join('|')})$`)
+    builder.onResolve({ filter }, ({ path }) => ({ path: `./late/${path}.cjs`, external: true }))
+  },
+}
+
+const leaveUnused: Plugin = {
+  name: 'leave-unused',
+  setup(builder) {
+    builder.onResolve({ filter: UNUSED }, () => ({ path: 'none', namespace: 'unused' }))
+    builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'export default undefined' }))
+  },
+}
+
+/** Commander loads `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here. */
+const spareChildProcess: Plugin = {
+  name: 'spare-child-process',
+  setup(builder) {
+    builder.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes('/commander/') ? { path: 'none', namespace: 'nothing' } : null,
+    )
+    builder.onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: 'module.exports = {}' }))
+  },
+}
