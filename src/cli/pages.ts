@@ -17,7 +17,8 @@ export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
   const pages = walkPages(task, { ...input, size }, context.signal)
-  if (format === 'ndjson' || format === 'id') await task.together(() => task.print(itemsOf(pages)))
+  // As a server: who reads the output may run commands on the same vault before it takes more of it.
+  if (format === 'ndjson' || format === 'id') await task.together(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.together(() => collectPages(pages)))
 }
 

@@ -284,6 +284,33 @@ t.test('what the operation refuses is asked for again, and the other answers sta
   t.same([lost.code, /no token/i.test(lost.stderr)], [130, true], lost.stderr)
 })
 
+t.test('after a refusal that names no answer, one is chosen and asked for again', async (t) => {
+  const home = await createVaultHome(t)
+  const taken = await home.run(['tenant', 'create', '--output', 'json'], {
+    columns: 100,
+    answers: [
+      ['? name', 'default\r'],
+      ['you change?', '\r'],
+      ['\n? name', 'another\r'],
+    ],
+  })
+  t.equal(taken.code, 0, taken.stderr)
+  t.match(JSON.parse(taken.stdout), { name: 'another' })
+  await home.json(['token', 'create', '--id', 'mine', '--type', 'token', '--data', 'x'])
+  const left = await home.run(['token', 'create', '--id', 'mine', '--output', 'json'], {
+    columns: 100,
+    answers: [
+      ['? type', '\r'],
+      ['? data', 'some text\r'],
+      ['you change?', '\u001b[B'],
+      ['❯ data', '\u001b[B'],
+      ['❯ (none)', '\r'],
+    ],
+  })
+  t.equal(left.code, 5, left.stderr)
+  t.match(left.stderr, /❯ \(none\)[\s\S]*a token with this id already/)
+})
+
 t.test('long text is written in the editor', async (t) => {
   const home = await createVaultHome(t)
   const EDITOR = home.write('editor', '#!/bin/sh\necho "module.exports = async () => ({})" > "$1"\n', 0o700)

@@ -187,6 +187,22 @@ t.test('pipelines with jq end well, and fail when a command in them does', async
     'what reads ids does not keep the vault from what writes them',
   )
   t.same(await bash(`coffer token export | jq -s length`), [0, '296\n', ''])
+  const many = `jq -nc --arg long "$(printf %0350d 1)" 'range(2100) | {id: "\\($long)\\(.)", type: "token", data: $long}'`
+  t.same(await bash(`${many} | coffer token import - --quiet | jq .created`), [0, '2100\n', ''])
+  t.same(
+    await bash(
+      `coffer token list --all -o id | { read -r id; coffer token get "$id" | jq '.id | length'; cat >/dev/null; }`,
+    ),
+    [0, '354\n', ''],
+    'a list that waits for its reader keeps no other command from the vault',
+  )
+  t.same(
+    await bash(
+      `coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer token import - --quiet | jq .created`,
+    ),
+    [0, '2396\n', ''],
+    'nor does an export keep an import of it',
+  )
   const [code, stdout] = await bash(`coffer token get nobody 2>/dev/null | jq -r .id`)
   t.same([code, stdout], [3, ''], 'the exit code is that of the command')
 })

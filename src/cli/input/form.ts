@@ -33,6 +33,9 @@ const EDIT = ':edit'
 /** Longer text than a line. */
 const LONG_CHARACTERS = 10_000
 const REQUIRED = 'A value is required.'
+const NO_ANSWER = '(none)'
+/** Refusals by what is stored, after which another answer may do. */
+const OF_STORED_DATA = ['conflict', 'forbidden', 'not_found', 'too_large', 'unprocessable']
 
 /** @throws CofferError `interrupted` from each of its functions */
 export function createForm(
@@ -134,6 +137,16 @@ export function createForm(
     return now
   }
 
+  /** Which answer a refusal that names none is about, if any. */
+  const askWhich = async (message: string) => {
+    const open = [...asked].filter(([path]) => Object.hasOwn(properties, path.split('.')[0]!))
+    if (open.length === 0) return []
+    const choices = [...open.map(([path]) => path), NO_ANSWER]
+    const question = { message: `${message} Which answer do you change?`, missing: '', choices }
+    const chosen = await select(terminal, question)
+    return open.filter(([path]) => path === chosen)
+  }
+
   return {
     async complete(input, missing) {
       const flags = listFlags(definition)
@@ -164,11 +177,13 @@ export function createForm(
       const { code, message, errors } = error
       const unknown = code === 'not_found' ? (definition.endpoint?.parameters ?? []) : []
       const refused = errors === undefined ? unknown : Object.keys(errors)
-      const again = [...asked].filter(([path]) =>
+      const named = [...asked].filter(([path]) =>
         refused.some((at) => isBelow(at, path) || isBelow(path, at)),
       )
+      const isOfStored = errors === undefined && OF_STORED_DATA.includes(code)
+      const again = named.length === 0 && isOfStored ? await askWhich(message) : named
       if (again.length === 0) return undefined
-      await printWarning(terminal, message)
+      if (again === named) await printWarning(terminal, message)
       let now = input
       for (const [, { flag, isOptional }] of again) now = await askOne(flag, now, isOptional)
       return now
