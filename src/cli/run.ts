@@ -8,7 +8,7 @@ import { loadOperation } from '../operations/load.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
 import type { CommandContext } from './context/context.js'
-import { readApiKey, requireVault } from './context/credentials.js'
+import { readApiKey, requireVault, warnOfStore } from './context/credentials.js'
 import type { Options, Steps, Task } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
 import type { Form } from './input/form.js'
@@ -39,6 +39,7 @@ export async function runOperation(
   if (!terminal.mayPrompt || options.curl === true) requireWords(terms, given)
   if (options.curl === true)
     return (await import('./commands/curl.js')).printCurl(context, definition, given, options)
+  await warnOfStore(context)
   const key =
     definition.audience === 'owner' && definition.control === undefined
       ? undefined

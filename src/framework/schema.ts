@@ -28,6 +28,8 @@ interface Annotations {
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
   refersTo?: string
+  /** Whether it identifies a token, so that completion offers the newest ones. */
+  isTokenId?: true
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
   /** What values mean. */
@@ -151,6 +153,7 @@ const ANNOTATIONS = new Set([
   'isPath',
   'textWhere',
   'refersTo',
+  'isTokenId',
   'duration',
   'suggestions',
   'meanings',

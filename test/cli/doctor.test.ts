@@ -22,6 +22,10 @@ t.test('a healthy vault passes every check', async (t) => {
     findings.filter(({ state, check }) => state !== 'ok' && check !== 'sandbox'),
     [],
   )
+  t.match(findings.at(-1), { found: 'It opens, and has 0 tokens.' })
+  await home.json(['token', 'create'], { stdin: '{"type":"token","data":"one"}' })
+  const later: Finding[] = await home.json(['doctor'])
+  t.match(later.at(-1), { found: 'It opens, and has 1 token.' })
   const shown = await home.run(['doctor'], { columns: 100 })
   t.equal(shown.code, 0)
   t.match(shown.stdout, /^check +state +found/)

@@ -77,7 +77,7 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   const verified = await home.run(['vault', 'verify'])
   t.match(verified, {
     code: 7,
-    stderr: /1\d records and \d+ log records are still readable.*restore --salvage/s,
+    stderr: /1\d records and \d+ log records can still be read.*restore --salvage/s,
   })
   const { findings, readable } = JSON.parse(verified.stdout)
   t.ok(readable.records >= 16, `${readable.records} readable`)

@@ -39,6 +39,10 @@ t.test('values are found in files, folders and pipes, by token and line', async 
     stdin: `\n\n${Buffer.from(`{"n":"${CARD}"}`).toString('base64')}`,
   })
   t.same([piped.code, JSON.parse(piped.stdout)], [5, [{ id: 'card-1', file: '-', line: 3 }]])
+  t.match(piped.stderr, 'Values of tokens are in the clear in 1 place.')
+  const { count } = await home.json(['log', 'reveals', 'card-1'])
+  t.equal(count, 4, 'one for each time')
+  t.match((await home.run(['scan', '--help'])).stdout, /coffer log reveals counts/)
   const shown = await home.run(['scan', 'logs/a.log'], { columns: 80 })
   t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
 })

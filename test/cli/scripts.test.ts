@@ -132,6 +132,18 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
   t.same(await offered('app get s'), ['support'])
   t.same(await offered('--vault .coffer reactor create --application sup'), ['support'])
   t.match((await offered('app get ')).join(' '), /^support [0-9a-f-]{36}$/)
+  t.same(await offered('token get '), [''], 'there is no token yet')
+  for (const id of ['first', 'second', 'gone'])
+    t.equal((await coffer(['token', 'create'], JSON.stringify({ id, type: 'token', data: 'x' }))).code, 0)
+  t.equal((await coffer(['token', 'delete', 'gone', '--yes'])).code, 0)
+  const logged = async () =>
+    JSON.parse((await coffer(['log', 'list', '-o', 'json'])).stdout).pagination.total_items
+  const records = await logged()
+  t.same(await offered('token get '), ['second', 'first'], 'the newest first')
+  t.same(await offered('token delete first s'), ['second'], 'each of several')
+  t.same(await offered('token link first se'), ['second'])
+  t.same(await offered('log reveals fi'), ['first'])
+  t.equal(await logged(), records, 'nothing is read for it')
   t.same(await offered('tenant use defau'), ['default'])
   t.same(await offered('help acc'), ['access-rules'])
   t.same(await offered('completion b'), ['bash'])

@@ -7,7 +7,7 @@ import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Steps, Task } from '../context/task.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
-import { displayLines, toJson } from '../output/display.js'
+import { countOf, displayLines, toJson } from '../output/display.js'
 import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
 import { createProgress } from '../output/progress.js'
 import { isTerminal, write } from '../output/terminal.js'
@@ -70,7 +70,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
     throw error
   }
   await progress.finish()
-  if (target !== undefined) await task.notice(`${count} tokens were exported to ${path}.`)
+  if (target !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}.`)
 }
 
 function chooseFormat(given: unknown, path: string): RowFormat {

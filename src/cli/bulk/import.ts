@@ -4,6 +4,7 @@ import { isObject } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
 import type { Steps, Task } from '../context/task.js'
+import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { readCsv } from './csv.js'
 import { type ImportLog, openImportLog } from './results.js'
@@ -175,7 +176,7 @@ class Run {
       this.#settings.files.resume === undefined
         ? 'The same command would import them again; --resume FILE, from the beginning, would not.'
         : 'The same command goes on from there.'
-    return new CofferError('interrupted', `Interrupted after ${this.done} rows. ${advice}`)
+    return new CofferError('interrupted', `Interrupted after ${countOf(this.done, 'row')}. ${advice}`)
   }
 
   async *#count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

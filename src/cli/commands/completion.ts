@@ -5,6 +5,8 @@
 import { type Config, readConfig, SETTINGS, type Setting } from '../../config.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
+import type { OperationInput } from '../../framework/operation.js'
+import type { List } from '../../framework/page.js'
 import type { Registry } from '../../framework/registry.js'
 import { memberOf, type Schema } from '../../framework/schema.js'
 import { reachVault } from '../../vault/open.js'
@@ -14,13 +16,15 @@ import { findTenantChoice } from '../context/tenant-choice.js'
 import { readUserSettings } from '../context/user-settings.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { identify } from '../input/names.js'
-import { listFlags } from '../input/options.js'
+import { listFlags, takesMany } from '../input/options.js'
 import { quoteWord } from '../output/shell.js'
 import { write } from '../output/terminal.js'
 import { applyProfile } from './profile.js'
 
 const ANSWER = 'coffer completion words --'
 const MOST_VALUES = 50
+/** Of the log, in which the newest tokens are looked for. */
+const MOST_RECORDS = 500
 
 const SHELLS: Readonly<Record<string, string>> = {
   bash: `# coffer completion for bash: eval "$(coffer completion bash)"
@@ -91,7 +95,9 @@ async function complete(context: CommandContext, words: readonly string[]): Prom
   if (path === 'completion') return begin(Object.keys(SHELLS))
   if (path === 'help') return begin([...TOPIC_NAMES, ...commands.flatMap((each) => each.words[given] ?? [])])
   if (path === 'tenant use') return begin(await listNames(context, before, 'tenant'))
-  const property = context.registry.find(path)?.positionals[given]
+  const definition = context.registry.find(path)
+  const isMany = definition !== undefined && takesMany(definition)
+  const property = definition?.positionals[given] ?? (isMany ? definition.positionals.at(-1) : undefined)
   return property === undefined ? [] : begin(await listValues(context, before, path, property))
 }
 
@@ -131,6 +137,7 @@ async function listValues(
   const schema = findSchema(context.registry, path, asked)
   if (schema === undefined) return []
   if (schema.refersTo !== undefined) return listNames(context, before, schema.refersTo)
+  if (schema.isTokenId) return withVault(context, before, listRecentTokens)
   const member = memberOf(schema)
   return (
     ('enum' in member ? member.enum : undefined) ?? member.suggestions ?? Object.keys(member.meanings ?? {})
@@ -144,11 +151,38 @@ function findSchema(registry: Registry, path: string, asked: string): Schema | u
   return listFlags(definition).find(({ name }) => name === asked)?.schema ?? properties[asked]
 }
 
-/** Names and ids of things of a noun; none if that takes a passphrase, or waiting for another process. */
-async function listNames(
+type Ask = (operation: string, input: OperationInput) => Promise<unknown>
+
+/** Names and ids of things of a noun. */
+function listNames(
   context: CommandContext,
   before: readonly string[],
   noun: string,
+): Promise<readonly string[]> {
+  return withVault(context, before, async (ask) => {
+    const result = await ask(`${noun} list`, noun === 'tenant' ? {} : { size: MOST_VALUES })
+    const things = (Array.isArray(result) ? result : (result as List<unknown>).data).map(identify)
+    return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]
+  })
+}
+
+/** From the log, because a list of tokens would be logged as a read of each. */
+async function listRecentTokens(ask: Ask): Promise<readonly string[]> {
+  const { data } = (await ask('log list', { entity_type: 'token', size: MOST_RECORDS })) as List<{
+    entity_id: string
+    operation: string
+  }>
+  const newest = new Map<string, string>()
+  for (const { entity_id, operation } of data) if (!newest.has(entity_id)) newest.set(entity_id, operation)
+  const kept = [...newest].filter(([, operation]) => operation !== 'delete')
+  return kept.map(([id]) => id).slice(0, MOST_VALUES)
+}
+
+/** What `list` gives; it fails if that takes a passphrase, or waiting for another process. */
+async function withVault(
+  context: CommandContext,
+  before: readonly string[],
+  list: (ask: Ask) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const flags: Record<string, string> = {}
   for (const [name, setting] of Object.entries(SETTINGS) as [string, Setting][]) {
@@ -171,10 +205,7 @@ async function listNames(
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
-    const input = noun === 'tenant' ? {} : { size: MOST_VALUES }
-    const { result } = await vault.ask({ operation: `${noun} list`, input, as })
-    const things = (Array.isArray(result) ? result : (result as { data: unknown[] }).data).map(identify)
-    return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]
+    return await list(async (operation, input) => (await vault.ask({ operation, input, as })).result)
   } finally {
     await vault.close()
   }

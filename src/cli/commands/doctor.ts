@@ -13,6 +13,7 @@ import { findKeyFile, findVaultDirectory, placeOf, requireVault } from '../conte
 import { describeConfinement, describeConfinementGaps } from '../context/sandbox.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { readUserSettings, userSettingsPath } from '../context/user-settings.js'
+import { countOf } from '../output/display.js'
 import { printForRun, printNotice } from '../output/output.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
@@ -56,7 +57,7 @@ export async function examine(context: CommandContext): Promise<void> {
       await look('clock', () => checkClock(context, ask))
       await look('mail', () => checkMail(ask))
       await look('sandbox', () => checkSandbox(status.reactor_sandbox))
-      return ok(`It opens, and has ${status.tokens} tokens.`)
+      return ok(`It opens, and has ${countOf(status.tokens, 'token')}.`)
     })
   // To wait for a lock that stays held would be in vain.
   if (findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
@@ -87,7 +88,7 @@ async function checkConfiguration({ config }: CommandContext): Promise<Verdict> 
   const path = userSettingsPath(config.directory)
   if (!existsSync(path)) return ok(`There is no ${path}, so defaults apply.`)
   const { profiles } = await readUserSettings(config.directory)
-  return ok(`${path} has ${Object.keys(profiles).length} profiles.`)
+  return ok(`${path} has ${countOf(Object.keys(profiles).length, 'profile')}.`)
 }
 
 /** Everything in the vault, its key file, and the user's settings. */
@@ -125,7 +126,7 @@ function checkLock(context: CommandContext): Verdict {
 
 async function checkChain(ask: Ask): Promise<Verdict> {
   const { is_whole, records } = (await ask('log verify')) as { is_whole: boolean; records: number }
-  if (is_whole) return ok(`The log is whole: ${records} records.`)
+  if (is_whole) return ok(`The log is whole: ${countOf(records, 'record')}.`)
   return wrong('The log was changed, or is not whole.', 'Run: coffer log verify')
 }
 

@@ -2,6 +2,7 @@
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { Steps, Task } from '../context/task.js'
+import { countOf } from '../output/display.js'
 import { cellOf } from '../output/layout.js'
 import { follow, type Wait, waitToPoll } from './follow.js'
 
@@ -27,7 +28,8 @@ export function createTail(wait: Wait): Steps {
         const { records, total } = await readNewer(task, seen)
         const skipped = total - seen - records.length
         seen = total
-        if (skipped > 0) await task.notice(`${skipped} records were skipped: too many were written at once.`)
+        if (skipped > 0)
+          await task.notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
         return records
       }
       await follow(task, first.data, draw, readNew, wait)
@@ -67,7 +69,7 @@ export const verify: Steps = {
     if (proof.is_whole) return notice('The chain of records is intact, and none is missing at the end.')
     const what =
       broken_at > records
-        ? `ends after ${records} records, and more were written`
+        ? `ends after ${countOf(records, 'record')}, and more were written`
         : `is broken at record ${broken_at} of ${records}: it, or one before it, was changed, removed, inserted or moved`
     throw new CofferError('vault_damaged', `The log ${what}. Compare it with a backup.`)
   },

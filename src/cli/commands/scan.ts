@@ -13,6 +13,7 @@ import type { CursorPage } from '../../framework/cursor.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Task } from '../context/task.js'
+import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { runOperation } from '../run.js'
@@ -77,12 +78,10 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
     known: ['id', 'file', 'line'],
     hints: { empty: 'No value of a token was found.' },
   })
-  const more = findings.length === MOST_FINDINGS ? ' or more' : ''
+  const isFull = findings.length === MOST_FINDINGS
+  const places = isFull ? `${MOST_FINDINGS} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
-    throw new CofferError(
-      'conflict',
-      `Values of tokens are in the clear in ${findings.length}${more} places.`,
-    )
+    throw new CofferError('conflict', `Values of tokens are in the clear in ${places}.`)
   if (unread > 0) throw new CofferError('usage', `Files that could not be read: ${unread}.`)
 }
 

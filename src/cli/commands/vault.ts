@@ -7,6 +7,7 @@ import { readHolder } from '../../vault/offline.js'
 import { describePlace, findVaultDirectory, placeOf } from '../context/credentials.js'
 import type { Steps } from '../context/task.js'
 import { readSession } from '../context/unlocked.js'
+import { countOf } from '../output/display.js'
 
 const SALVAGING =
   'Restore a backup, or salvage the readable part: coffer vault restore --salvage DIRECTORY --vault NEW'
@@ -30,14 +31,14 @@ export const verify: Steps = {
     await print(result)
     if (result.dated_ahead !== undefined) {
       const { records, logs, newest } = result.dated_ahead
-      const what = `${records} records and ${logs} log records are dated ahead of the clock, up to ${newest}.`
+      const what = `Dated ahead of the clock, up to ${newest}: ${countOf(records, 'record')}, ${countOf(logs, 'log record')}.`
       await notice(`${what} Correct the clock if it is wrong; otherwise it was wrong when they were written.`)
     }
     if (result.findings.length === 0) return
     const { records, logs } = result.readable
     throw new CofferError(
       'vault_damaged',
-      `The vault is damaged; ${records} records and ${logs} log records are still readable. ${SALVAGING}`,
+      `The vault is damaged; ${countOf(records, 'record')} and ${countOf(logs, 'log record')} can still be read. ${SALVAGING}`,
     )
   },
 }
@@ -50,7 +51,7 @@ export const restore: Steps = {
     const { missing, findings } = result as SalvageReport
     const lost = Object.values(missing).reduce((sum, count) => sum + count, 0)
     const isComplete = lost === 0 && findings.length === 0
-    const some = lost === 0 ? 'The damage' : `${lost} rows could not be read; the damage`
+    const some = lost === 0 ? 'The damage' : `${countOf(lost, 'row')} could not be read; the damage`
     const what = isComplete ? 'Nothing is missing' : `${some} is listed above`
     await notice(`${what}. The damaged vault was not changed: keep it until you have checked the new one.`)
   },

@@ -79,7 +79,13 @@ export interface CommandContext {
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
   /** What this run has asked and told, so that opening the vault again does not do so again. */
-  readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; isDemoTold?: true }
+  readonly typed: {
+    passphrase?: string
+    storePassword?: string
+    triesLeft?: number
+    isDemoTold?: true
+    isStoreTold?: true
+  }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /**

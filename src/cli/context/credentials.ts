@@ -144,18 +144,23 @@ async function readStorePassword({ config, input, typed }: CommandContext): Prom
   return typed.storePassword
 }
 
-/** What is less than it should be about the way to the store. */
-function* warnOfStore({ config, env }: CommandContext): Generator<string> {
-  if (config.store === undefined) return
+/** Tells, once and before the store is asked anything, what is less than it should be about the way to it. */
+export async function warnOfStore({ config, env, terminal, typed }: CommandContext): Promise<void> {
+  if (config.store === undefined || typed.isStoreTold === true) return
+  typed.isStoreTold = true
   const { hasPassword, warning } = parseStoreAddress(config.store)
   if (hasPassword && env[SETTINGS.store.variable] !== config.store)
-    yield 'The password of the store is in the command line, where others may see it. Use --store-password-file.'
-  if (warning !== undefined) yield warning
+    await printNotice(
+      terminal,
+      'The password of the store is in the command line, where others may see it. Use --store-password-file.',
+    )
+  if (warning !== undefined) await printNotice(terminal, warning)
 }
 
 /** Prints notices of opening a vault after it succeeds, and later notices immediately. */
 async function noticing<V>(context: CommandContext, open: (place: VaultLocation) => Promise<V>): Promise<V> {
-  const early = [...warnOfStore(context)]
+  await warnOfStore(context)
+  const early: string[] = []
   let isOpen = false
   const notice = (text: string) => {
     if (isOpen) void printNotice(context.terminal, text)

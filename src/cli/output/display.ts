@@ -83,6 +83,11 @@ function foldLine(line: string, width: number): string {
   return folded
 }
 
+/** `1 token`, `2 tokens`. */
+export function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** Indents every line. */
 export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))

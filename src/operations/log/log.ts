@@ -143,6 +143,7 @@ const MOST_GROUPED = 10_000
 export const revealsInput = closedInput(['token'], {
   token: {
     type: 'string',
+    isTokenId: true,
     minLength: 1,
     maxLength: 400,
     description: 'The id of the token, deleted or not.',

@@ -7,12 +7,12 @@ import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { filterConditions, listTokensWhere, noteToken, requireTransform } from './token-access.js'
-import { checkFilters, createAttributes, tokenFilters, tokenOutput } from './token-attributes.js'
+import { checkFilters, createAttributes, tokenFilters, tokenId, tokenOutput } from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
-const parent_id = { type: 'string', description: 'The id of the parent token.' } as const
-const child_id = { type: 'string', description: 'The id of the child token.' } as const
+const parent_id = { ...tokenId, description: 'The id of the parent token.' } as const
+const child_id = { ...tokenId, description: 'The id of the child token.' } as const
 const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
 
 export const linkTokens = operation({

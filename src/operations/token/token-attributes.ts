@@ -21,7 +21,7 @@ import {
 } from '../../framework/output.js'
 import { filterBy, type Infer } from '../../framework/schema.js'
 
-export const tokenId = { type: 'string', description: 'The id of the token.' } as const
+export const tokenId = { type: 'string', isTokenId: true, description: 'The id of the token.' } as const
 
 /** Types whose data is text; a generic token may have any JSON. */
 const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
