@@ -66,8 +66,8 @@ export function createControlMiddleware({
           const sighting = sightings.get(ask)
           if (sighting !== undefined) sighting.entry = entry
         },
-        authenticate: async (_, given, { ask }) => {
-          const caller = await authenticate(host, given)
+        authenticate: async (_, given, { ask, believes }) => {
+          const caller = await authenticate(host, given, { believes })
           const sighting = sightings.get(ask)
           return sighting === undefined ? caller : noteDecisions(caller, sighting.decisions, MOST_DECISIONS)
         },

@@ -23,4 +23,6 @@ export interface AnswerRecord {
   parts?: number
   /** Of such a record: the id of the answer. */
   part_of?: string
+  /** Of a request or run that has not ended: who has claimed it, and until when, ms since the epoch. */
+  claim?: { by: string; until: number }
 }

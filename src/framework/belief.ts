@@ -40,6 +40,11 @@ export class Belief<Caller> {
     return error instanceof OutOfDate || !this.#isChecked
   }
 
+  /** The same belief, of what `change` makes of the caller. */
+  as(change: (caller: Caller) => Caller): Belief<Caller> {
+    return new Belief(this.#counterOf, this.#counter, async () => change(await this.#renew()))
+  }
+
   /** The caller as the store has it now. @throws CofferError `unauthenticated` */
   renew(): Promise<Caller> {
     return this.#renew()

@@ -28,6 +28,7 @@ export function noteDecisions(
 ): Caller {
   return {
     ...caller,
+    ...(caller.belief && { belief: caller.belief.as((renewed) => noteDecisions(renewed, notes, most)) }),
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {
         for (const note of explainDecision(caller, permission, container, target.id))

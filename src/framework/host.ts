@@ -35,7 +35,7 @@ export interface Host extends OpenVault {
   isEqualSecret(a: string, b: string): boolean
   /** Callers whose API key was verified. */
   readonly callers: KnownCallers
-  /** Requests with an idempotency key that run now. */
+  /** What runs now: requests with an idempotency key, and runs in the background. */
   readonly claims: Claims
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void

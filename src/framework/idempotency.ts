@@ -40,7 +40,9 @@ export async function answerOnce(
   work: (keeping: Keeping) => Promise<Outcome>,
 ): Promise<Outcome> {
   const scope = spellScope(caller, request)
-  const claim = await host.claims.take(scope)
+  // Of work that is one unit the kept answer refuses the second by itself.
+  const isLong = request.definition.runDetached !== undefined
+  const claim = await host.claims.take(caller.tenant, scope, { isLong })
   if (claim === undefined)
     throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
   const { definition, recipient } = request

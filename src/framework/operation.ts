@@ -14,6 +14,7 @@ import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
 import type { Caller } from './caller.js'
+import type { Claims } from './claims.js'
 import type { ControlPlane } from './control-port.js'
 import type { Post } from './mail-port.js'
 import type { Outbound } from './outbound-port.js'
@@ -88,6 +89,7 @@ export interface Session {
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background
+  readonly claims: Claims
   /** Sends requests to other servers; starts with the first call. */
   outbound(): Promise<Outbound>
   /** The expression language, loaded on first use. */

@@ -150,6 +150,7 @@ function createSession(facts: Facts): Session {
     outbound: host.outbound,
     expressions: host.expressions,
     background: host.background,
+    claims: host.claims,
     inUnit: (work, durability) => runUnit(facts, work, durability),
     conclude: (work, durability) =>
       runUnit(facts, work, keeping === undefined ? durability : 'now', (result) =>

@@ -2,6 +2,7 @@
 import type { MailRecord } from '../domain/records.js'
 import type { Mailer, Post } from '../framework/mail-port.js'
 import {
+  claimMail,
   keepInOutbox,
   listWaiting,
   listWaitingTenants,
@@ -37,6 +38,8 @@ export interface LastingPost extends Post {
   resume(listener: PostListener): Promise<void>
   /** After a jump of the clock: sends what is due now. Resolves when it was tried. */
   catchUp(): Promise<void>
+  /** Begins to send what other servers of the same store have left; nothing where there are none. */
+  takeOver(): Promise<void>
   /** Stops. In the background the mails in delivery are finished first; in a command, all collected mails. */
   close(): Promise<void>
 }
@@ -112,6 +115,10 @@ class PostOffice implements LastingPost {
     await this.settle()
   }
 
+  async takeOver(): Promise<void> {
+    if (this.#store.isShared && this.#listener !== undefined) await this.resume(this.#listener)
+  }
+
   async close(): Promise<void> {
     // A command waits until its mail was tried; a server continues at its next start.
     if (this.#listener === undefined) await Promise.all(this.#rounds())
@@ -171,6 +178,7 @@ class PostOffice implements LastingPost {
     try {
       for (const [at, mail] of due.entries()) {
         if (this.#isClosed) return
+        if (!(await claimMail(this.#store, tenant, mail))) continue
         const delivery = await mailer.send(messageOf(mail, settings))
         // A crash between the server's acceptance and this write leads to a second copy with the same Message-ID.
         const isOver = delivery.outcome === 'unreachable'

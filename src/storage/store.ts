@@ -146,6 +146,8 @@ export interface Store {
    * {@link StoreReader.changeCounter} gives the same proves, when it resolves or fails, that it still is.
    */
   believedCounter(kinds: readonly Kind[]): number | undefined
+  /** Whether other processes may have it open too. */
+  readonly isShared: boolean
   /** Walks a tenant's log, and checks that each record follows from those before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   close(): Promise<void>

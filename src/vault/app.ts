@@ -35,6 +35,7 @@ import type { Lock } from '../storage/lock.js'
 import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
+import { createSharedClaims } from './shared-claims.js'
 import type { OperationRequest, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
@@ -91,20 +92,24 @@ export function createApp(parts: {
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
   const background = new Background()
+  const hashSecret: Host['hashSecret'] = async (text, reader) => {
+    secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
+    return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
+  }
+  const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
-    store,
+    ...powers,
+    claims: store.isShared ? createSharedClaims(powers) : createClaims(),
     post,
     header,
     random,
     tenant,
     background,
     callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
-    claims: createClaims(),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')
     },
-    createUuid: () => createUuid(random),
     sweep: (ms = Number.POSITIVE_INFINITY) => {
       const began = Date.now()
       return sweepExpired(app, SWEPT_AT_ONCE, () => Math.abs(Date.now() - began) > ms)
@@ -127,10 +132,6 @@ export function createApp(parts: {
       return outbound
     },
     sandbox: async () => (await loadReactors()).sandbox,
-    hashSecret: async (text, reader) => {
-      secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
-      return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
-    },
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

@@ -1,7 +1,10 @@
 /** The sweeps of a running server: again and again, one at a time, until told to stop. */
 import t from 'tap'
 import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
+import type { App } from '../../src/vault/app.js'
 import { createVaultHome } from './home.js'
+
+const post = { takeOver: async () => {} } as App['post']
 
 t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   const stop = new AbortController()
@@ -9,6 +12,7 @@ t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   let sweeps = 0
   let waits = 0
   const app = {
+    post: { takeOver: () => Promise.reject(new Error('mail')) } as unknown as App['post'],
     sweep: async () => {
       if (++sweeps === 2) throw new Error('disk')
       return 0
@@ -19,13 +23,13 @@ t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   }
   await sweepRegularly(app, stop.signal, (error) => reported.push((error as Error).message), wait)
   t.equal(sweeps, 3)
-  t.strictSame(reported, ['disk'])
+  t.strictSame(reported, ['mail', 'disk', 'mail', 'mail'])
 })
 
 t.test('what one sweep leaves, the next takes without waiting', async (t) => {
   const stop = new AbortController()
   const left = [2000, 2000, 7, 0]
-  const app = { sweep: async () => left.shift() ?? 0 }
+  const app = { post, sweep: async () => left.shift() ?? 0 }
   await sweepRegularly(
     app,
     stop.signal,
@@ -41,6 +45,7 @@ t.test('waiting for the next sweep ends with the signal', async (t) => {
   const stop = new AbortController()
   let sweeps = 0
   const app = {
+    post,
     sweep: async () => {
       sweeps++
       setImmediate(() => stop.abort())

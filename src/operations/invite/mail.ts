@@ -132,10 +132,10 @@ export async function listWaiting(store: Store, tenant: number, listening?: stri
     const settings = await readMailSettings(reader, listening)
     const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
     const waiting = isThere ? await findMail(reader, tenant, { field: 'state', value: 'waiting' }) : []
-    const isDue = ({ due_at = '' }: MailRecord) => Date.parse(due_at) <= reader.now
-    const later = waiting.filter((mail) => !isDue(mail)).map(({ due_at = '' }) => Date.parse(due_at))
+    const due = waiting.filter((mail) => isDue(mail, reader.now))
+    const later = waiting.filter((mail) => !due.includes(mail)).map(({ due_at = '' }) => Date.parse(due_at))
     const next = later.length === 0 ? {} : { nextAt: Math.min(...later) }
-    return { due: waiting.filter(isDue), settings, ...next }
+    return { due, settings, ...next }
   })
 }
 
@@ -151,14 +151,38 @@ function identify({ id }: MailRecord, { address }: Sender): string {
   return `<${id}@${address.slice(address.lastIndexOf('@') + 1)}>`
 }
 
-/** Records the result of sending these mails. */
+/** More than sending one mail can take. */
+const SENDING_MS = 5 * 60 * 1000
+
+/**
+ * Claims a mail for sending, where servers share the store: it is due again, for all of them, if nothing came of it.
+ * False if another has claimed or sent it.
+ */
+export async function claimMail(store: Store, tenant: number, { id }: MailRecord): Promise<boolean> {
+  if (!store.isShared) return true
+  return store.write(async (writer) => {
+    if ((await writer.get('tenant', 0, String(tenant))) === undefined) return false
+    const mail = await writer.get('mail', tenant, id)
+    if (mail === undefined || !isDue(mail, writer.now)) return false
+    await writer.replace('mail', tenant, { ...mail, due_at: formatDate(writer.now + SENDING_MS) })
+    return true
+  })
+}
+
+function isDue({ state, due_at = '' }: MailRecord, now: number): boolean {
+  return state === 'waiting' && Date.parse(due_at) <= now
+}
+
+/** Records the result of sending the first of these mails; of the rest, which was not sent, for what is still due. */
 export async function noteDelivery(
   store: Store,
   tenant: number,
-  mails: readonly MailRecord[],
+  [tried, ...rest]: readonly MailRecord[],
   { delivery, server }: { delivery: Delivery; server: string },
 ): Promise<void> {
-  await changeMails(store, tenant, mails, (mail, now) => afterDelivery(mail, delivery, server, now))
+  await changeMails(store, tenant, [tried!, ...rest], (mail, now) =>
+    mail.id === tried!.id || isDue(mail, now) ? afterDelivery(mail, delivery, server, now) : undefined,
+  )
 }
 
 /** The mail after another attempt; undefined if its link ended meanwhile and nothing was sent. */

@@ -2,6 +2,7 @@
 import { sizeOf } from '../../domain/expression/budget.js'
 import type { ReactorResultRecord } from '../../domain/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
+import type { Claim } from '../../framework/claims.js'
 import { type Context, HttpAnswer, operation, type Session } from '../../framework/operation.js'
 import { object, uuid } from '../../framework/output.js'
 import { requireRecord } from '../../framework/require-record.js'
@@ -41,11 +42,14 @@ export const reactLater = operation({
   sentBody: SENT_BODY,
   check: checkRequest,
   async runDetached(session, input, found) {
-    const { background, caller } = session
+    const { background, caller, claims } = session
     const id = session.createUuid()
     const place = background.reserve(`${caller.tenant}/${nameCaller(caller)}`, id)
     let prepared: Prepared | undefined
+    let claim: Claim | undefined
     try {
+      // Others that have the vault open learn from it that the run goes on.
+      claim = await claims.take(caller.tenant, id, { isLong: true })
       const answer = await session.conclude(async (context) => {
         prepared = await prepare(context, session, input, found)
         const { args, rest, code } = prepared.invocation
@@ -62,10 +66,11 @@ export const reactLater = operation({
         context.reached('reactor', input.id, null)
         return { asyncReactorRequestId: id }
       })
-      place.fill(() => runAndKeep(session, id, prepared!))
+      place.fill(() => runAndKeep(session, id, prepared!).finally(() => claim?.end()))
       return answer
     } catch (error) {
       place.leave()
+      await claim?.end()
       throw error
     }
   },
@@ -87,9 +92,9 @@ export const getResult = operation({
   examples: [
     'coffer reactor result greet "$(coffer reactor react-async greet --args name=Ada -o value --fields asyncReactorRequestId)"',
   ],
-  async runDetached({ background, inUnit, caller }, { id, request_id }) {
+  async runDetached({ background, claims, inUnit, caller }, { id, request_id }) {
     // Asked first: a run that ends in between has stored its result by then.
-    const isRunning = background.has(request_id)
+    const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
       const record = await context.store.get('reactor_result', caller.tenant, request_id)

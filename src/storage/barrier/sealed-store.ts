@@ -48,6 +48,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     write: (work, durability) =>
       engine.write((rows) => work(new SealedWriter(rows, cachesFor(rows), opened, log)), durability),
     changeCounter: (kinds) => sumCounters(kinds, engine.changeCounter?.bind(engine)),
+    isShared: engine.believedCounter !== undefined,
     believedCounter: (kinds) => sumCounters(kinds, engine.believedCounter?.bind(engine)),
     verifyLogs: (tenant) => engine.read(async (rows) => (await createReader(rows).readLog(tenant)).verify()),
     close: () => {

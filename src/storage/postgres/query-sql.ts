@@ -81,12 +81,14 @@ export function getStatement(kind: number, tenant: number, id: RowId): Statement
   }
 }
 
-export function findExpiredStatement(limit: number, until: number): Statement {
+/** `claims`: for the transaction alone; what another has claimed is passed over. */
+export function findExpiredStatement(limit: number, until: number, claims: boolean): Statement {
+  const [name, lock] = claims ? ['claim expired', ' for update skip locked'] : ['expired', '']
   return {
-    name: 'expired',
+    name,
     text:
       `select ${STATE}, ${ROW} from coffer_state s left join` +
-      ' (select * from coffer_rows where expires > 0 and expires <= $1 limit $2) r on true where s.id = 1',
+      ` (select * from coffer_rows where expires > 0 and expires <= $1 limit $2${lock}) r on true where s.id = 1`,
     values: [until, limit],
   }
 }

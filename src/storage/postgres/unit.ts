@@ -102,7 +102,7 @@ export class Unit implements EngineWriter {
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return rowsOf(await this.#query(findExpiredStatement(limit, this.clock.purgeUntil)))
+    return rowsOf(await this.#query(findExpiredStatement(limit, this.clock.purgeUntil, this.#inTransaction)))
   }
 
   async held(tenant: number): Promise<readonly LogEntry[]> {

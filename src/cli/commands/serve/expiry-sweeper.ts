@@ -1,15 +1,15 @@
-/** Purges expired tokens from the disk while a server runs. Reads ignore them before that. */
+/** Upkeep while a server runs: purges expired tokens, which reads ignore before that, and mail that others left. */
 import type { App } from '../../../vault/app.js'
 import { pause } from '../../context/pause.js'
 
 const SWEEP_MS = 30_000
 
 /**
- * Sweeps until nothing is left, and again every 30 s until `signal`; resolves after the last sweep. A failed sweep is
- * reported and repeated.
+ * Sweeps until nothing is left and takes mail over, and again every 30 s until `signal`; resolves after the last sweep.
+ * What fails is reported and repeated.
  */
 export async function sweepRegularly(
-  app: Pick<App, 'sweep'>,
+  app: Pick<App, 'sweep' | 'post'>,
   signal: AbortSignal,
   report: (error: unknown) => void,
   wait: (signal: AbortSignal) => Promise<unknown> = (during) => pause(SWEEP_MS, during, { ref: false }),
@@ -19,6 +19,7 @@ export async function sweepRegularly(
       report(error)
       return 0
     })
+    await app.post.takeOver().catch(report)
     // A sweep is limited, so the next one follows immediately while there is something to purge.
     if (swept === 0) await wait(signal)
   }

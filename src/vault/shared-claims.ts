@@ -1,0 +1,77 @@
+/**
+ * Claims that all servers of a store see: records with a lease, which the claimant renews. One that has died leaves its
+ * claim to whoever comes after the lease.
+ */
+import type { AnswerRecord } from '../domain/answer-record.js'
+import { type Claim, type Claims, createClaims } from '../framework/claims.js'
+import type { Host } from '../framework/host.js'
+import type { StoreReader } from '../storage/store.js'
+
+/** More than the clocks of servers differ by, and than a busy one pauses for. */
+export const LEASE_MS = 15_000
+const RENEWALS_IN_A_LEASE = 3
+/** When the record goes, of a claim that nobody came after. */
+const GONE_MS = 24 * 60 * 60 * 1000
+/** 102 Processing: there is no answer yet. */
+const STATUS = 102
+
+export function createSharedClaims({
+  store,
+  hashSecret,
+  createUuid,
+}: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {
+  const own = createClaims()
+  const find = async (reader: StoreReader, tenant: number, name: string) => {
+    const id = `claim/${await hashSecret(name, reader)}`
+    const record = await reader.get('answer', tenant, id)
+    return { id, record, isHeld: (record?.claim?.until ?? 0) > reader.now }
+  }
+  const lease = async (tenant: number, name: string): Promise<Claim | undefined> => {
+    const by = createUuid()
+    const claim = () =>
+      store.write(async (writer) => {
+        const { id, record, isHeld } = await find(writer, tenant, name)
+        if (isHeld && record?.claim?.by !== by) return false
+        const until = writer.now + LEASE_MS
+        const next: AnswerRecord = { id, status: STATUS, subjects: [], claim: { by, until } }
+        const options = { expires: writer.now + GONE_MS }
+        if (record === undefined) await writer.insert('answer', tenant, next, options)
+        else await writer.replace('answer', tenant, next, options)
+        return true
+      })
+    if (!(await claim())) return undefined
+    let renewal: Promise<unknown> = Promise.resolve()
+    // A renewal that fails is made up for by the next one, or the lease ends.
+    const timer = setInterval(() => {
+      renewal = claim().catch(() => false)
+    }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()
+    const release = () =>
+      store.write(async (writer) => {
+        const { id, record } = await find(writer, tenant, name)
+        if (record?.claim?.by === by) await writer.remove('answer', tenant, id)
+      })
+    return {
+      async end() {
+        clearInterval(timer)
+        await renewal
+        // What was claimed is done: a claim that cannot be given back ends with its lease.
+        await release().catch(() => undefined)
+      },
+    }
+  }
+  return {
+    async take(tenant, name, { isLong = false } = {}) {
+      const claim = await own.take(tenant, name)
+      if (claim === undefined || !isLong) return claim
+      const shared = await lease(tenant, name).catch(async (error) => {
+        await claim.end()
+        throw error
+      })
+      if (shared === undefined) await claim.end()
+      return shared && { end: () => shared.end().finally(() => claim.end()) }
+    },
+    has: async (tenant, name) =>
+      (await own.has(tenant, name)) ||
+      store.read(async (reader) => (await find(reader, tenant, name)).isHeld),
+  }
+}
