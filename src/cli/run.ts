@@ -151,18 +151,20 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
   return {
     ...facts,
     ask: async (asked = input, operation = definition.name, repeatKey) => {
-      const as = key === undefined ? await findOwner() : { key }
       const isOther = operation !== definition.name
+      const mayBeOffline = !isOther && definition.runOffline !== undefined
+      const askHere = async () =>
+        (await import('./context/offline.js')).askOffline(context, definition, asked)
+      // Before the tenant is looked up: there may be no vault yet.
+      if (mayBeOffline && (definition.run ?? definition.runDetached) === undefined) return askHere()
+      const as = key === undefined ? await findOwner() : { key }
       const idempotencyKey = isOther ? repeatKey : (options.idempotencyKey as string | undefined)
       if (isOther) return askAs(operation, asked, as, idempotencyKey)
-      if (definition.runOffline === undefined) return askCorrecting(operation, asked, as, idempotencyKey)
-      const { askOffline } = await import('./context/offline.js')
-      if ((definition.run ?? definition.runDetached) === undefined)
-        return askOffline(context, definition, asked)
+      if (!mayBeOffline) return askCorrecting(operation, asked, as, idempotencyKey)
       return askAs(operation, asked, as).catch(async (error: unknown) => {
         if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
         await printNotice(terminal, `The vault cannot be opened: ${error.message} Reading what is readable…`)
-        return askOffline(context, definition, asked)
+        return askHere()
       })
     },
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),

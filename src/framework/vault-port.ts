@@ -105,12 +105,20 @@ export interface NewSlot {
 /** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
 
+/** Where a new vault is. */
+type Place = { directory: string } | { store: string }
+
 /** The vault of this run and the secret that opens it. */
 export interface OfflineVault {
   /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
   /** Creates a vault from the backup in `file`. */
-  restore(file: string): Promise<{ directory: string; restored_from: string }>
+  restore(file: string): Promise<Place & { restored_from: string }>
+  /** Creates a vault at `to` (a directory, or the address of a store) with all that this one holds. */
+  copy(
+    to: string,
+    passwordFile: string | undefined,
+  ): Promise<Place & { copied_from: string; rows: number; digest: string }>
   /** Creates a vault from what is readable of the damaged one in `source`, which is not changed. */
   salvage(source: string): Promise<SalvageReport & { directory: string; salvaged_from: string }>
   /** Changes every key of the vault. After an interruption, another call completes it. */

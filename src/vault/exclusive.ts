@@ -5,12 +5,29 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
+import { acquireLock, type Lock } from '../storage/lock.js'
+import { readProcessIdentity } from '../storage/process-identity.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 import { loadExpressions } from './app.js'
-import { type Effects, owning } from './open.js'
+import type { Effects } from './location.js'
 import { describeLocked } from './unlock.js'
 
 const CACHE_BYTES = 4 * 1024 * 1024
+
+/** Takes the lock and runs `work`, whose result must release it; releases it if `work` fails. */
+export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
+  const lock = await acquireLock({
+    ...effects,
+    identity: readProcessIdentity(effects.pid),
+    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  })
+  try {
+    return await work(lock)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
 
 /** Holds the lock of the vault while `work` runs. */
 export async function runExclusive<T>(effects: Effects, work: () => Promise<T>): Promise<T> {

@@ -1,6 +1,8 @@
 /** Where a vault is, and the effects of a run on it. */
+import { resolve } from 'node:path'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
+import { CofferError } from '../errors.js'
 import type { Files } from '../storage/files.js'
 import { nodeFiles } from '../storage/node-files.js'
 
@@ -9,7 +11,7 @@ const PATIENCE_MS = 10_000
 
 /** The address of a vault, and the effects of this run; the optional ones default to the real ones. */
 export interface VaultLocation {
-  /** A directory, or an address with a scheme, see {@link createVault}. */
+  /** A directory, or an address with a scheme, see {@link kindOfAddress}. */
   directory: string
   pid: number
   /** Displays a message, for example that a torn frame was dropped. */
@@ -37,4 +39,51 @@ export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
   const { patienceMs = PATIENCE_MS, migrates = false } = location
   return { ...location, patienceMs, migrates, files, clock, random, role }
+}
+
+export type PlaceKind = 'directory' | 'memory' | 'store'
+
+/** By the scheme of a vault's address; a directory has none. */
+const KINDS: Readonly<Record<string, PlaceKind>> = {
+  '': 'directory',
+  'memory:': 'memory',
+  'postgres:': 'store',
+  'postgresql:': 'store',
+}
+
+/** `memory:`, or the `name:` of `name://…`; any other colon is part of a path. */
+const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
+
+/** @throws CofferError `usage` for an address with an unknown scheme */
+export function kindOfAddress(address: string): PlaceKind {
+  const [scheme = ''] = SCHEME.exec(address) ?? []
+  const kind = KINDS[scheme.toLowerCase()]
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'usage',
+    `Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`,
+  )
+}
+
+/** Whether `address` names a store that several processes may have open, instead of a directory. */
+export function isStore(address: string): boolean {
+  return kindOfAddress(address) === 'store'
+}
+
+/** @throws CofferError `unprocessable` for what only a vault in a directory can do */
+export function requireDirectory({ directory }: VaultLocation): void {
+  if (!isStore(directory)) return
+  throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
+}
+
+/** The directory at `address`, relative to `cwd`. @throws CofferError `usage` if it is not a directory */
+export function resolveDirectory(cwd: string, address: string): string {
+  const kind = kindOfAddress(address)
+  if (kind === 'directory') return resolve(cwd, address)
+  if (kind === 'store')
+    throw new CofferError('usage', 'A vault in a store is named with --store, not --vault.')
+  throw new CofferError(
+    'usage',
+    'A vault in memory exists only within one process. Run: coffer serve --ephemeral',
+  )
 }

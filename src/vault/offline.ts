@@ -1,5 +1,6 @@
 /** The vault of a run, for operations that need exclusive access to it or that create another one. */
 import { formatDate } from '../domain/dates.js'
+import { CofferError } from '../errors.js'
 import type { Holder, NewSlot, OfflineVault, VaultFacts, Verification } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
@@ -7,7 +8,7 @@ import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { lsmOptions, readLocked, runExclusive } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
-import { completeEffects, reachVault, requireDirectory, type VaultLocation } from './open.js'
+import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocation } from './open.js'
 import { rekey } from './rekey.js'
 import { restoreVault, salvageVault } from './restore.js'
 import { type ChooseOpener, choosePrimitives, type NewOpener, openKeyring, toSecret } from './unlock.js'
@@ -18,21 +19,32 @@ export interface OfflineEffects {
   find(): VaultLocation
   /** The location of a vault to create. */
   findNew(): VaultLocation
+  /** That of a vault that is copied to an address, whose store has its password in a file. */
+  findTarget(to: string, passwordFile: string | undefined): VaultLocation
   /** The tenant whose log gets the record, by name or id; undefined for the first. */
   tenant(): Promise<string | undefined>
   choose: ChooseOpener
   createOpener(slot: NewSlot): Promise<NewOpener>
-  progress(done: number, total: number): void
+  /** `label`: what is done to them. */
+  progress(done: number, total: number, label: string): void
 }
 
 export function createOfflineVault(effects: OfflineEffects): OfflineVault {
-  const { find, findNew, tenant, choose, createOpener, progress } = effects
+  const { find, findNew, findTarget, tenant, choose, createOpener, progress } = effects
   return {
     verify: () => verifyAtRest(find(), choose),
     restore: async (file) => {
       const location = findNew()
-      await restoreVault(location, file, choose)
-      return { directory: location.directory, restored_from: file }
+      await restoreVault(location, file, choose, (done, total) => progress(done, total, 'Copying'))
+      return { ...describe(location), restored_from: file }
+    },
+    copy: async (to, passwordFile) => {
+      const [source, target] = [find(), findTarget(to, passwordFile)]
+      const { copyVault } = await import('./moving.js')
+      const { count, digest } = await copyVault(source, target, choose, (done, total) =>
+        progress(done, total, 'Copying'),
+      )
+      return { ...describe(target), copied_from: source.directory, rows: count, digest }
     },
     salvage: async (source) => {
       const location = findNew()
@@ -41,11 +53,11 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
     },
     rekey: async () => {
       const location = find()
-      requireDirectory(location)
+      if (isStore(location.directory)) throw notInStore()
       let resealed = 0
       const { dropped } = await rekey(location, choose, (done, total) => {
         resealed = done
-        progress(done, total)
+        progress(done, total, 'Encrypting')
       })
       return { directory: location.directory, resealed, dropped }
     },
@@ -64,6 +76,17 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
       return changeKeySlots(location, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
     },
   }
+}
+
+function describe({ directory }: VaultLocation): { directory: string } | { store: string } {
+  return isStore(directory) ? { store: directory } : { directory }
+}
+
+function notInStore(): CofferError {
+  const message =
+    'Servers may have a store open, and none may write while every key changes. Copy the vault to a directory (coffer' +
+    ' vault copy), rekey that, and copy it into another database or schema='
+  return new CofferError('unprocessable', message)
 }
 
 /** undefined if no process has the vault open. Reads only the lock. */

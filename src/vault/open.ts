@@ -5,7 +5,7 @@
 
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { createMac } from '../crypto/mac.js'
@@ -24,12 +24,20 @@ import {
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createMemoryEngine } from '../storage/engines/memory-engine.js'
 import { makeDirectories, storageError } from '../storage/files.js'
-import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
+import { type Lock, readLockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
-import { completeEffects, type Effects, type VaultLocation } from './location.js'
+import { owning } from './exclusive.js'
+import {
+  completeEffects,
+  type Effects,
+  isStore,
+  kindOfAddress,
+  type PlaceKind,
+  type VaultLocation,
+} from './location.js'
 import { createMemoryVault, type MemoryVault } from './memory-vault.js'
 import { createHeader } from './new-header.js'
 import {
@@ -45,7 +53,14 @@ import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 export type { Clock } from '../crypto/ports.js'
 export { parseStoreAddress } from '../storage/postgres/address.js'
-export { completeEffects, type Effects, type VaultLocation } from './location.js'
+export {
+  completeEffects,
+  type Effects,
+  isStore,
+  requireDirectory,
+  resolveDirectory,
+  type VaultLocation,
+} from './location.js'
 export type { LockedVault, NewOpener, Opener } from './unlock.js'
 
 /** Imported on first use, because most vaults are directories. */
@@ -62,54 +77,15 @@ interface VaultFactory {
   open(effects: Effects, choose: ChooseOpener): Promise<App>
 }
 
-/** By the scheme of a vault's address; a directory has none. */
-const FACTORIES: Readonly<Record<string, VaultFactory>> = {
-  '': { create: createInDirectory, open: openInDirectory },
-  'memory:': {
+const FACTORIES: Readonly<Record<PlaceKind, VaultFactory>> = {
+  directory: { create: createInDirectory, open: openInDirectory },
+  memory: {
     create: async (effects, tenantName) => (await createInMemory(effects, tenantName)).app,
     open: async () => {
       throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
     },
   },
-  'postgres:': STORE,
-  'postgresql:': STORE,
-}
-
-/** `memory:`, or the `name:` of `name://…`; any other colon is part of a path. */
-const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
-
-/** @throws CofferError `usage` for an address with an unknown scheme */
-function findFactory(address: string): VaultFactory {
-  const [scheme = ''] = SCHEME.exec(address) ?? []
-  const factory = FACTORIES[scheme.toLowerCase()]
-  if (factory !== undefined) return factory
-  throw new CofferError(
-    'usage',
-    `Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`,
-  )
-}
-
-/** Whether `address` names a store that several processes may have open, instead of a directory. */
-export function isStore(address: string): boolean {
-  return findFactory(address) === STORE
-}
-
-/** @throws CofferError `unprocessable` for what only a vault in a directory can do */
-export function requireDirectory({ directory }: VaultLocation): void {
-  if (!isStore(directory)) return
-  throw new CofferError('unprocessable', 'This needs a vault in a directory, and this one is in a store.')
-}
-
-/** The directory at `address`, relative to `cwd`. @throws CofferError `usage` if it is not a directory */
-export function resolveDirectory(cwd: string, address: string): string {
-  const factory = findFactory(address)
-  if (factory === FACTORIES['']) return resolve(cwd, address)
-  if (factory === STORE)
-    throw new CofferError('usage', 'A vault in a store is named with --store, not --vault.')
-  throw new CofferError(
-    'usage',
-    'A vault in memory exists only within one process. Run: coffer serve --ephemeral',
-  )
+  store: STORE,
 }
 
 /**
@@ -123,7 +99,7 @@ export async function createVault(
   tenantName: string,
   opener: NewOpener,
 ): Promise<App> {
-  return findFactory(location.directory).create(completeEffects(location), tenantName, opener)
+  return FACTORIES[kindOfAddress(location.directory)].create(completeEffects(location), tenantName, opener)
 }
 
 /** A vault in memory, with one tenant. By default it is made to start soon, as for a command. */
@@ -191,7 +167,7 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
  * `unavailable` if another process keeps the lock, `usage` for an address with an unknown scheme
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
-  return findFactory(location.directory).open(completeEffects(location), choose)
+  return FACTORIES[kindOfAddress(location.directory)].open(completeEffects(location), choose)
 }
 
 async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
@@ -295,20 +271,5 @@ function makeSocketDirectory(): string {
     return mkdtempSync(join(tmpdir(), 'coffer-'))
   } catch (cause) {
     throw storageError('make a directory in', tmpdir(), cause)
-  }
-}
-
-/** Takes the lock and runs `work`, whose result must release it; releases it if `work` fails. */
-export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
-  const lock = await acquireLock({
-    ...effects,
-    identity: readProcessIdentity(effects.pid),
-    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  })
-  try {
-    return await work(lock)
-  } catch (error) {
-    lock.release()
-    throw error
   }
 }

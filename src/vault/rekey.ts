@@ -13,7 +13,7 @@ import { readRekey, rekeyVault } from '../storage/lsm/maintenance/rekey.js'
 import { eachRecord } from '../storage/pages.js'
 import type { Header } from '../storage/vault-file.js'
 import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './exclusive.js'
-import { completeEffects, type Effects, type VaultLocation } from './open.js'
+import { completeEffects, type Effects, type VaultLocation } from './location.js'
 import { type ChooseOpener, choosePrimitives, openKeyring, toSecret } from './unlock.js'
 
 /**
@@ -33,7 +33,7 @@ export async function rekey(
     const primitives = await choosePrimitives(role)
     const opened = await openKeyring(effects, primitives, secret)
     const { keyring, slot } = opened
-    const header = await upgrade(effects, opened)
+    const header = await presentHeader(effects, opened)
     const current = lsmOptions(effects, header, keyring)
     const created = formatDate(clock())
     const unfinished = await readRekey(current)
@@ -80,8 +80,8 @@ function nextKeys(derive: (purpose: string) => Uint8Array, present: TenantKeyByt
   return { data: key('data'), index: key('index'), fingerprint: present.fingerprint }
 }
 
-/** The header of the vault, which is of the present format afterwards. */
-async function upgrade(
+/** The header of the vault, which is of the present format afterwards. Contract: the caller has the lock. */
+export async function presentHeader(
   effects: Effects,
   { header, upgraded, keyring }: { header: Header; upgraded?: Header; keyring: Keyring },
 ): Promise<Header> {
@@ -95,7 +95,8 @@ async function upgrade(
   }
 }
 
-async function readTenantKeys(
+/** The keys of every tenant, as they are and as `next` has them. Contract: the caller has the lock. */
+export async function readTenantKeys(
   effects: Effects,
   header: Header,
   keyring: Keyring,

@@ -13,15 +13,27 @@ import { readBackupHeader, restoreBackup } from '../storage/lsm/maintenance/rest
 import { salvageRows } from '../storage/lsm/maintenance/salvage.js'
 import { beginVault, writeHeader } from '../storage/vault-file.js'
 import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './exclusive.js'
-import { completeEffects, type VaultLocation } from './open.js'
+import type { Progress } from './fill-directory.js'
+import { completeEffects, isStore, requireDirectory, type VaultLocation } from './location.js'
 import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
 
-/** Creates a vault in `location.directory` from the backup in `file`. @throws CofferError `conflict` if one exists */
+/** Creates a vault at `location` from the backup in `file`. @throws CofferError `conflict` if one exists */
 export async function restoreVault(
   location: VaultLocation,
   file: string,
   choose: ChooseOpener,
+  progress: Progress,
 ): Promise<void> {
+  if (isStore(location.directory)) {
+    const { copyVault } = await import('./moving.js')
+    const { SCRATCH, withScratch } = await import('./fill-directory.js')
+    const opener = remember(choose)
+    return withScratch(SCRATCH, async (directory) => {
+      const unpacked = { ...location, directory }
+      await restoreVault(unpacked, file, opener, progress)
+      await copyVault(unpacked, location, opener, progress)
+    })
+  }
   const effects = completeEffects(location)
   const { files, random, directory } = effects
   const header = readBackupHeader(files, file)
@@ -30,6 +42,15 @@ export async function restoreVault(
   const { keyring } = await openKeyring(effects, primitives, secret, header)
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
   keyring.wipe()
+}
+
+/** Asks once. */
+function remember(choose: ChooseOpener): ChooseOpener {
+  let chosen: ReturnType<ChooseOpener> | undefined
+  return (vault) => {
+    chosen ??= choose(vault)
+    return chosen
+  }
 }
 
 /**
@@ -42,6 +63,7 @@ export async function salvageVault(
   source: string,
   choose: ChooseOpener,
 ): Promise<SalvageReport> {
+  requireDirectory(location)
   const target = completeEffects(location)
   const effects = { ...target, directory: source }
   const { files, random, directory } = target

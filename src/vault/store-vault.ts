@@ -1,10 +1,12 @@
 /** Creates and opens vaults in PostgreSQL, which any number of processes may have open. */
 import { readFile } from 'node:fs/promises'
+import type { Keyring } from '../crypto/keyring.js'
+import type { Primitives } from '../crypto/primitives.js'
 import { CofferError } from '../errors.js'
 import { KEPT_KINDS } from '../storage/barrier/record-cache.js'
 import { parseStoreAddress } from '../storage/postgres/address.js'
-import { openPostgresEngine } from '../storage/postgres/engine.js'
-import { readStoredHeader } from '../storage/postgres/maintenance.js'
+import { openPostgresEngine, type PostgresEngine } from '../storage/postgres/engine.js'
+import { type BackUp, readStoredHeader } from '../storage/postgres/maintenance.js'
 import { ConnectionPool } from '../storage/postgres/pool.js'
 import { beginStore, endStore, migrate, requireTables } from '../storage/postgres/tables.js'
 import type { Header } from '../storage/vault-file.js'
@@ -32,9 +34,8 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header)
     try {
-      const { clock, random } = effects
-      const engine = await openPostgresEngine({ pool, header, clock, random, remembered: KEPT_KINDS })
-      const app = createApp({ engine, keyring, random, header, primitives })
+      const engine = await openEngine(effects, pool, header, keyring)
+      const app = createApp({ engine, keyring, random: effects.random, header, primitives })
       await createFirstTenant(app, tenantName)
       return app
     } catch (error) {
@@ -45,23 +46,49 @@ export async function createInStore(effects: Effects, tenantName: string, opener
 }
 
 /** @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed` */
-export async function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
+export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
+  return usingStore(effects, choose, async ({ engine, keyring, header, primitives }) =>
+    createApp({ engine, keyring, random: effects.random, header, primitives }),
+  )
+}
+
+interface OpenStore {
+  /** Closed with the engine. */
+  pool: ConnectionPool
+  header: Header
+  engine: PostgresEngine
+  keyring: Keyring
+  primitives: Primitives
+}
+
+/** Runs `work`, which closes the engine. @throws CofferError as {@link openInStore} */
+export function usingStore<T>(
+  effects: Effects,
+  choose: ChooseOpener,
+  work: (store: OpenStore) => Promise<T>,
+): Promise<T> {
   return usingPool(effects, async (pool) => {
-    const { clock, random, role } = effects
     if (effects.migrates) await migrate(pool)
     await requireTables(pool)
     const header = await readStoredHeader(pool)
     const secret = toSecret(await choose(describeLocked(header)))
-    const primitives = await choosePrimitives(role)
+    const primitives = await choosePrimitives(effects.role)
     const { keyring } = await openKeyring(effects, primitives, secret, header)
-    const engine = await openPostgresEngine({ pool, header, clock, random, remembered: KEPT_KINDS })
-    return createApp({ engine, keyring, random, header, primitives })
+    const engine = await openEngine(effects, pool, header, keyring)
+    return work({ pool, header, engine, keyring, primitives })
   })
+}
+
+function openEngine(effects: Effects, pool: ConnectionPool, header: Header, keyring: Keyring) {
+  const { clock, random } = effects
+  const backUp: BackUp = async (path, connection) =>
+    (await import('./fill-directory.js')).createBackUp(effects, header, keyring)(path, connection)
+  return openPostgresEngine({ pool, owner: { header, backUp }, clock, random, remembered: KEPT_KINDS })
 }
 
 /** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */
 export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
-  const pool = await connect(location)
+  const pool = await connectStore(location)
   try {
     await requireTables(pool)
     return await readStoredHeader(pool)
@@ -74,7 +101,7 @@ async function hasHeader(pool: ConnectionPool): Promise<boolean> {
   return (await pool.query({ text: 'select 1 from coffer_state where id = 1' })).rows.length > 0
 }
 
-async function connect({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {
+export async function connectStore({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {
   const { connection, caFile } = parseStoreAddress(directory)
   const password = await storePassword?.()
   const given = password === undefined ? {} : { password }
@@ -86,8 +113,8 @@ async function connect({ directory, storePassword }: VaultLocation): Promise<Con
 }
 
 /** Closes the pool if `work` fails. */
-async function usingPool(effects: Effects, work: (pool: ConnectionPool) => Promise<App>): Promise<App> {
-  const pool = await connect(effects)
+async function usingPool<T>(effects: Effects, work: (pool: ConnectionPool) => Promise<T>): Promise<T> {
+  const pool = await connectStore(effects)
   try {
     return await work(pool)
   } catch (error) {

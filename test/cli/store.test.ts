@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
-import { sharedDatabase } from '../storage/postgres-server.js'
+import { emptyDatabase, sharedDatabase } from '../storage/postgres-server.js'
 import { createMachine } from './binary.js'
 import { runProcess } from './fake-process.js'
 
@@ -46,7 +46,7 @@ t.test('every command reaches a vault in a store', async (t) => {
     t.fail(error),
   )
   t.ok(JSON.stringify(checks).includes('any number of processes'))
-  for (const line of ['vault lock', 'vault rekey --yes', 'vault backup file']) {
+  for (const line of ['vault lock', 'vault rekey --yes', 'vault restore --salvage .']) {
     const { code, stderr } = await run(line, { env })
     t.equal(code, 2, line)
     t.match(
@@ -70,6 +70,32 @@ t.test('a store is named once, and a profile may name it', async (t) => {
   writeFileSync(join(place, 'pw'), 'topsecret\n', { mode: 0o600 })
   await read('profile set other store-password-file pw')
   t.match(await run('profile set other store-password-fd 3'), { code: 2 })
+})
+
+t.test('a vault is copied, backed up and restored between a store and directories', async (t) => {
+  const env = { COFFER_STORE: address }
+  const token = async (where: string) => (await read(`token get card-1 --reveal ${where}`)).data.number
+  const copied = await read('vault copy --to copied', { env })
+  t.match(copied, { directory: join(place, 'copied'), copied_from: address, digest: /^[0-9a-f]{32}$/ })
+  t.equal(await token('--vault copied'), '4242424242424242')
+  await read('vault backup store.backup', { env })
+  const other = await emptyDatabase()
+  t.match(await read(`vault restore store.backup --store ${other}`), {
+    store: other,
+    restored_from: /backup/,
+  })
+  t.equal(await token(`--store ${other}`), '4242424242424242')
+  t.equal((await read(`log verify --store ${other}`)).is_whole, true)
+  const third = await emptyDatabase()
+  const back = await run(`vault copy --vault copied --to ${third} --to-password-file pw`)
+  t.match(back, { code: 0, stderr: /Use one of them/ })
+  t.equal(JSON.parse(back.stdout).rows > 5, true)
+  t.match(await run(`vault copy --vault copied --to ${third}`), { code: 5, stderr: /already/ })
+  const typed = await run(`vault copy --vault copied --to ${third.replace('test@', 'test:topsecret@')}`)
+  t.match(typed, { code: 2, stderr: /to-password-file/ })
+  t.notMatch(typed.stderr, /topsecret/)
+  t.match(await run('vault copy --vault copied --to mysql://x/y'), { code: 2, stderr: /not supported/ })
+  t.match(await run('vault copy --vault copied --to postgres://x@127.0.0.1:1/y'), { code: 9 })
 })
 
 t.test('a password is never shown, and a server that is not there is 9', async (t) => {

@@ -143,11 +143,18 @@ export async function createTables(address: string): Promise<ClientConfig> {
   return { connectionString: address, options: `-c search_path=${name}` }
 }
 
+let shared: Promise<PostgresServer> | undefined
 let address: Promise<string> | undefined
 
-/** The address of a database in a server that this process starts once. */
+/** A new database in a server that this process starts once. */
+export async function emptyDatabase(): Promise<string> {
+  shared ??= startPostgres()
+  return (await shared).createDatabase()
+}
+
+/** The address of the first of them. */
 export function sharedDatabase(): Promise<string> {
-  address ??= startPostgres().then((server) => server.createDatabase())
+  address ??= emptyDatabase()
   return address
 }
 

@@ -1,4 +1,5 @@
 /** Performs operations that run without an open vault, with the effects of this run. */
+import { CofferError } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
@@ -7,7 +8,13 @@ import { validateInput } from '../../framework/validate.js'
 import type { NewSlot } from '../../framework/vault-port.js'
 import { openReactors } from '../../vault/app.js'
 import { createOfflineVault } from '../../vault/offline.js'
-import type { NewOpener } from '../../vault/open.js'
+import {
+  isStore,
+  type NewOpener,
+  parseStoreAddress,
+  resolveDirectory,
+  type VaultLocation,
+} from '../../vault/open.js'
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import type { CommandContext } from './context.js'
@@ -29,11 +36,12 @@ export async function askOffline(
   input: OperationInput,
 ): Promise<unknown> {
   let reactors: Promise<ReactorRuntime> | undefined
-  const progress = createSealingProgress(context)
+  const progress = createRowProgress(context)
   const session: OfflineSession = {
     vault: createOfflineVault({
       find: () => placeOf(context),
       findNew: () => placeOf(context, newVaultDirectory(context)),
+      findTarget: (to, file) => findTarget(context, to, file),
       tenant: () => findTenantChoice(context),
       choose: (vault) => chooseOpener(context, vault),
       createOpener: (slot) => createOpener(context, slot),
@@ -63,11 +71,11 @@ export async function askOffline(
 }
 
 /** A progress bar that appears with the first step. */
-function createSealingProgress({ terminal, clock }: CommandContext) {
+function createRowProgress({ terminal, clock }: CommandContext) {
   let bar: ReturnType<typeof createProgress> | undefined
   return {
-    show: (done: number, total: number) => {
-      bar ??= createProgress(terminal, { label: 'Encrypting', total }, clock)
+    show: (done: number, total: number, label: string) => {
+      bar ??= createProgress(terminal, { label, total }, clock)
       void bar.show(done)
     },
     finish: async () => {
@@ -75,6 +83,20 @@ function createSealingProgress({ terminal, clock }: CommandContext) {
       bar = undefined
     },
   }
+}
+
+/** Where a vault is copied to. @throws CofferError `usage` */
+function findTarget(context: CommandContext, to: string, passwordFile: string | undefined): VaultLocation {
+  if (!isStore(to)) return placeOf(context, resolveDirectory(context.cwd, to))
+  const { text, hasPassword } = parseStoreAddress(to)
+  if (hasPassword)
+    throw new CofferError(
+      'usage',
+      '--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.',
+    )
+  const storePassword = async () =>
+    passwordFile === undefined ? undefined : context.input.readSecretFile(passwordFile, '--to-password-file')
+  return { ...placeOf(context, text), storePassword }
 }
 
 /** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. */

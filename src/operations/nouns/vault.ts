@@ -12,6 +12,7 @@ export const noun = {
     vault.upgradeVault,
     vault.backUpVault,
     offline.restoreVault,
+    offline.copyVault,
     offline.changeKeys,
     offline.changePassphrase,
     offline.manageKeys,

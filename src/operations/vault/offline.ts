@@ -10,10 +10,12 @@ const tally = { type: 'object', additionalProperties: count } as const
 export const restoreVault = operation({
   name: 'vault restore',
   audience: 'owner',
-  summary: 'Create a vault from a backup, or from the readable part of a damaged vault, here or at --vault.',
+  summary:
+    'Create a vault from a backup, or from the readable part of a damaged vault, here, at --vault or --store.',
   details:
     'With --salvage the damaged vault is not changed. Lost rows are counted by kind, and each log records the number of\n' +
-    'its missing records. Data that the lost changes had replaced or removed may reappear.',
+    'its missing records. Data that the lost changes had replaced or removed may reappear. Into --store the backup goes\n' +
+    'by way of TMPDIR, where it needs room.',
   input: closedInput(['file'], {
     file: {
       type: 'string',
@@ -25,7 +27,8 @@ export const restoreVault = operation({
   }),
   positionals: ['file'],
   output: object({
-    directory: text,
+    'directory?': text,
+    'store?': text,
     'restored_from?': text,
     'salvaged_from?': text,
     'findings?': findings,
@@ -41,6 +44,37 @@ export const restoreVault = operation({
   ],
   runOffline: async ({ vault }, { file, salvage }) =>
     salvage === true ? vault.salvage(file) : vault.restore(file),
+})
+
+export const copyVault = operation({
+  name: 'vault copy',
+  audience: 'owner',
+  summary: 'Copy the vault to another place: from a directory into a store, back, or between two of a kind.',
+  details:
+    'Ids, logs, keys and key slots stay as they are. Of a directory nothing else may have the vault open meanwhile; of a\n' +
+    'store it is copied as it is at the beginning. What arrived is read again, counted, and held against a digest of what\n' +
+    'was sent. A copy into a store that was interrupted goes on where it was: run it again. Use one of the two from then\n' +
+    'on: what changes in one does not change in the other.',
+  input: closedInput(['to'], {
+    to: {
+      type: 'string',
+      minLength: 1,
+      description: 'A directory, or postgres://USER@HOST/DATABASE, without a vault.',
+    },
+    to_password_file: {
+      type: 'string',
+      minLength: 1,
+      isPath: true,
+      description: 'The password of the user in --to is the first line of this file.',
+    },
+  }),
+  output: object({ 'directory?': text, 'store?': text, copied_from: text, rows: count, digest: text }),
+  examples: ['coffer vault copy --to copied'],
+  runOffline: async ({ vault, notice }, { to, to_password_file: passwordFile }) => {
+    const copied = await vault.copy(to, passwordFile)
+    await notice('Both vaults open with the same keys. Use one of them from now on.')
+    return copied
+  },
 })
 
 export const changeKeys = operation({

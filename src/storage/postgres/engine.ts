@@ -14,7 +14,7 @@ import type {
 } from '../engine.js'
 import type { Durability } from '../store.js'
 import type { Header } from '../vault-file.js'
-import { type Owner, PostgresMaintenance } from './maintenance.js'
+import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
@@ -34,8 +34,8 @@ const MOST_WAITING = 10_000
 export interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool
-  /** As it is in the store; without one there is no maintenance. */
-  header?: Header
+  /** The header as it is in the store, and what writes backups; without them there is no maintenance. */
+  owner?: { header: Header; backUp: BackUp }
   clock: Clock
   random: RandomSource
   /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
@@ -55,7 +55,7 @@ export class PostgresEngine implements Engine, Owner {
   #calmUntil = 0
   #lastTurn: Promise<void> = Promise.resolve()
 
-  constructor({ pool, clock, random, remembered, header }: PostgresOptions, state: StoreState) {
+  constructor({ pool, clock, random, remembered, owner }: PostgresOptions, state: StoreState) {
     this.#pool = pool
     const sealer = () => this.#sealer!
     this.#logs = new WaitingLogs({ random, sealer, write: (work) => this.#run(work, 'now') })
@@ -72,7 +72,8 @@ export class PostgresEngine implements Engine, Owner {
         return sealer()
       },
     }
-    if (header !== undefined) this.maintenance = new PostgresMaintenance(this, this.#shared, header)
+    if (owner !== undefined)
+      this.maintenance = new PostgresMaintenance(this, this.#shared, owner.header, owner.backUp)
   }
 
   read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {

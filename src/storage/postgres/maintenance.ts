@@ -1,20 +1,21 @@
 /** What the owner of a vault may ask of the store as a whole. */
 import { CofferError } from '../../errors.js'
-import type { CheckRow, EngineMaintenance, EngineStatus, EngineWriter, Row, Verification } from '../engine.js'
+import type { CheckRow, EngineMaintenance, EngineStatus, EngineWriter, Verification } from '../engine.js'
 import { noteRow } from '../lsm/maintenance/verify.js'
 import { checkHeader, type Header, headerText } from '../vault-file.js'
 import { type Connection, type ConnectionPool, missing } from './pool.js'
-import { COMMIT, type Place, readRowsStatement, rowsOf, splitKeys } from './query-sql.js'
+import { COMMIT } from './query-sql.js'
 import type { Shared } from './shared.js'
+import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
+import { refuseUnfinished } from './tables.js'
 
-const ROWS_AT_ONCE = 500
-const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read read only' }
 const READ_HEADER = { text: 'select header from coffer_state where id = 1' }
 
 /** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported` */
 export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
   const [found] = (await pool.query(READ_HEADER)).rows
   if (found === undefined) throw missing()
+  refuseUnfinished(found.header)
   let header: unknown
   try {
     header = JSON.parse(found.header)
@@ -35,14 +36,19 @@ export interface Owner {
   reopen(): Promise<void>
 }
 
+/** Writes the vault, as it is at one moment, into a new file; gives its length in bytes. */
+export type BackUp = (path: string, connection: Connection) => Promise<number>
+
 export class PostgresMaintenance implements EngineMaintenance {
   readonly #engine: Owner
   readonly #shared: Shared
+  readonly #backUp: BackUp
   header: Header
 
-  constructor(engine: Owner, shared: Shared, header: Header) {
+  constructor(engine: Owner, shared: Shared, header: Header, backUp: BackUp) {
     this.#engine = engine
     this.#shared = shared
+    this.#backUp = backUp
     this.header = header
   }
 
@@ -74,8 +80,7 @@ export class PostgresMaintenance implements EngineMaintenance {
           result.findings.push({ place, problem: `Row ${row.seq}: keys of it are missing` })
         keys += indexed
       }
-      const counted = { text: 'select count(*) as keys from coffer_keys', isSlow: true }
-      const [counts] = await connection.send([counted, COMMIT])
+      const [counts] = await connection.send([COUNT_KEYS, COMMIT])
       if (counts!.rows[0].keys !== keys)
         result.findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
     })
@@ -94,11 +99,9 @@ export class PostgresMaintenance implements EngineMaintenance {
     return false
   }
 
-  async backup(): Promise<number> {
-    throw new CofferError(
-      'unprocessable',
-      "A vault in PostgreSQL is backed up with the database's own tools, such as pg_dump: what they write is sealed.",
-    )
+  async backup(path: string): Promise<number> {
+    await this.#engine.fold()
+    return this.#shared.pool.using((connection) => this.#backUp(path, connection))
   }
 
   /** Servers that have the vault open answer 503 from then on, until they are started again. */
@@ -111,19 +114,5 @@ export class PostgresMaintenance implements EngineMaintenance {
       throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
     this.header = header
     await this.#engine.reopen()
-  }
-}
-
-/** All rows, in order; how many keys each has, and how many of them it is found by. */
-async function* eachRow(connection: Connection): AsyncGenerator<{ row: Row; own: number; indexed: number }> {
-  let last: Place = { tenant: -1, kind: -1, seq: -1 }
-  for (;;) {
-    const [found] = await connection.send([readRowsStatement(last, ROWS_AT_ONCE)])
-    for (const each of found!.rows) {
-      const [row] = rowsOf([each])
-      yield { row: row!, own: splitKeys(each.keys).length, indexed: each.indexed }
-      last = each
-    }
-    if (found!.rows.length < ROWS_AT_ONCE) return
   }
 }

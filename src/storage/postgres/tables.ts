@@ -74,10 +74,29 @@ function checkVersion(version: number, known: number): number {
 export async function beginStore(pool: ConnectionPool, header: Header): Promise<void> {
   const text = 'insert into coffer_state values (1, $1, 0, 0, 0, 0, 0, 0) on conflict (id) do nothing'
   const { rowCount } = await pool.query({ text, values: [headerText(header)] })
-  if (rowCount !== 1)
+  if (rowCount !== 1) throw alreadyThere()
+}
+
+export function alreadyThere(): CofferError {
+  return new CofferError(
+    'conflict',
+    'There is a vault in this store already. Choose another database, or a schema=.',
+  )
+}
+
+const COPYING = 'copying '
+
+/** What stands in the place of the header while a vault is copied into the store. */
+export function unfinishedCopy(header: Header): string {
+  return COPYING + headerText(header)
+}
+
+/** @throws CofferError `vault_missing` while a vault is copied into the store */
+export function refuseUnfinished(header: string): void {
+  if (header.startsWith(COPYING))
     throw new CofferError(
-      'conflict',
-      'There is a vault in this store already. Choose another database, or a schema=.',
+      'vault_missing',
+      'A copy into this store has not ended. Run it again: coffer vault copy, or vault restore',
     )
 }
 

@@ -41,6 +41,8 @@ import { type Batch, drawBatchId, type Shared } from './shared.js'
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
 const REV_BYTES = 6
+/** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
+const HIGHEST_REV = 2 ** 47
 /** Batches of log entries that a list of a log reads at most. */
 const MOST_WAITING = 10_000
 
@@ -142,7 +144,7 @@ export class Unit implements EngineWriter {
   put(draft: Draft): void {
     const { seq = 0, created = draft.seq === undefined ? this.now : -1 } = draft
     checkRow({ ...draft, seq, created, rev: 0, sealed: draft.keys })
-    const rev = Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES)
+    const rev = Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES) % HIGHEST_REV
     const isNew = draft.seq === undefined
     this.#change(
       draft.kind,

@@ -7,11 +7,10 @@ import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
 import { readSealed, withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
-import { createContexts, type LsmOptions } from '../options.js'
-import { createLsmTree } from '../recovery.js'
+import type { LsmOptions } from '../options.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
-import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
 import type { Resealed } from './rekey.js'
+import { createFromRows } from './rows.js'
 import { type Survey, survey } from './survey.js'
 
 /** Numbers of rows by kind; `unknown` counts those of which not even the kind can be read. */
@@ -50,11 +49,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
     for (const row of damaged.rows()) if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read()))
     const { old: _, ...counters }: Counters = { ...createCounters(), ...found.contents?.counters }
     if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
-    const sstables: LiveSSTable[] = []
-    for await (const batch of inBatches(sealAnew(damaged.rows(), options, result)))
-      sstables.push(...write(options.target, batch, counters))
-    const tree = await createLsmTree(options.target, { counters, sstables: sortSSTables(sstables) })
-    tree.close()
+    await createFromRows(options.target, sealAnew(damaged.rows(), options, result), counters)
     return result
   } finally {
     for (const { sstable } of found.sstables) sstable.close()
@@ -161,15 +156,4 @@ function renew(row: Row, resealed: Resealed): Row {
 
 function refuseOnly(error: unknown): undefined {
   if (!(error instanceof CofferError)) throw error
-}
-
-/** Writes rows of the new vault, and moves its counters past them. */
-function write(target: LsmOptions, rows: readonly Row[], counters: Counters): LiveSSTable[] {
-  for (const { seq, rev, created, modified } of rows) {
-    counters.seq = Math.max(counters.seq, seq + 1)
-    counters.rev = Math.max(counters.rev, rev + 1)
-    counters.time = Math.max(counters.time, created, modified)
-  }
-  const sorted = [...rows].sort((left, right) => left.seq - right.seq)
-  return finish(writeSSTables(createContexts(target).sstables, sorted))
 }

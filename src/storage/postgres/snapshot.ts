@@ -1,0 +1,68 @@
+/** All rows of a store as they are at one moment, for verifying it and for moving it elsewhere. */
+import type { Row } from '../engine.js'
+import type { Connection } from './pool.js'
+import {
+  COMMIT,
+  type Place,
+  READ_STATE,
+  readRowsStatement,
+  rowsOf,
+  type StoreState,
+  splitKeys,
+  stateOf,
+  type Waiting,
+} from './query-sql.js'
+
+const ROWS_AT_ONCE = 500
+export const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read read only' }
+export const COUNT_KEYS = { text: 'select count(*) as keys from coffer_keys', isSlow: true }
+const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows', isSlow: true }
+const READ_WAITING = {
+  text: 'select id, tenant, written, sealed from coffer_waiting order by written, id',
+  isSlow: true,
+}
+
+export interface Snapshot {
+  state: StoreState
+  count: number
+  /** Log entries that are in no row yet, oldest first. */
+  waiting: Waiting[]
+  /** Any number of times, in the same order. */
+  rows(): AsyncIterable<Row>
+}
+
+/** What the store holds while `work` runs, whatever others do to it. Contract: nothing else uses the connection. */
+export async function withSnapshot<T>(
+  connection: Connection,
+  work: (found: Snapshot) => Promise<T>,
+): Promise<T> {
+  const [, state, counted, waiting] = await connection.send([
+    BEGIN_SNAPSHOT,
+    READ_STATE,
+    COUNT_ROWS,
+    READ_WAITING,
+  ])
+  async function* rows() {
+    for await (const { row } of eachRow(connection)) yield row
+  }
+  const found = { state: stateOf(state!.rows[0]), count: counted!.rows[0].rows, waiting: waiting!.rows, rows }
+  const result = await work(found)
+  await connection.send([COMMIT])
+  return result
+}
+
+/** All rows, in order; how many keys each has, and how many of them it is found by. */
+export async function* eachRow(
+  connection: Connection,
+): AsyncGenerator<{ row: Row; own: number; indexed: number }> {
+  let last: Place = { tenant: -1, kind: -1, seq: -1 }
+  for (;;) {
+    const [found] = await connection.send([readRowsStatement(last, ROWS_AT_ONCE)])
+    for (const each of found!.rows) {
+      const [row] = rowsOf([each])
+      yield { row: { ...row!, keys: each.keys }, own: splitKeys(each.keys).length, indexed: each.indexed }
+      last = each
+    }
+    if (found!.rows.length < ROWS_AT_ONCE) return
+  }
+}

@@ -1,0 +1,107 @@
+/** Makes a vault in a directory of the rows of another one, and backups of what is in a store by way of one. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Keyring } from '../crypto/keyring.js'
+import type { RecordKeys } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
+import { recallEntries } from '../storage/barrier/log-rows.js'
+import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import { openTenantKeys } from '../storage/barrier/sealing.js'
+import type { Row } from '../storage/engine.js'
+import { FileEngine, openFileEngine } from '../storage/engines/file-engine.js'
+import { storageError } from '../storage/files.js'
+import { createCounters } from '../storage/lsm/counters.js'
+import { createFromRows, withRows } from '../storage/lsm/maintenance/rows.js'
+import { openLsmTree } from '../storage/lsm/recovery.js'
+import { eachRecord } from '../storage/pages.js'
+import type { Cargo } from '../storage/postgres/fill.js'
+import type { BackUp } from '../storage/postgres/maintenance.js'
+import { withSnapshot } from '../storage/postgres/snapshot.js'
+import { Tally } from '../storage/tally.js'
+import { beginVault, type Header, writeHeader } from '../storage/vault-file.js'
+import { lsmOptions } from './exclusive.js'
+import type { Effects } from './location.js'
+
+export type Progress = (done: number, total: number) => void
+
+/** Makes a vault in a directory that has none. Contract: the caller has its lock. */
+export async function fillDirectory(
+  effects: Effects,
+  cargo: Cargo,
+  keyring: Keyring,
+  progress: Progress,
+): Promise<Tally> {
+  const { files, directory, random } = effects
+  const { header, times, waiting, most } = cargo
+  beginVault(files, directory)
+  const options = lsmOptions(effects, header, keyring)
+  const sent = new Tally(keyring.engine.chain)
+  async function* rows(): AsyncGenerator<Row> {
+    for await (const row of cargo.rows()) {
+      sent.add(row)
+      yield row
+      if (sent.count % 1000 === 0) progress(sent.count, Math.max(most, sent.count))
+    }
+  }
+  const { time, last, since, until } = times
+  await createFromRows(options, rows(), { ...createCounters(), time, last, since, until })
+  const arrived = new Tally(keyring.engine.chain)
+  await withRows(options, async (found) => {
+    for (const row of found.rows()) arrived.add(row)
+  })
+  if (!sent.equals(arrived))
+    throw new CofferError('storage_failed', `What ${directory} holds is not what was put there. Try again.`)
+  const engine = new FileEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
+  const store = createSealedStore(engine, keyring)
+  try {
+    const tenants = new Map<number, RecordKeys>()
+    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
+      tenants.set(number, openTenantKeys(keyring, keys))
+    await engine.write(async (writer) => {
+      for (const { id, tenant, sealed } of waiting) {
+        const keys = tenants.get(tenant)
+        const entries = keys === undefined ? [] : recallEntries(keys, tenant, id, sealed)
+        for (const entry of entries ?? []) await writer.append(entry)
+      }
+    })
+  } finally {
+    await store.close()
+  }
+  await writeHeader(files, directory, random, header)
+  return arrived
+}
+
+/** Runs `work` with the path of a new directory for sealed files, whose name begins with `prefix`. */
+export async function withScratch<T>(prefix: string, work: (directory: string) => Promise<T>): Promise<T> {
+  let directory: string
+  try {
+    directory = mkdtempSync(prefix)
+  } catch (cause) {
+    throw storageError('make a directory', prefix, cause)
+  }
+  try {
+    return await work(directory)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** The prefix of a scratch directory of the system. */
+export const SCRATCH = join(tmpdir(), 'coffer-')
+
+/** Writes backups of a vault in a store: as files beside the backup first, which are removed again. */
+export function createBackUp(effects: Effects, header: Header, keyring: Keyring): BackUp {
+  return (path, connection) => {
+    if (effects.files.stat(path) !== undefined)
+      throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
+    return withScratch(`${path}.part-`, async (directory) => {
+      const place = { ...effects, directory, role: 'command' as const }
+      await withSnapshot(connection, ({ state, count, ...found }) =>
+        fillDirectory(place, { header, times: state, most: count, ...found }, keyring, () => {}),
+      )
+      const engine = await openFileEngine({ ...place, header, keys: keyring.engine })
+      return engine.backup(path).finally(() => engine.close())
+    })
+  }
+}

@@ -1,0 +1,280 @@
+/** Vaults that move between directories, stores and backups: all that they hold arrives, and nothing half. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { createRandom } from '../../src/crypto/random.js'
+import { resultOf } from '../../src/framework/operation.js'
+import { perform } from '../../src/framework/perform.js'
+import { registry } from '../../src/operations/all.js'
+import { nodeFiles } from '../../src/storage/node-files.js'
+import { fillStore } from '../../src/storage/postgres/fill.js'
+import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { Tally } from '../../src/storage/tally.js'
+import { readHeader } from '../../src/storage/vault-file.js'
+import type { App } from '../../src/vault/app.js'
+import { copyVault } from '../../src/vault/moving.js'
+import { createVault, openVault } from '../../src/vault/open.js'
+import { restoreVault } from '../../src/vault/restore.js'
+import { startPostgres } from '../storage/postgres-server.js'
+
+const server = await startPostgres()
+const place = mkdtempSync(join(tmpdir(), 'coffer-moving-'))
+t.teardown(async () => {
+  await server.stop()
+  rmSync(place, { recursive: true, force: true })
+})
+
+const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
+let count = 0
+const newDirectory = () => join(place, `vault-${++count}`)
+const nothing = () => {}
+/** More rows than go in one batch. */
+const TOKENS = 520
+
+function createKey() {
+  let text = ''
+  const save = async (_: string, key: string) => {
+    text = key
+  }
+  const choose = async () => ({ kind: 'key-file', text }) as const
+  return { create: { kind: 'key-file', save } as const, choose }
+}
+
+async function ask(app: App, operation: string, input: Record<string, unknown> = {}) {
+  const definition = registry.operations.find(({ name }) => name === operation)!
+  const caller = await app.owner({ reveal: true })
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
+  return resultOf(await perform(app, caller, definition, input, app.createUuid())) as any
+}
+
+/** A vault at `address` with something of all that a vault keeps. */
+async function fill(address: string, tokens = 40) {
+  const key = createKey()
+  const app = await createVault(locate(address), 'first', key.create)
+  const many = Array.from({ length: tokens }, (_, index) => [
+    `at${index}`,
+    { id: `many-${index}`, type: 'token', data: `value ${index}` },
+  ])
+  await ask(app, 'token tokenize', { payload: Object.fromEntries(many) })
+  await ask(app, 'token create', {
+    id: 'needle',
+    type: 'card',
+    data: { number: '4242424242424242' },
+    metadata: { order: 'one' },
+    search_indexes: ['{{ data.number | last4 }}'],
+  })
+  await ask(app, 'token update', { id: 'needle', metadata: { order: 'two' } })
+  await ask(app, 'token create', { id: 'gone', type: 'token', data: 'x' })
+  await ask(app, 'token delete', { id: 'gone' })
+  const { key: apiKey } = await ask(app, 'app create', {
+    name: 'app',
+    type: 'private',
+    permissions: ['token:read'],
+  })
+  await ask(app, 'tenant create', { name: 'second' })
+  return { app, key, apiKey: apiKey as string }
+}
+
+/** All that can be seen of a vault: every log record, every token, and what is found by a search. */
+async function look(app: App) {
+  const list = async (operation: string, input = {}) => {
+    const seen = []
+    for (let page = 1; ; page++) {
+      const { data, pagination } = await ask(app, operation, { page, size: 100, ...input })
+      seen.push(...data)
+      if (page >= pagination.total_pages) return seen
+    }
+  }
+  return {
+    logs: await list('log list'),
+    tokens: await list('token list'),
+    found: (await ask(app, 'token search', { query: 'data:4242' })).data,
+    applications: await list('app list'),
+    tenants: await list('tenant list').catch(() => []),
+  }
+}
+
+async function check(
+  t: Test,
+  address: string,
+  key: ReturnType<typeof createKey>,
+  before: Awaited<ReturnType<typeof look>>,
+) {
+  const app = await openVault(locate(address), key.choose)
+  const after = await look(app)
+  for (const what of Object.keys(before) as (keyof typeof before)[]) {
+    // Looking is logged too.
+    const rest = what === 'logs' ? after.logs.slice(-before.logs.length) : after[what]
+    t.strictSame(rest, before[what], what)
+  }
+  t.ok(before.found.length === 1 && before.tokens.length > 40, 'something was there')
+  for (const tenant of ['first', 'second']) {
+    const { number } = await app.tenant(tenant)
+    t.match(
+      await app.store.verifyLogs(number),
+      { count: Number, brokenAt: undefined },
+      `the log of ${tenant}`,
+    )
+  }
+  t.strictSame((await app.maintenance().verify()).findings, [])
+  t.equal((await ask(app, 'token create', { id: 'later', type: 'token', data: 'y' })).id, 'later')
+  t.equal((await ask(app, 'token list', { size: 1 })).data[0].id, 'later', 'what is new is the newest')
+  await app.close()
+}
+
+t.test('from a directory to a store, on to another store, and back to a directory', async (t) => {
+  const [first, last] = [newDirectory(), newDirectory()]
+  const { app, key } = await fill(first)
+  const before = await look(app)
+  await app.close()
+  const stores = [await server.createDatabase(), await server.createDatabase()]
+  let from = first
+  for (const to of [...stores, last]) {
+    const steps: [number, number][] = []
+    const { count, digest } = await copyVault(locate(from), locate(to), key.choose, (...step) =>
+      steps.push(step),
+    )
+    t.ok(count > 40)
+    t.match(digest, /^[0-9a-f]{32}$/)
+    t.ok(steps.every(([done, total]) => done <= total))
+    if (to !== last) t.equal(steps.at(-1)![0], count)
+    from = to
+  }
+  for (const address of [...stores, last]) await check(t, address, key, before)
+})
+
+t.test(
+  'a backup of a store goes into a directory or a store, and one of a directory into a store',
+  async (t) => {
+    const store = await server.createDatabase()
+    const { app, key } = await fill(store)
+    const before = await look(app)
+    const file = join(place, 'store.backup')
+    t.ok((await app.maintenance().backup(file)) > 1000)
+    t.notOk(
+      readdirSync(place).some((name) => name.includes('.part-')),
+      'nothing is left beside it',
+    )
+    await t.rejects(app.maintenance().backup(file), { code: 'conflict' })
+    await t.rejects(app.maintenance().backup(join(place, 'none', 'file')), { code: 'storage_failed' })
+    await app.close()
+    const directory = newDirectory()
+    await restoreVault(locate(directory), file, key.choose, nothing)
+    const other = await server.createDatabase()
+    await restoreVault(locate(other), file, key.choose, nothing)
+    await check(t, directory, key, before)
+    await check(t, other, key, before)
+    await t.rejects(restoreVault(locate(other), file, key.choose, nothing), { code: 'conflict' })
+    const opened = await openVault(locate(directory), key.choose)
+    const changed = await look(opened)
+    const second = join(place, 'directory.backup')
+    await opened.maintenance().backup(second)
+    await opened.close()
+    const third = await server.createDatabase()
+    await restoreVault(locate(third), second, key.choose, nothing)
+    const last = await openVault(locate(third), key.choose)
+    t.strictSame((await look(last)).tokens, changed.tokens)
+    await last.close()
+  },
+)
+
+t.test('log records that are in no log yet go along, whoever writes meanwhile', async (t) => {
+  const store = await server.createDatabase()
+  const { app, key } = await fill(store)
+  let isOver = false
+  const made: string[] = []
+  const writing = (async () => {
+    for (let index = 0; !isOver; index++) {
+      const id = `during-${index}`
+      await ask(app, 'token create', { id, type: 'token', data: id })
+      made.push(id)
+    }
+  })()
+  const targets = [await server.createDatabase(), newDirectory()]
+  for (const to of targets) {
+    while (made.length < 5) await new Promise((resolve) => setImmediate(resolve))
+    await copyVault(locate(store), locate(to), key.choose, nothing)
+  }
+  isOver = true
+  await writing
+  await app.close()
+  for (const to of targets) {
+    const copy = await openVault(locate(to), key.choose)
+    const { tokens, logs } = await look(copy)
+    const created = logs.filter(({ message }) => message === 'Token created')
+    t.strictSame(
+      created.map(({ entity_id }) => entity_id).sort(),
+      [...tokens.map(({ id }) => id), 'gone'].sort(),
+      'each token has its log record, and each record its token',
+    )
+    t.strictSame((await copy.maintenance().verify()).findings, [])
+    await copy.close()
+  }
+})
+
+t.test(
+  'a copy that was ended goes on, is no vault until then, and begins anew where its source changed',
+  async (t) => {
+    const first = newDirectory()
+    const { app, key } = await fill(first, TOKENS)
+    await app.close()
+    const address = await server.createDatabase()
+    const copy = (onStep: (done: number) => void) =>
+      copyVault(locate(first), locate(address), key.choose, onStep)
+    const ended = () => {
+      throw new Error('killed')
+    }
+    await t.rejects(copy(ended), { message: 'killed' })
+    await t.rejects(openVault(locate(address), key.choose), {
+      code: 'vault_missing',
+      message: /Run it again/,
+    })
+    await t.rejects(createVault(locate(address), 'other', createKey().create), { code: 'conflict' })
+    const other = newDirectory()
+    const stranger = await fill(other, 1)
+    await stranger.app.close()
+    await t.rejects(copyVault(locate(other), locate(address), stranger.key.choose, nothing), {
+      code: 'conflict',
+    })
+    const client = new pg.Client(address)
+    await client.connect()
+    t.teardown(() => client.end())
+    const oldest = async () =>
+      (await client.query('select min(xmin::text::bigint) as x from coffer_rows')).rows[0].x
+    const before = await oldest()
+    await t.rejects(copy(ended), { message: 'killed' })
+    t.equal(await oldest(), before, 'what is there is not put again')
+    const changing = await openVault(locate(first), key.choose)
+    await ask(changing, 'token delete', { id: 'many-3' })
+    await changing.maintenance().compact()
+    const now = await look(changing)
+    await changing.close()
+    await copy(nothing)
+    t.not(await oldest(), before)
+    await t.rejects(copy(nothing), { code: 'conflict', message: /already/ })
+    await check(t, address, key, now)
+  },
+)
+
+t.test('of two copies into one store at once, one is refused', async (t) => {
+  const first = newDirectory()
+  const { app } = await fill(first, 1)
+  await app.close()
+  const address = await server.createDatabase()
+  const client = new pg.Client(address)
+  await client.connect()
+  const pool = new ConnectionPool({ connectionString: address })
+  t.teardown(() => Promise.all([client.end(), pool.close()]))
+  // biome-ignore lint/correctness/useYield: it has none.
+  async function* rows() {
+    await client.query('update coffer_state set changes = changes + 1')
+  }
+  const header = await readHeader(nodeFiles(), first)
+  const times = { time: 0, last: 0, since: 0, until: 0 }
+  const createTally = () => new Tally(() => new Uint8Array(16))
+  const options = { random: createRandom(), createTally, progress: nothing }
+  const cargo = { header, times, waiting: [], most: 0, rows }
+  await t.rejects(fillStore(pool, cargo, options), { code: 'conflict', message: /Another copy/ })
+})
