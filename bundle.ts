@@ -12,6 +12,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { Script } from 'node:vm'
 import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild'
+import { minifyPackages, spareChildProcess } from './bundle-packages.js'
 
 export interface Places {
   distribution: string
@@ -116,7 +117,7 @@ async function splitCommandLine({ distribution, compiledSources }: Places): Prom
     // Files that are found from here.
     define: { 'import.meta.url': 'bundleUrl' },
     external: [INSTALLED],
-    plugins: [loadLate, spareChildProcess],
+    plugins: [loadLate, spareChildProcess, minifyPackages],
     outdir: distribution,
     write: false,
   })
@@ -285,16 +286,5 @@ const leaveUnused: Plugin = {
   setup(builder) {
     builder.onResolve({ filter: UNUSED }, () => ({ path: 'none', namespace: 'unused' }))
     builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'export default undefined' }))
-  },
-}
-
-/** Commander loads `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here. */
-const spareChildProcess: Plugin = {
-  name: 'spare-child-process',
-  setup(builder) {
-    builder.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
-      importer.includes('/commander/') ? { path: 'none', namespace: 'nothing' } : null,
-    )
-    builder.onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: 'module.exports = {}' }))
   },
 }
