@@ -1,11 +1,13 @@
 /**
  * Transcripts of command lines that are derived from the tree of commands: each command alone, and with each of its
- * flags. Each runs piped, on a wide and on a narrow terminal, with and without colours, on a copy of one vault.
+ * flags. Each runs piped, on a wide and on a narrow terminal, with and without colours, on a copy of one vault; those of
+ * the control plane on a server of a test. A command that goes on is interrupted.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { main } from '../../src/cli/main.js'
+import { openTestVault } from '../../src/index.js'
 import { type Outcome, type Run, runProcess, withoutStyle } from './fake-process.js'
 
 interface FlagFacts {
@@ -23,28 +25,24 @@ interface Facts {
 }
 
 /** They wait for a person, a signal or another process; each has tests of its own. */
-const WAITING = ['--follow', '--watch', '--foreground', '--wait']
-const APART = [
-  'serve',
-  'unlock',
-  'demo',
-  'control',
-  'init',
-  'vault init',
-  'help',
-  'completion',
-  'doctor',
-  'seed',
-]
+const WAITING = ['--follow', '--watch', '--wait', '--exit-with-parent']
+/** A command that runs until it is interrupted, and what it has printed when it waits for that. */
+const UNTIL: Readonly<Record<string, string>> = { serve: '://', unlock: 'until' }
+/** Their exit code tells of the machine, not of the command. */
+const OF_MACHINE = ['doctor']
 
 /** What the files of the home have, and what an argument or a flag is given, by its name. */
 const FILES = {
   'body.json': '{}',
   'code.js': 'module.exports = async () => ({ raw: {} })',
   'rows.ndjson': '',
+  'seed.json': '{"tokens":[]}',
+  'rule.json': '{}',
 }
 const VALUES: Readonly<Record<string, string>> = {
   '--args': 'name=Ada',
+  '--at': '2030-01-01T00:00:00Z',
+  '--by': '1h',
   '--code': '@code.js',
   '--configuration': '{"name":"KEY","type":"string"}',
   '--container': '/pci/high/',
@@ -53,14 +51,20 @@ const VALUES: Readonly<Record<string, string>> = {
   '--email': 'new@example.com',
   '--expires-at': '72h',
   '--file': 'body.json',
+  '--for': '1m',
+  '--host': '127.0.0.1',
+  '--log': 'json',
   '--metadata': 'customer=42',
   '--name': 'another',
+  '--port': '0',
   '--payload': '{"a":1}',
+  '--rate-limit': '100/s',
   '--permission': 'token:create',
   '--results': 'results.ndjson',
   '--resume': 'position',
   '--rule': '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}',
   '--runtime': '{"timeout":5}',
+  '--seed': 'seed.json',
   app: 'starter private',
   child_id: 'ada',
   file: 'rows.ndjson',
@@ -71,13 +75,15 @@ const VALUES: Readonly<Record<string, string>> = {
   path: 'body.json',
   proxy: 'payments',
   reactor: 'greet',
+  shell: 'bash',
   target: 'payments',
   tenant: 'demo',
 }
+const FILE_OF_SEED = 'seed.json'
 /** Optional arguments; without one, standard input is read. */
 const READ_ELSEWHERE = ['file', 'link', 'value']
 /** What a command needs besides, to do something. */
-const NEEDED: Readonly<Record<string, Record<string, string>>> = {
+const NEEDED: Readonly<Record<string, Record<string, string | undefined>>> = {
   'token create': { '--type': 'token', '--data': 'some text' },
   'token create-child': { '--type': 'token', '--data': 'some text' },
   'app create': { '--name': 'another', '--type': 'private', '--permission': 'token:read' },
@@ -85,19 +91,20 @@ const NEEDED: Readonly<Record<string, Record<string, string>>> = {
   'reactor create': { '--name': 'another', '--code': '@code.js' },
   'proxy create': { '--name': 'another', '--destination-url': 'https://api.example.com/' },
   'invite create': { '--email': 'new@example.com' },
+  init: { '--vault': 'another' },
+  'vault init': { '--vault': 'another' },
+  serve: { '--port': '0' },
+  unlock: { '--foreground': undefined },
+  'control clock set': { '--mode': 'fixed' },
+  'control clock advance': { '--by': '1h' },
+  'control fault set': { '--rule': '{"status":503}' },
 }
 
 /** Command lines, each with the flag that it is about. */
 export function listLines(commands: readonly Facts[]): string[][] {
-  const isApart = ({ words }: Facts) =>
-    APART.some((name) => `${words.join(' ')} `.startsWith(`${name} `)) ||
-    commands.some(
-      (other) =>
-        other !== undefined &&
-        other.words.length > words.length &&
-        other.words.join(' ').startsWith(`${words.join(' ')} `),
-    )
-  return commands.filter((facts) => !isApart(facts)).flatMap(linesOf)
+  const isGroup = ({ words }: Facts) =>
+    commands.some((other) => other.words.join(' ').startsWith(`${words.join(' ')} `))
+  return commands.filter((facts) => !isGroup(facts)).flatMap(linesOf)
 }
 
 function linesOf({ words, arguments: given, flags }: Facts): string[][] {
@@ -108,7 +115,9 @@ function linesOf({ words, arguments: given, flags }: Facts): string[][] {
     .map((each) => {
       const word = each.name.replaceAll('-', '_')
       return (
-        (word === 'id' || word === 'application_id' ? VALUES[noun] : undefined) ?? VALUES[word] ?? 'mail.from'
+        (word === 'id' || word === 'application_id' ? VALUES[noun] : undefined) ??
+        (noun === 'seed' ? FILE_OF_SEED : VALUES[word]) ??
+        'mail.from'
       )
     })
   const line = (more: Record<string, string | undefined>) => [
@@ -132,40 +141,73 @@ function chooseValue({ names, type, enum: choices, values }: FlagFacts, command:
   return VALUES[flag] ?? chosen ?? '1'
 }
 
+function run(cwd: string, words: readonly string[], options: Partial<Run> = {}): Promise<Outcome> {
+  const env = { HOME: cwd, XDG_CONFIG_HOME: join(cwd, 'config'), ...options.env }
+  const interruptAt = UNTIL[words[0]!]
+  return runProcess(main, {
+    words,
+    cwd,
+    ...options,
+    env,
+    ...(interruptAt === undefined ? {} : { interruptAt }),
+  })
+}
+
+/** The home that each line runs in a copy of. */
+export async function makeVault(place: string, options: Partial<Run> = {}): Promise<void> {
+  mkdirSync(place)
+  for (const [name, text] of Object.entries(FILES)) writeFileSync(join(place, name), text)
+  for (const words of [
+    ['init', '--starter-apps'],
+    ['token', 'create', '--id', 'card-1', '--type', 'card', '--data', '{"number":"4242424242424242"}'],
+    [
+      'token',
+      'create',
+      '--id',
+      'ada',
+      '--type',
+      'token',
+      '--data',
+      'Ada',
+      '--mask',
+      '{{ data | reveal_last: 1 }}',
+    ],
+    ['formula', 'create', '--name', 'greet', '--type', 'private', '--code', '@code.js'],
+    ['reactor', 'create', '--name', 'greet', '--code', '@code.js'],
+    ['proxy', 'create', '--name', 'payments', '--destination-url', 'https://api.example.com/'],
+  ])
+    if ((await run(place, [...words, '--quiet'], options)).code !== 0)
+      throw new Error(`${words.join(' ')} failed`)
+}
+
+/** Runs a line in a copy of the home, or on a server of its own. */
+export async function runIn(made: string, words: readonly string[], options: Partial<Run>): Promise<Outcome> {
+  const cwd = `${made}-copy`
+  cpSync(made, cwd, { recursive: true })
+  const server = words[0] === 'control' ? await openTestVault() : undefined
+  const remote = server && {
+    fetch: server.fetch.bind(server),
+    env: { COFFER_URL: 'http://localhost:4010', COFFER_API_KEY: server.control.key! },
+  }
+  try {
+    return await run(cwd, words, { ...options, ...remote })
+  } finally {
+    await server?.stop()
+    rmSync(cwd, { recursive: true })
+  }
+}
+
 /** Runs lines, each in every way, and resolves to what must not be. */
 export async function transcribe(
-  pick: (at: number) => boolean,
+  pick: (at: number, words: readonly string[]) => boolean,
 ): Promise<{ lines: number; faults: string[] }> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-transcripts-'))
   const faults: string[] = []
-  const run = (cwd: string, words: readonly string[], options: Partial<Run> = {}): Promise<Outcome> =>
-    runProcess(main, { words, cwd, env: { HOME: cwd, XDG_CONFIG_HOME: join(cwd, 'config') }, ...options })
   try {
     const made = join(place, 'made')
-    mkdirSync(made)
-    for (const [name, text] of Object.entries(FILES)) writeFileSync(join(made, name), text)
-    for (const words of [
-      ['init', '--starter-apps'],
-      ['token', 'create', '--id', 'card-1', '--type', 'card', '--data', '{"number":"4242424242424242"}'],
-      [
-        'token',
-        'create',
-        '--id',
-        'ada',
-        '--type',
-        'token',
-        '--data',
-        'Ada',
-        '--mask',
-        '{{ data | reveal_last: 1 }}',
-      ],
-      ['formula', 'create', '--name', 'greet', '--type', 'private', '--code', '@code.js'],
-      ['reactor', 'create', '--name', 'greet', '--code', '@code.js'],
-      ['proxy', 'create', '--name', 'payments', '--destination-url', 'https://api.example.com/'],
-    ])
-      if ((await run(made, [...words, '--quiet'])).code !== 0) throw new Error(`${words.join(' ')} failed`)
+    await makeVault(made)
     const tree = JSON.parse((await run(made, ['help', '--json'])).stdout) as { commands: Facts[] }
-    const lines = listLines(tree.commands).filter((_, at) => pick(at))
+    const lines = listLines(tree.commands).filter((words, at) => pick(at, words))
     for (const words of lines) {
       const ways: [string, Partial<Run>, string[]][] = [
         ['piped', {}, []],
@@ -176,10 +218,7 @@ export async function transcribe(
       ]
       const codes = new Set<number>()
       for (const [way, options, more] of ways) {
-        const cwd = join(place, 'copy')
-        cpSync(made, cwd, { recursive: true })
-        const outcome = await run(cwd, [...words, ...more], options)
-        rmSync(cwd, { recursive: true })
+        const outcome = await runIn(made, [...words, ...more], options)
         codes.add(outcome.code)
         const fault = findFault(words, way, outcome)
         if (fault !== undefined)
@@ -187,7 +226,8 @@ export async function transcribe(
             `${words.join(' ')} (${way}): ${fault}\n${outcome.stdout.slice(0, 300)}${outcome.stderr}`,
           )
       }
-      if (codes.size !== 1) faults.push(`${words.join(' ')}: exit codes ${[...codes].join(', ')}`)
+      if (codes.size !== 1 && !OF_MACHINE.includes(words[0]!))
+        faults.push(`${words.join(' ')}: exit codes ${[...codes].join(', ')}`)
     }
     return { lines: lines.length, faults }
   } finally {
@@ -196,7 +236,7 @@ export async function transcribe(
 }
 
 /** Commands whose output is text of its own. */
-const PRINTS_TEXT = /^(token export|version|openapi|profile)|--curl/
+const PRINTS_TEXT = /^(token export|version|openapi|profile|serve|demo|help|completion|seed export)|--curl/
 
 function findFault(
   words: readonly string[],
@@ -205,7 +245,11 @@ function findFault(
 ): string | undefined {
   // Of the disk, such as a file where a directory is needed.
   const isOfDisk = /Choose\s+another\s+path/.test(stderr)
-  if ((code === 1 && !isOfDisk) || stderr.includes('went wrong on our side')) return `exit ${code}`
+  if (
+    (code === 1 && !isOfDisk && !OF_MACHINE.includes(words[0]!)) ||
+    stderr.includes('went wrong on our side')
+  )
+    return `exit ${code}`
   const isTerminal = !way.startsWith('piped')
   if (!way.endsWith('coloured') && /\u001b\[[\d;]*m/.test(stdout + stderr))
     return 'colours where none are wanted'

@@ -112,7 +112,7 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
   const { clock, signal, terminal } = context
   if (!(await limitCore(context.pid))) await printNotice(terminal, CORE_DANGER)
   const session = { secret: randomBytes(SECRET_BYTES), untilMs: clock() + durationMs }
-  const place = placeOf(context, undefined, (text) => terminal.stderr.write(`${text}\n`))
+  const place = placeOf(context, undefined, (text) => void printNotice(terminal, text))
   const app = await openVault({ ...place, role: 'server', session: session.secret }, (vault) =>
     chooseOpener(context, vault),
   )

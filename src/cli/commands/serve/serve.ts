@@ -33,7 +33,7 @@ import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { withServeVariables } from './serve-variables.js'
 
-const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.\n'
+const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(
@@ -148,14 +148,14 @@ async function serveVault(
   const url = `${scheme}://${options.hostName}:${server.port}`
   await app.post.resume({
     publicUrl: url,
-    notice: (text) => terminal.stderr.write(`${text}\n`),
+    notice: (text) => void printNotice(terminal, text),
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
   const pageUrl = dashboard?.listenAt(url)
   await announce(context, options, app, { ...opened, url, pageUrl, controlKey: key })
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
-  if (!terminal.quiet) terminal.stderr.write(STOPPING)
+  void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
   await plane.close()
