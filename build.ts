@@ -78,6 +78,9 @@ async function writeLibrary(): Promise<void> {
   writeFileSync(`${distribution}index.cjs`, text)
 }
 
+/** Levels of indentation that are seen in declarations; types of operations have fifteen. */
+const DEEPEST = 2
+
 /** The declarations that the library's lead to, as those of CommonJS, which is what they declare. */
 function writeTypes(): void {
   const target = `${distribution}types/`
@@ -87,10 +90,10 @@ function writeTypes(): void {
     known.add(path)
     const text = readFileSync(`${compiledSources}${path}`, 'utf8')
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
-    // Indentation is half of what the compiler writes, and what schemas say to people is in no type that follows.
+    // Indentation is half of what the compiler writes; what schemas say to people is in no type that follows.
     const short = text
       .replaceAll(/^\s*readonly (?:description: ['"]|examples: readonly \[).*;\n/gm, '')
-      .replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(spaces.length / 4))
+      .replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(Math.min(DEEPEST, spaces.length / 4)))
     writeFileSync(`${target}${path}`, short)
     for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.js["']/g))
       copy(join(dirname(path), `${imported}.d.ts`))
