@@ -17,7 +17,8 @@ import type {
 import { OpenCoffer, type Opened } from './coffer.js'
 
 /**
- * A vault in memory with the contents of `seed`. Without applications in it, there is one of each type, named by it.
+ * A vault in memory with the contents of `seed`. Where it has no list of applications, there is one of each type,
+ * named by it.
  * @throws CofferError `validation` with the place of every error in the seed
  */
 export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {

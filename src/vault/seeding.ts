@@ -1,5 +1,6 @@
 /** Fills a new vault in memory with a seed, or with sample applications. */
 import type { ResultOf } from '../operations/all.js'
+import type { Seed } from '../operations/seed/seed-schema.js'
 import type { App } from './app.js'
 import {
   beginBeyondAuthorizer,
@@ -10,14 +11,16 @@ import {
 /** Applications by name, those of further tenants by `tenant/name`; samples by type. */
 export type SeededApplications = Record<string, Required<SampleApplication>>
 
-/** A seed without applications gets the sample ones. @throws CofferError `validation`, those of `seed apply` */
+/** A seed that lists no applications, not even none, gets the sample ones. @throws CofferError `validation`, those of `seed apply` */
 export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
   await beginBeyondAuthorizer(app)
   const applied = seed === undefined ? [] : await apply(app, seed)
+  const { applications: given, tenants = [] } = (seed ?? {}) as Seed
   const entries = applied.flatMap(({ name: tenant, applications }, index) =>
     applications.map(({ id, name, key }) => [index === 0 ? name : `${tenant}/${name}`, { id, key }] as const),
   )
-  if (entries.length > 0) return Object.fromEntries(entries)
+  if ([given, ...tenants.map(({ applications }) => applications)].some((list) => list !== undefined))
+    return Object.fromEntries(entries)
   return (await ensureSampleApplications(app)) as SeededApplications
 }
 

@@ -1,8 +1,10 @@
 /** Holds answers against the OpenAPI document: every one of them must be what the document says it may be. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import type { Answer } from '../../src/http/exchange.js'
+import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
 import type { OpenApiDocument } from '../../src/http/openapi.js'
+
+type Answer = Pick<HttpAnswer, 'status' | 'headers' | 'body'>
 
 export interface Contract {
   /** What is wrong with `answer` to a request for `method` on the document's `path`; undefined: nothing. */

@@ -516,7 +516,7 @@ t.test('runs are kept for the owner, bounded, and go with the reactor', async (t
     outcome: 'done',
     status: 200,
     console: [{ level: 'log', text: 'got 2' }],
-    trace_id: 'trace',
+    trace_id: /^[0-9a-f-]{36}$/,
   })
   t.match(odd, {
     outcome: 'reactor_failed',

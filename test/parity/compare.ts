@@ -20,7 +20,8 @@ export function compareDoors(
       for (const open of doors) {
         const clock = { now: START }
         const door = await open(clock)
-        if (each.except?.some((name) => [door.name, ...door.name.split(', ')].includes(name))) {
+        const isExcepted = each.except?.some((name) => [door.name, ...door.name.split(', ')].includes(name))
+        if (isExcepted || each.steps.some((step) => door.cannot?.(step))) {
           await door.close()
           continue
         }

@@ -15,7 +15,7 @@ import type { App } from '../../src/vault/app.js'
 import { openVault } from '../../src/vault/open.js'
 import { type Outcome, runProcess } from '../cli/fake-process.js'
 import { openEphemeral } from '../ephemeral.js'
-import type { Answer } from './cases.js'
+import type { Answer, Step } from './cases.js'
 import { ALLOWED } from './destination.js'
 
 /** One asked-for operation: `key` is the caller's API key, absent for the owner. */
@@ -29,6 +29,8 @@ export interface Request {
 
 export interface Door {
   name: string
+  /** Whether the step cannot be asked through it; its case is then left out. */
+  cannot?(step: Step): boolean
   ask(request: Request): Promise<Answer>
   close(): Promise<void>
 }

@@ -4,7 +4,7 @@ import type { Fetch } from '../../src/client/http-client.js'
 import { spellRequest } from '../../src/client/spell-request.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
-import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
+import { createAnswerer } from '../../src/http/answerer.js'
 import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
 import { toHandler } from '../../src/http/handle.js'
 import { createDocument } from '../../src/http/openapi.js'
@@ -14,7 +14,7 @@ import { openEphemeral } from '../ephemeral.js'
 import { createContract, isGiven } from '../http/contract.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
-import { type Door, type MovableClock, openUrlDoor as openCommandUrlDoor } from './doors.js'
+import { type Door, type MovableClock, openUrlDoor as openCommandUrlDoor, type Request } from './doors.js'
 
 /** HTTP knows no owner; these stand for one, as the cases need one. */
 const OWNER = 'owner'
@@ -47,57 +47,73 @@ async function serveCases(clock: MovableClock) {
 /** HTTP without sockets, on a vault in memory. */
 export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   const { app, answerer } = await serveCases(clock)
+  const send: Send = async ({ body, ...ask }) => {
+    const { status, headers, ...answer } = await answerer({ ...ask, readBody: async () => Buffer.from(body) })
+    const pieces: Uint8Array[] = [Buffer.from(answer.body), answer.bytes ?? Buffer.alloc(0)]
+    for await (const piece of answer.stream ?? []) pieces.push(piece)
+    return { status, headers, body: Buffer.concat(pieces).toString() }
+  }
   return {
     name: 'HTTP',
-    ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
-      if (operation === 'proxy call')
-        return callThrough(answerer, input, key ?? (reveal ? REVEALING_OWNER : OWNER))
-      const definition = registry.routed.find(({ name }) => name === operation)
-      if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
-      const { method, path } = definition.endpoint
-      const { target, body } = spellRequest(definition, input)
-      const answer = await answerer({
-        method,
-        target,
-        headers: {
-          'svc-api-key': key ?? (reveal ? REVEALING_OWNER : OWNER),
-          ...(idempotencyKey === undefined ? {} : { 'svc-idempotency-key': idempotencyKey }),
-          ...(body === undefined ? {} : { 'content-type': definition.contentType ?? 'application/json' }),
-        },
-        readBody: async () => Buffer.from(body ?? ''),
-      })
-      const breach = contract.findBreach(method, path, answer)
-      if (breach !== undefined) throw new Error(`${operation} breaks the document: ${breach}\n${answer.body}`)
-      const replay =
-        answer.headers['svc-idempotent-replayed'] === 'true' ? ({ isReplayed: true } as const) : {}
-      return { ...readAnswer(definition, answer), ...replay }
-    },
+    ask: (request) => askHttp(send, request, request.key ?? (request.reveal ? REVEALING_OWNER : OWNER)),
     close: () => app.close(),
   }
 }
 
+/** Sends one request. */
+export type Send = (request: {
+  method: string
+  target: string
+  headers: Record<string, string>
+  body: string
+}) => Promise<Pick<HttpAnswer, 'status' | 'headers' | 'body'>>
+
+/** A step as a request; its answer is held against the OpenAPI document. */
+export async function askHttp(
+  send: Send,
+  { operation, input, idempotencyKey }: Request,
+  key: string,
+): Promise<Answer> {
+  if (operation === 'proxy call') return callThrough(send, input, key)
+  const definition = registry.routed.find(({ name }) => name === operation)
+  if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
+  const { method, path } = definition.endpoint
+  const { target, body } = spellRequest(definition, input)
+  const answer = await send({
+    method,
+    target,
+    headers: {
+      'svc-api-key': key,
+      ...(idempotencyKey === undefined ? {} : { 'svc-idempotency-key': idempotencyKey }),
+      ...(body === undefined ? {} : { 'content-type': definition.contentType ?? 'application/json' }),
+    },
+    body: body ?? '',
+  })
+  const breach = contract.findBreach(method, path, answer)
+  if (breach !== undefined) throw new Error(`${operation} breaks the document: ${breach}\n${answer.body}`)
+  const replay = answer.headers['svc-idempotent-replayed'] === 'true' ? ({ isReplayed: true } as const) : {}
+  return { ...readAnswer(definition, answer), ...replay }
+}
+
 /** What `proxy call` is over HTTP; its input has the key of a proxy, or a URL. */
-async function callThrough(answerer: Answerer, input: Record<string, unknown>, key: string): Promise<Answer> {
+async function callThrough(send: Send, input: Record<string, unknown>, key: string): Promise<Answer> {
   const { target, method = 'POST', path = '', headers = {}, body } = input as Record<string, string>
   const text = typeof body === 'string' || body === undefined ? (body ?? '') : JSON.stringify(body)
-  const answer = await answerer({
+  const answer = await send({
     method,
     target: `/proxy${path}`,
     headers: {
       'svc-api-key': key,
-      [`svc-proxy-${target!.includes('://') ? 'url' : 'key'}`]: target,
+      [`svc-proxy-${target!.includes('://') ? 'url' : 'key'}`]: target!,
       ...(text === body || text === '' ? {} : { 'content-type': 'application/json' }),
-      ...(headers as object),
+      ...(headers as unknown as Record<string, string>),
     },
-    readBody: async () => Buffer.from(text),
+    body: text,
   })
-  const pieces: Uint8Array[] = [Buffer.from(answer.body), answer.bytes ?? Buffer.alloc(0)]
-  for await (const piece of answer.stream ?? []) pieces.push(piece)
-  const given = Buffer.concat(pieces).toString()
-  const result = given === '' ? undefined : JSON.parse(given)
+  const result = answer.body === '' ? undefined : JSON.parse(answer.body)
   if (result?.proxy_error !== undefined) return { status: answer.status, body: result.proxy_error }
   if (answer.headers['svc-proxy-destination-status'] === undefined)
-    return { status: answer.status, body: { res: readGiven({ ...answer, body: given }) } }
+    return { status: answer.status, body: { res: readGiven(answer) } }
   // The others are those of every answer.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*|cache-control)$/.test(name),
@@ -121,7 +137,7 @@ export async function openUrlDoor(clock: MovableClock): Promise<Door> {
 }
 
 /** An answer that code gave, without the headers that every answer has. */
-function readGiven({ status: statusCode, headers, body }: HttpAnswer): unknown {
+function readGiven({ status: statusCode, headers, body }: Awaited<ReturnType<Send>>): unknown {
   const ours = [
     'svc-trace-id',
     'svc-idempotent-replayed',
@@ -139,7 +155,7 @@ function readGiven({ status: statusCode, headers, body }: HttpAnswer): unknown {
 }
 
 /** A query parameter has its place in its name here, and nowhere else. */
-function readAnswer(definition: RoutedOperation, answer: HttpAnswer): Answer {
+function readAnswer(definition: RoutedOperation, answer: Awaited<ReturnType<Send>>): Answer {
   const { status, body } = answer
   if (isGiven(answer)) return { status, body: { res: readGiven(answer) } }
   if (body === '') return { status }

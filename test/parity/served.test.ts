@@ -1,6 +1,7 @@
-/** The same of commands that a server answers: one that has the vault open, and one with `--url`. */
+/** The same of the typed client, and of commands that a server answers: one that has the vault open, and one with `--url`. */
 import { compareDoors } from './compare.js'
-import { openPerformDoor, openServedDoor } from './doors.js'
+import { openServedDoor } from './doors.js'
 import { openUrlDoor } from './http-door.js'
+import { openClientDoor } from './library-doors.js'
 
-compareDoors([openPerformDoor, openServedDoor, openUrlDoor])
+compareDoors([openClientDoor, openServedDoor, openUrlDoor])

@@ -5,7 +5,6 @@ import { checkEmail } from '../../domain/email.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
 import { DEFAULT_ROLE } from '../../domain/roles.js'
-import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller.js'
 import {
@@ -28,8 +27,8 @@ import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/tenant.js'
 import { createTenant } from '../tenant/tenant-create.js'
 import { linkTokens } from '../token/association.js'
+import { type CheckedRow, checkRows, loadRows } from '../token/load-tokens.js'
 import { createToken } from '../token/token.js'
-import { createFrom } from '../token/token-write.js'
 import { type Seed, type SeedContents, seedSchema } from './seed-schema.js'
 
 const appliedOutput = arrayOf(
@@ -87,7 +86,7 @@ export interface Part {
   isFirst: boolean
   /** By application, when its keys expire. */
   expiries: (number | undefined)[]
-  drafts: TokenDraft[]
+  rows: CheckedRow[]
 }
 
 /** @throws CofferError `validation` with the place of every error */
@@ -133,7 +132,8 @@ async function checkContents(
     return createApplication.check!(application, tools)
   })
   await each('formulas', formulas, (formula) => createFormula.check!(formula, tools))
-  const drafts = await each('tokens', tokens, (token) => createToken.check!(token, tools))
+  const rows = await checkRows(tokens ?? [], tools)
+  await each('tokens', rows, (row) => refuseRow(row))
   await each('associations', associations, (both) => linkTokens.check!(both, tools))
   await each('reactors', contents.reactors, ({ formula, application: _, ...reactor }) =>
     createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
@@ -141,8 +141,12 @@ async function checkContents(
   await each('proxies', contents.proxies, ({ application: _, ...proxy }) => createProxy.check!(proxy, tools))
   await each('members', contents.members, ({ email }) => checkMember(email))
   await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
-  const checked = { expiries, drafts: drafts as TokenDraft[] }
-  return { place, contents: contents as SeedContents, isFirst: place === 'seed', ...checked }
+  return { place, contents: contents as SeedContents, isFirst: place === 'seed', expiries, rows }
+}
+
+/** @throws CofferError why the row is refused */
+function refuseRow(row: unknown): void {
+  if (row instanceof CofferError) throw row
 }
 
 function checkMember(email: string | undefined): void {
@@ -183,9 +187,9 @@ function collector(reached: ReachedEntity[]): Context['reached'] {
 
 async function fill(
   context: Context,
-  { place, contents, expiries, drafts }: Part,
+  { place, contents, expiries, rows }: Part,
 ): Promise<Infer<typeof appliedOutput>[number]> {
-  const { name, settings, applications = [], tokens = [], associations = [] } = contents
+  const { name, settings, applications = [], associations = [] } = contents
   const each = async <T, R>(
     list: string,
     items: readonly T[],
@@ -209,7 +213,7 @@ async function fill(
     throw invalid('application', 'no application of this seed has this name')
   }
   await each('formulas', contents.formulas ?? [], (input) => createFormula.run!(context, input, undefined))
-  await each('tokens', tokens, (_, index) => createFrom(context, drafts[index]!))
+  await each('tokens', await loadRows(context, rows, { stops: true }), async (row) => refuseRow(row))
   const linked = { ...context, reached: linkCollector(context) }
   await each('associations', associations, (both) => linkTokens.run!(linked, both, undefined))
   await each('reactors', contents.reactors ?? [], async ({ formula, application, ...rest }) => {
@@ -223,7 +227,7 @@ async function fill(
   await each('invitations', contents.invitations ?? [], (input) => addInvitation(context, input))
   const shown = views.map(({ id, name: own, type, key }) => ({ id, name: own, type, key: key! }))
   const tenant = await context.tenant()
-  return { id: tenant.id, name: tenant.name, applications: shown, tokens: tokens.length }
+  return { id: tenant.id, name: tenant.name, applications: shown, tokens: rows.length }
 }
 
 function linkCollector({ reached }: Context): Context['reached'] {

@@ -2,12 +2,12 @@
 
 import type { ImportRecord } from '../../domain/import-record.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
-import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
+import { type Context, Existing, operation } from '../../framework/operation.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
-import { checkNewToken, createFrom } from './token-write.js'
+import { type CheckedRow, checkRows, loadRows } from './load-tokens.js'
+import type { TokenView } from './token-attributes.js'
 
 /** The rows of one batch. */
 export const MOST_ROWS = 10_000
@@ -47,11 +47,7 @@ export const importTokens = operation({
     `printf 'kind,secret\\ntoken,a\\n' | coffer token import --format csv --map kind=type --map secret=data`,
   ],
   log: { operation: 'create', message: 'Token created' },
-  check: async ({ rows = [] }, tools) => {
-    const prepared: (TokenDraft | CofferError)[] = []
-    for (const row of rows) prepared.push(await prepare(row, tools))
-    return prepared
-  },
+  check: ({ rows = [] }, tools) => checkRows(rows, tools),
   async runDetached(session, input, prepared) {
     try {
       return await session.inUnit((context) => importBatch(context, input, prepared))
@@ -82,7 +78,7 @@ interface Batch {
 async function importBatch(
   context: Context,
   { stops = false, rehearses = false, run, first = 0 }: Batch,
-  prepared: readonly (TokenDraft | CofferError)[],
+  prepared: readonly CheckedRow[],
 ): Promise<{ results: RowResult[] }> {
   const { store, caller, now } = context
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
@@ -94,12 +90,7 @@ async function importBatch(
       throw new CofferError('conflict', 'This batch does not follow what was imported of this run.')
   } else if (first > 0 && run !== undefined)
     throw new CofferError('conflict', 'Nothing is known of this run any more; after 30 days it is forgotten.')
-  const results: RowResult[] = []
-  for (const each of prepared) {
-    const result = each instanceof CofferError ? refuse(each) : await createOne(context, each)
-    results.push(result)
-    if (stops && result.status === 'refused') break
-  }
+  const results = (await loadRows(context, prepared, { stops })).map(describeRow)
   // A row that ended the run is not done: the run may be resumed with a better one in its place.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results
   if (rehearses) throw new Rehearsed(results)
@@ -112,31 +103,11 @@ async function importBatch(
   return { results }
 }
 
-async function prepare(row: unknown, tools: CheckTools): Promise<TokenDraft | CofferError> {
-  if (typeof row !== 'object' || row === null || Array.isArray(row))
-    return new CofferError('validation', 'A row must be a JSON object.')
-  return refusing(() => checkNewToken(row as Record<string, unknown>, tools))
-}
-
-/** A refusal comes before the first write of the row, so what is written of the batch stays whole. */
-async function createOne(context: Context, draft: TokenDraft): Promise<RowResult> {
-  const created = await refusing(() => createFrom(context, draft))
-  if (created instanceof CofferError) return refuse(created)
-  return created instanceof Existing
-    ? { status: 'deduplicated', id: created.result.id }
-    : { status: 'created', id: created.id }
-}
-
-/** Codes that are about one row. */
-const OF_ROW: readonly string[] = ['validation', 'forbidden', 'conflict']
-
-async function refusing<T>(work: () => Promise<T>): Promise<T | CofferError> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
-    throw error
-  }
+function describeRow(made: TokenView | Existing<TokenView> | CofferError): RowResult {
+  if (made instanceof CofferError) return refuse(made)
+  return made instanceof Existing
+    ? { status: 'deduplicated', id: made.result.id }
+    : { status: 'created', id: made.id }
 }
 
 /** The row that `error` refuses. */

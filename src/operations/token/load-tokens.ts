@@ -1,0 +1,52 @@
+/** Loads tokens by the batch, of imports and of seeds: each row is checked, then created or refused, by itself. */
+import { isObject } from '../../domain/json/json.js'
+import type { TokenDraft } from '../../domain/token/token.js'
+import { CofferError } from '../../errors.js'
+import type { CheckTools, Context, Existing } from '../../framework/operation.js'
+import type { TokenView } from './token-attributes.js'
+import { checkNewToken, createFrom } from './token-write.js'
+
+/** A row that was checked: what it creates, or why it is refused. */
+export type CheckedRow = TokenDraft | CofferError
+
+/** Codes that are about one row. */
+const OF_ROW: readonly string[] = ['validation', 'forbidden', 'conflict']
+
+/** `rows` are what `token create` takes, as far as they were validated. */
+export async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<CheckedRow[]> {
+  const checked: CheckedRow[] = []
+  for (const row of rows)
+    checked.push(
+      isObject(row)
+        ? await refusing(() => checkNewToken(row, tools))
+        : new CofferError('validation', 'A row must be a JSON object.'),
+    )
+  return checked
+}
+
+/**
+ * Creates the tokens of a batch within one unit of work, in order. A refusal comes before the first write of its row, so
+ * what is written of the batch stays whole. `stops`: the first refused row is the last.
+ */
+export async function loadRows(
+  context: Context,
+  rows: readonly CheckedRow[],
+  { stops }: { stops: boolean },
+): Promise<(TokenView | Existing<TokenView> | CofferError)[]> {
+  const loaded: (TokenView | Existing<TokenView> | CofferError)[] = []
+  for (const row of rows) {
+    const made = row instanceof CofferError ? row : await refusing(() => createFrom(context, row))
+    loaded.push(made)
+    if (stops && made instanceof CofferError) break
+  }
+  return loaded
+}
+
+async function refusing<T>(work: () => Promise<T>): Promise<T | CofferError> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
+    throw error
+  }
+}
