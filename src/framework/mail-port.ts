@@ -34,7 +34,7 @@ export interface Mailer {
 }
 
 export interface Post {
-  /** The URL of the server that sends mail in the background; undefined without one. */
+  /** The URL of the server of this vault, which links begin with; undefined without one. */
   readonly publicUrl: string | undefined
   /** Sends the mail of this tenant, which was committed. Does not wait. */
   collect(tenant: number): void

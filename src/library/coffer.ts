@@ -97,6 +97,11 @@ export class OpenCoffer implements Coffer {
     return serviceOf(this.#app, { ...chosen, middleware })
   }
 
+  /** Links in mail begin with `url`, unless the settings name another one. */
+  listenAt(url: string): void {
+    this.#app.post.publicUrl = url
+  }
+
   admitOthers(): void {
     this.#app.admitOthers()
   }

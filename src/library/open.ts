@@ -80,6 +80,7 @@ export async function startServer(options: ServerOptions = {}): Promise<CofferSe
     const service = vault.serviceOf(handling, dashboard)
     const server = await serveHttp(service, { port, ...sockets })
     const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
+    vault.listenAt(url)
     dashboard?.listenAt(url)
     return served(vault, { url, port: server.port }, stopper(vault, server, given === undefined))
   } catch (error) {

@@ -34,6 +34,8 @@ export interface PostListener {
 }
 
 export interface LastingPost extends Post {
+  /** Set by whoever serves the vault; {@link resume} sets it too. */
+  publicUrl: string | undefined
   /** Starts background delivery: sends the waiting mail of all tenants, and retries. */
   resume(listener: PostListener): Promise<void>
   /** After a jump of the clock: sends what is due now. Resolves when it was tried. */
@@ -71,6 +73,7 @@ class PostOffice implements LastingPost {
   readonly #powers: PostPowers
   readonly #routes = new Map<number, Route>()
   readonly #timers = new Map<number, () => void>()
+  publicUrl: string | undefined
   #listener: PostListener | undefined
   #faults: unknown[] = []
   readonly #mailers = new Set<Mailer>()
@@ -79,10 +82,6 @@ class PostOffice implements LastingPost {
   constructor(store: Store, powers: PostPowers) {
     this.#store = store
     this.#powers = powers
-  }
-
-  get publicUrl(): string | undefined {
-    return this.#listener?.publicUrl
   }
 
   collect(tenant: number): void {
@@ -106,6 +105,7 @@ class PostOffice implements LastingPost {
 
   async resume(listener: PostListener): Promise<void> {
     this.#listener = listener
+    this.publicUrl = listener.publicUrl
     for (const tenant of await listWaitingTenants(this.#store)) this.collect(tenant)
   }
 

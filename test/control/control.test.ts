@@ -75,6 +75,8 @@ t.test('reset and snapshots return to what was there, logs and keys included', a
 t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   const server = await startServer({ seed: SEED, clock: () => START })
   t.teardown(() => server.stop())
+  const { data: mails } = (await server.control.outbox()) as { data: { link: string }[] }
+  t.equal((await fetch(mails[0]!.link)).status, 200, 'links in mail lead to where the server listens')
   await add(server, 'later')
   const [left, right] = [await server.control.fork(), await server.control.fork()]
   for (const fork of [left, right]) {

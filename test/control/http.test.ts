@@ -92,13 +92,15 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
   t.match(without, { code: 4, stderr: /COFFER_API_KEY/ })
 })
 
-t.test('faults, requests and mail alone with --test-controls, nothing without', async (t) => {
+t.test('faults, requests and mail alone with --test-controls and --demo, nothing without', async (t) => {
+  const { control: ofDemo } = await start(t, ['--demo'])
   const { control, place } = await start(t, ['--test-controls'])
   const own = { 'svc-api-key': control!.key }
-  for (const line of LINES) {
-    const isThere = /faults|requests|outbox|reveals|page/.test(line)
-    t.equal((await ask(control!.url, line, own)).status, isThere ? 200 : 404, line)
-  }
+  for (const { url, key } of [ofDemo!, control!])
+    for (const line of LINES) {
+      const isThere = /faults|requests|outbox|reveals|page/.test(line)
+      t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
+    }
   const faults = ['control', 'fault', 'list', '--output', 'json']
   t.match(await runCommand(place, faults), { code: 0, stdout: /^\[\]/ }, 'commands reach it by the vault too')
   const plain = await start(t, [])
@@ -117,6 +119,9 @@ t.test('other machines do not reach it', async (t) => {
   t.teardown(() => server.stop())
   const own = { 'svc-api-key': server.control.key! }
   t.equal((await ask(server.url.replace('localhost', '127.0.0.1'), 'GET /_coffer/clock', own)).status, 200)
+  t.equal((await ask(server.url, 'GET /_dashboard/session')).status, 404, 'there is no page to sign in to')
+  t.equal((await fetch(server.url)).status, 200, 'but the reference')
+  await t.rejects(server.control.page(), { code: 'not_found' })
   const { networkInterfaces } = await import('node:os')
   const addresses = Object.values(networkInterfaces()).flat()
   const other = addresses.find((each) => each?.family === 'IPv4' && !each.internal)

@@ -62,6 +62,83 @@ t.test('an answer is kept for its idempotency key, and then forgotten', async (t
   t.not(second.id, first.id)
 })
 
+t.test('an expired token leaves its id, and stays counted for its month', async (t) => {
+  const vault = await openTestVault({ clock: () => START })
+  t.teardown(() => vault.stop())
+  const create = (expires_at?: string) =>
+    vault.ask('token create', { id: 'brief', type: 'token', data: 1, ...(expires_at && { expires_at }) })
+  const usage = async () => (await vault.ask('tenant usage')).token_report
+  await create('2030-01-02T00:00:00Z')
+  await t.rejects(create(), { code: 'conflict' })
+  await vault.control.clock.advance({ by: '25h' })
+  t.match(await usage(), { monthly_active_tokens: 1, metrics_by_type: { token: { count: 0 } } })
+  await t.rejects(create('2030-01-02T00:00:00Z'), {
+    code: 'validation',
+    message: /^expires_at: must be in the future/,
+  })
+  t.match(await create(), { created_at: '2030-01-02T01:00:00.000+00:00' })
+})
+
+t.test('log records are dropped once they are older than the settings keep them', async (t) => {
+  const vault = await openTestVault({ clock: () => START })
+  t.teardown(() => vault.stop())
+  const { clock } = vault.control
+  const payload = Array.from({ length: 400 }, (_, index) => `text ${index}`)
+  await vault.ask('token tokenize', { payload })
+  await vault.ask('config set', { name: 'logs.keep', value: '2d' })
+  const count = async () => (await vault.ask('log list', { size: 1 })).pagination.total_items
+  const before = await count()
+  await clock.advance({ by: '1d' })
+  t.equal(await count(), before, 'not yet')
+  await clock.advance({ by: '2d' })
+  t.ok((await count()) < before - 100, 'before the clock answered')
+  t.match(await vault.ask('log verify'), { is_whole: true })
+})
+
+t.test('what a run of react-async answered is kept for a day', async (t) => {
+  const seed = { reactors: [{ name: 'one', code: 'module.exports = async () => ({ raw: { one: 1 } })' }] }
+  const vault = await openTestVault({ seed, clock: () => START })
+  t.teardown(() => vault.stop())
+  const { id } = (await vault.ask('reactor list')).data[0]!
+  const { asyncReactorRequestId: request_id } = await vault.ask('reactor react-async', { id })
+  const read = () => vault.ask('reactor result', { id, request_id })
+  for (let isThere = false; !isThere; ) {
+    isThere = await read().then(
+      () => true,
+      (error: { code: string }) => error.code !== 'not_found',
+    )
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  await vault.control.clock.advance({ by: '23h' })
+  t.match(await read(), { raw: { one: 1 } })
+  await vault.control.clock.advance({ by: '2h' })
+  await t.rejects(read(), { code: 'not_found' })
+})
+
+t.test('the link of an invitation works for 72 hours, and what is sent again for 72 more', async (t) => {
+  const vault = await openTestVault({ clock: () => START })
+  t.teardown(() => vault.stop())
+  const { clock } = vault.control
+  const { id } = await vault.ask('invite create', { email: 'ada@example.com' })
+  const linkOf = async () => ((await vault.control.outbox({ id })) as { link: string }).link
+  const open = async (link: string) => (await vault.fetch(link)).status
+  const first = await linkOf()
+  t.equal(await open(first), 200)
+  const resent = await vault.ask('invite resend', { id })
+  t.equal(resent.expires_at, '2030-01-07T00:00:00.000+00:00', 'from its end, which is later than now')
+  t.equal(await open(first), 410, 'older links die')
+  const second = await linkOf()
+  await clock.advance({ by: '143h' })
+  t.equal(await open(second), 200)
+  await clock.advance({ by: '2h' })
+  t.equal(await open(second), 410)
+  t.match(
+    await vault.ask('invite resend', { id }),
+    { expires_at: '2030-01-10T01:00:00.000+00:00' },
+    'from now',
+  )
+})
+
 t.test('an invitation that is sent again lasts from then on', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
