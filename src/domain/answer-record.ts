@@ -6,7 +6,7 @@ export interface AnswerSubject {
   kind: 'token' | 'reactor' | 'application'
   id: string
   /** Of a token: what the caller was granted on its containers when the answer was kept. */
-  granted?: Partial<Record<Permission, Transform>>
+  granted?: Partial<Record<Permission, Transform>> | undefined
 }
 
 /** The id is a keyed digest of the caller, the method, the path and the idempotency key. */
@@ -14,9 +14,9 @@ export interface AnswerRecord {
   id: string
   status: number
   /** Of an answer that code or another server made: its content type. */
-  headers?: { 'content-type'?: string }
+  headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
-  body?: string
+  body?: string | undefined
   /** Those that one record can be found by; further ones are in records of their own. */
   subjects: AnswerSubject[]
   /** The number of these further records. */

@@ -64,7 +64,7 @@ export function isContainerWithin(path: string, ancestor: string): boolean {
 
 /** The canonical form of a set of containers: sorted by code unit, without repetitions. */
 export function containerSet(containers: readonly string[]): string[] {
-  return [...new Set(containers)].sort()
+  return containers.length === 1 ? [...containers] : [...new Set(containers)].sort()
 }
 
 /** A text that is equal for equal sets only. */

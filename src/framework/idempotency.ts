@@ -54,12 +54,12 @@ export async function answerOnce(
     })
     if (kept !== undefined && isWhole) return readAnswer(kept, recipient)
     if (kept === undefined && failure !== undefined) throw failure.error
-    return work(new Keeping(identify, definition, kept !== undefined))
+    return work(createKeeping(identify, definition, kept !== undefined))
   }
   try {
     // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
     if (definition.runDetached !== undefined) return await workAfterLook()
-    return await work(new Keeping(identify, definition, false)).catch((error) => workAfterLook({ error }))
+    return await work(createKeeping(identify, definition, false)).catch((error) => workAfterLook({ error }))
   } finally {
     await claim.end()
   }
@@ -162,91 +162,84 @@ function toKeptJson(output: Schema, result: unknown): JsonText | undefined {
 
 type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'containers'>
 
-/** Keeps the answer of one operation, with what it was about. */
-export class Keeping {
-  /** Whether a unit of work that keeps the answer was committed. */
-  isDone = false
-  readonly #identify: (reader: StoreReader) => Promise<string>
-  #id = ''
-  readonly #definition: AnyOperation
-  readonly #isStale: boolean
+export type Keeping = ReturnType<typeof createKeeping>
+
+/**
+ * Keeps the answer of one operation, with what it was about.
+ * @param identify gives the id of the answer
+ * @param isStale an answer is kept, but something that it is about is gone
+ */
+function createKeeping(
+  identify: (reader: StoreReader) => Promise<string>,
+  definition: AnyOperation,
+  isStale: boolean,
+) {
+  let answerId = ''
   /** What earlier units of work reached. */
-  readonly #reached: ReachedEntity[] = []
+  const earlier: ReachedEntity[] = []
+  return {
+    /** Whether a unit of work that keeps the answer was committed. */
+    isDone: false,
 
-  /**
-   * @param identify gives the id of the answer
-   * @param isStale an answer is kept, but something that it is about is gone
-   */
-  constructor(
-    identify: (reader: StoreReader) => Promise<string>,
-    definition: AnyOperation,
-    isStale: boolean,
-  ) {
-    this.#identify = identify
-    this.#definition = definition
-    this.#isStale = isStale
-  }
+    /** Notes what a committed unit of work reached. */
+    note(reached: readonly ReachedEntity[]): void {
+      // The containers of a token may change before the answer is kept.
+      earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
+    },
 
-  /** Notes what a committed unit of work reached. */
-  note(reached: readonly ReachedEntity[]): void {
-    // The containers of a token may change before the answer is kept.
-    this.#reached.push(...reached.map(({ containers: _, ...entity }) => entity))
-  }
+    /** Begins the unit of work in which the answer is kept. @throws CofferError `conflict` if one is kept already */
+    async begin(store: StoreWriter, tenant: number): Promise<void> {
+      answerId = await identify(store)
+      if (isStale) await removeAnswer(store, tenant, answerId)
+      await store.makeRoom('answer', tenant, answerId)
+    },
 
-  /** Begins the unit of work in which the answer is kept. @throws CofferError `conflict` if one is kept already */
-  async begin(store: StoreWriter, tenant: number): Promise<void> {
-    this.#id = await this.#identify(store)
-    if (this.#isStale) await removeAnswer(store, tenant, this.#id)
-    await store.makeRoom('answer', tenant, this.#id)
+    /**
+     * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
+     * gone.
+     * @throws CofferError `validation` for one that is too large
+     */
+    async keep(
+      { store, caller }: Context,
+      reached: readonly ReachedEntity[],
+      { status, headers, result }: Outcome,
+    ): Promise<void> {
+      if (status >= 300) return
+      const { tenant } = caller
+      const subjects: AnswerSubject[] = []
+      for (const { kind, id, containers } of listSubjects(caller, [...earlier, ...reached])) {
+        const isKnown = containers !== undefined || (kind === 'application' && id === caller.actor.id)
+        const found = isKnown ? { containers } : await store.get(kind, tenant, id)
+        if (found === undefined) return
+        const present = 'containers' in found ? found.containers : undefined
+        subjects.push({
+          kind,
+          id,
+          granted: present && grantsOn(caller, definition, { id, containers: present }),
+        })
+      }
+      const json = toKeptJson(definition.output ?? {}, result)
+      if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
+        throw new CofferError(
+          'validation',
+          'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+        )
+      const type = headers?.['content-type']
+      const kept = headers && (type === undefined ? {} : { 'content-type': type })
+      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, body: json?.text, subjects })
+    },
   }
+}
 
-  /**
-   * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
-   * gone.
-   * @throws CofferError `validation` for one that is too large
-   */
-  async keep(
-    { store, caller }: Context,
-    reached: readonly ReachedEntity[],
-    { status, headers, result }: Outcome,
-  ): Promise<void> {
-    if (status >= 300) return
-    const { tenant } = caller
-    const subjects: AnswerSubject[] = []
-    for (const { kind, id, containers } of this.#listSubjects(caller, reached)) {
-      const isKnown = containers !== undefined || (kind === 'application' && id === caller.actor.id)
-      const found = isKnown ? { containers } : await store.get(kind, tenant, id)
-      if (found === undefined) return
-      const present = 'containers' in found ? found.containers : undefined
-      const granted = present && grantsOn(caller, this.#definition, { id, containers: present })
-      subjects.push({ kind, id, ...(granted && { granted }) })
-    }
-    const json = toKeptJson(this.#definition.output ?? {}, result)
-    if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
-      throw new CofferError(
-        'validation',
-        'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
-      )
-    const type = headers?.['content-type']
-    await insertAnswer(store, tenant, {
-      id: this.#id,
-      status,
-      ...(headers && { headers: type === undefined ? {} : { 'content-type': type } }),
-      ...(json && { body: json.text }),
-      subjects,
-    })
+function listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+  const subjects = new Map<string, Subject>()
+  if (actor.type === 'application')
+    subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
+  for (const { type, id, as, containers } of reached) {
+    const kind = SUBJECTS[type]
+    if (kind === undefined) continue
+    if (as?.operation === 'delete') subjects.delete(`${kind}/${id}`)
+    else subjects.set(`${kind}/${id}`, { kind, id, containers })
   }
-
-  #listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
-    const subjects = new Map<string, Subject>()
-    if (actor.type === 'application')
-      subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
-    for (const { type, id, as, containers } of [...this.#reached, ...reached]) {
-      const kind = SUBJECTS[type]
-      if (kind === undefined) continue
-      if (as?.operation === 'delete') subjects.delete(`${kind}/${id}`)
-      else subjects.set(`${kind}/${id}`, { kind, id, ...(containers && { containers }) })
-    }
-    return subjects.values()
-  }
+  return subjects.values()
 }

@@ -20,13 +20,14 @@ const MOST_OF_APPLICATION = 10_000
 export async function insertAnswer(
   store: StoreWriter,
   tenant: number,
-  { subjects, ...answer }: Omit<AnswerRecord, 'parts' | 'part_of'>,
+  answer: Omit<AnswerRecord, 'parts' | 'part_of'>,
 ): Promise<void> {
-  const options = { expires: store.now + KEPT_MS }
+  const { subjects } = answer
+  const expires = store.now + KEPT_MS
   const parts = Math.max(0, Math.ceil(subjects.length / SUBJECTS_OF_ONE) - 1)
   const at = (part: number) => subjects.slice(part * SUBJECTS_OF_ONE, (part + 1) * SUBJECTS_OF_ONE)
-  const first = { ...answer, subjects: at(0), ...(parts > 0 && { parts }) }
-  await store.insert('answer', tenant, first, { ...options, fresh: true })
+  const first = parts === 0 ? answer : { ...answer, subjects: at(0), parts }
+  await store.insert('answer', tenant, first, { expires, fresh: true })
   for (let part = 1; part <= parts; part++) {
     const record = {
       id: partId(answer.id, part),
@@ -34,7 +35,7 @@ export async function insertAnswer(
       status: answer.status,
       subjects: at(part),
     }
-    await store.insert('answer', tenant, record, options)
+    await store.insert('answer', tenant, record, { expires })
   }
 }
 

@@ -94,7 +94,7 @@ export function createApp(parts: {
   const background = new Background()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
-    return Buffer.from(secretsMac(utf8.encode(text), SECRET_HASH_BYTES)).toString('hex')
+    return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
   }
   const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {

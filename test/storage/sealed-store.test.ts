@@ -213,12 +213,32 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'third' })
 })
 
+t.test('room that was made for a name is for that name, kind and tenant alone', async (t) => {
+  const { store } = await open(t)
+  const answer = (id: string, status: number) => ({ id, status, subjects: [] })
+  await store.write(async (writer) => {
+    await writer.makeRoom('answer', 1, 'a')
+    await writer.insert('answer', 1, answer('b', 200), { fresh: true })
+    await writer.insert('answer', 0, answer('a', 201), { fresh: true })
+    await writer.insert('answer', 1, answer('a', 202), { fresh: true })
+    await t.rejects(writer.makeRoom('answer', 1, 'b'), { code: 'conflict' })
+  })
+  const found = await store.read((reader) =>
+    Promise.all([reader.get('answer', 1, 'a'), reader.get('answer', 1, 'b'), reader.get('answer', 0, 'a')]),
+  )
+  t.same(
+    found.map((each) => each?.status),
+    [202, 200, 201],
+  )
+})
+
 t.test('the sets of containers in use are kept once each', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => {
     await writer.insert('token', 1, token('one', { containers: ['/b/', '/a/'] }))
     await writer.insert('token', 1, token('two', { containers: ['/a/', '/b/', '/a/'] }))
     await writer.insert('token', 1, token('three', { containers: ['/a/'] }))
+    await writer.insert('token', 1, token('four', { containers: ['/a/', '/b/'] }))
   })
   const { records } = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 10 }))
   t.same(

@@ -221,7 +221,8 @@ function describeCard({ number, expiration_month, expiration_year }: CardData): 
 /** The token object as answered to a create or update request; `deduplicated`: it is an existing token. */
 export function addExtras(view: TokenView, deduplicated: boolean): TokenView {
   const behavior = deduplicated ? ({ deduplication_behavior: 'read_existing' } as const) : {}
-  return { ...view, _extras: { deduplicated, ...behavior } }
+  // Not a copy: of an object whose members were set one by one that costs a microsecond.
+  return Object.assign(view, { _extras: { deduplicated, ...behavior } })
 }
 
 /** The token object without the attributes that require token:read. */

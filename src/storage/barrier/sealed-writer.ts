@@ -4,7 +4,7 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
+import { andThen, type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'
@@ -17,6 +17,11 @@ const FINGERPRINT_CHARACTERS = 43
 
 export class SealedWriter extends SealedReader implements StoreWriter {
   declare protected readonly rows: EngineWriter
+  /** The name that {@link makeRoom} was called for last, and the digest of it, which `insert` needs again. */
+  #room: { kind: Kind; tenant: number; name: string; id: Uint8Array } | undefined
+
+  /** The set of containers that was noted last: the tokens of one unit often share it. */
+  #noted = ''
 
   async insert<K extends Kind>(
     kind: K,
@@ -27,16 +32,20 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     // A tenant's keys are in its own record, so that record is under the vault's.
     const opening = this.keysOf(tenant)
     const keys = isPromise(opening) ? await opening : opening
-    const id = digestId(keys, kind, tenant, idOf(record))
+    const name = idOf(record)
+    const room = this.#room
+    const hasRoom = room !== undefined && room.name === name && room.kind === kind && room.tenant === tenant
+    const id = hasRoom ? room.id : digestId(keys, kind, tenant, name)
     if (!options.fresh) await this.#makeRoom(kind, tenant, id)
-    const writing = this.rows.put(createDraft(keys, kind, tenant, id, record, options))
-    if (isPromise(writing)) await writing
-    this.#noteChange(kind)
-    if (kind === 'token') await this.#noteContainers(tenant, (record as RecordOf['token']).containers)
+    const putting = this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options))
+    if (isPromise(putting)) await putting
   }
 
-  async makeRoom(kind: Kind, tenant: number, id: string): Promise<void> {
-    await this.#makeRoom(kind, tenant, digestId(await this.keysOf(tenant), kind, tenant, id))
+  async makeRoom(kind: Kind, tenant: number, name: string): Promise<void> {
+    const opening = this.keysOf(tenant)
+    const id = digestId(isPromise(opening) ? await opening : opening, kind, tenant, name)
+    this.#room = { kind, tenant, name, id }
+    await this.#makeRoom(kind, tenant, id)
   }
 
   async replace<K extends Kind>(
@@ -50,10 +59,15 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     const id = digestId(keys, kind, tenant, idOf(record))
     const { seq, created } = await this.#requireRow(kind, tenant, id)
     const draft = createDraft(keys, kind, tenant, id, record, options)
-    const writing = this.rows.put({ ...draft, seq, created, modified: this.now })
-    if (isPromise(writing)) await writing
-    this.#noteChange(kind)
-    if (kind === 'token') await this.#noteContainers(tenant, (record as RecordOf['token']).containers)
+    const putting = this.#put(kind, record, { ...draft, seq, created, modified: this.now })
+    if (isPromise(putting)) await putting
+  }
+
+  #put(kind: Kind, record: RecordOf[Kind], draft: Draft) {
+    return andThen(this.rows.put(draft), () => {
+      this.#noteChange(kind)
+      return kind === 'token' ? this.#noteContainers(draft.tenant, record as RecordOf['token']) : undefined
+    })
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
@@ -134,10 +148,15 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     await this.rows.remove(KINDS[kind], tenant, id)
   }
 
-  async #noteContainers(tenant: number, containers: readonly string[]): Promise<void> {
+  #noteContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> | undefined {
     const id = containerSetId(containers)
-    if ((await this.get('containers', tenant, id)) !== undefined) return
-    await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+    const name = `${tenant}/${id}`
+    if (this.#noted === name) return
+    this.#noted = name
+    return this.get('containers', tenant, id).then((known) => {
+      if (known !== undefined) return
+      return this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+    })
   }
 }
 

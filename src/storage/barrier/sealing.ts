@@ -112,6 +112,7 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
 
 /** Of what has few values that many records share, the digests are remembered. */
 const SHARED = [
+  'application',
   'type',
   'container',
   'ancestor',
@@ -151,7 +152,7 @@ function spellAll(_: string, kind: string): string {
 
 /** "All of this kind" first, then each look-up. Contract: they are distinct. */
 function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly IndexField[]): Uint8Array {
-  const packed = new Uint8Array(KEY_BYTES * (1 + lookups.length))
+  const packed = Buffer.allocUnsafe(KEY_BYTES * (1 + lookups.length))
   copyKey(recallAll(keys, kind), packed, 0)
   lookups.forEach((lookup, index) => {
     copyKey(digestLookup(keys, kind, lookup), packed, KEY_BYTES * (index + 1))

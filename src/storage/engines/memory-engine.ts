@@ -63,7 +63,10 @@ class MemoryEngine implements Engine {
         if (transaction.entries.length > 0) await transaction.seal(this.#sealer!, transaction.entries)
         for (const change of transaction.changes) {
           this.#changeCounters.note(change)
-          this.#layers[0]!.apply(change)
+          const { kind, row } = change
+          // Copies, because views would keep the pool that they are in.
+          const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
+          this.#layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
         }
         if (transaction.hasEffect) transaction.advance(this.#counters)
         return result
