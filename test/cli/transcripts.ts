@@ -4,6 +4,7 @@
  * the control plane on a server of a test. A command that goes on is interrupted.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { main } from '../../src/cli/main.js'
@@ -203,6 +204,8 @@ export async function transcribe(
 ): Promise<{ lines: number; faults: string[] }> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-transcripts-'))
   const faults: string[] = []
+  const reached = new Set<string>()
+  const restore = watchConnections((address) => reached.add(address))
   try {
     const made = join(place, 'made')
     await makeVault(made)
@@ -217,6 +220,7 @@ export async function transcribe(
         ['narrow, coloured', { columns: 40 }, ['--color', 'always']],
       ]
       const codes = new Set<number>()
+      reached.clear()
       for (const [way, options, more] of ways) {
         const outcome = await runIn(made, [...words, ...more], options)
         codes.add(outcome.code)
@@ -226,12 +230,31 @@ export async function transcribe(
             `${words.join(' ')} (${way}): ${fault}\n${outcome.stdout.slice(0, 300)}${outcome.stderr}`,
           )
       }
+      if (reached.size > 0 && !SENDS.test(words.join(' ')))
+        faults.push(`${words.join(' ')}: connects to ${[...reached].join(', ')}`)
       if (codes.size !== 1 && !OF_MACHINE.includes(words[0]!))
         faults.push(`${words.join(' ')}: exit codes ${[...codes].join(', ')}`)
     }
     return { lines: lines.length, faults }
   } finally {
+    restore()
     rmSync(place, { recursive: true, force: true })
+  }
+}
+
+/** Commands that call others; no other command sends anything anywhere. */
+const SENDS = /^proxy call /
+
+/** Tells to what sockets of this process connect, other than to a path. */
+function watchConnections(tell: (address: string) => void): () => void {
+  const { connect } = Socket.prototype
+  Socket.prototype.connect = function (this: Socket, ...given: unknown[]) {
+    const [first] = given.flat() as ({ path?: string; host?: string; port?: number } | undefined)[]
+    if (first?.path === undefined) tell(`${first?.host}:${first?.port}`)
+    return connect.apply(this, given as Parameters<typeof connect>)
+  } as typeof connect
+  return () => {
+    Socket.prototype.connect = connect
   }
 }
 

@@ -1,5 +1,5 @@
 /** `coffer unlock` and `vault lock`, as processes of their own. */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
@@ -26,6 +26,7 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   t.equal((await run(`unlock --for 25h ${byPass}`)).code, 2)
   t.match((await run('vault lock --vault locked')).stderr, 'The vault is locked already.')
 
+  // That it returns shows that the process in the background has none of its streams.
   const unlocked = await run(`unlock --for 5m ${byPass}`)
   t.match([unlocked.code, unlocked.stderr], [0, /open until .*coffer vault lock/], unlocked.stderr)
   const [name = ''] = readdirSync(sessions)
@@ -64,4 +65,9 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   t.equal((await run(`unlock --for 1s ${byPass}`)).code, 0)
   while (existsSync(join(place, 'locked/lock'))) await setTimeout(50)
   t.equal((await run('token list --vault locked')).code, 6, 'its time is over')
+
+  t.equal((await run(`unlock --for 5m ${byPass}`)).code, 0)
+  rmSync(sessions, { recursive: true })
+  while (existsSync(join(place, 'locked/lock'))) await setTimeout(50)
+  t.equal((await run('token list --vault locked')).code, 6, 'the log-out removed the session')
 })

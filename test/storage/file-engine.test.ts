@@ -59,6 +59,19 @@ async function replaceRow(engine: FileEngine, name: string, text: string): Promi
 const removeRow = (engine: FileEngine, name: string) =>
   engine.write((writer) => writer.remove(3, 1, digest(`id/3/1/${name}`, 16)))
 
+t.test('a log whose rows have many keys is flushed for them alone', async (t) => {
+  for (const [keys, isFlushed] of [
+    [10_000, false],
+    [40, true],
+  ] as const) {
+    const options = { ...optionsFor(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
+    const engine = await createFileEngine(options)
+    for (let at = 0; at < 60; at++) await engine.write((writer) => writer.put(draftOf({ name: `row-${at}` })))
+    t.equal(options.files.list('/vault/segments').length > 0, isFlushed, `${keys} keys`)
+    await engine.close()
+  }
+})
+
 t.test('what was removed is in no file once the removal is answered', async (t) => {
   const options = optionsFor(new FakeFiles())
   const { files } = options

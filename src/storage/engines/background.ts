@@ -12,6 +12,8 @@ import type { Header } from '../vault-file.js'
 export interface Size {
   bytes: number
   rows: number
+  /** Default: any number. */
+  keys?: number
 }
 
 /** A job beside units of work lets them run after this long. */

@@ -18,7 +18,7 @@ const MEBIBYTE = 1024 * 1024
 /** Any log that is not empty is larger. */
 export const ANYTHING: Size = { bytes: WAL_HEADER, rows: 0 }
 /** While the engine is open, in either role. */
-const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768 }
+const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
 
 /** `cacheBytes` for index blocks, and half as much for records. */
 export const ROLES: Readonly<Record<RoleName, Role>> = {

@@ -25,16 +25,21 @@ export interface Entry {
 
 /** Stale items are removed when there are more than this, and more of them than live ones. */
 const STALE_LIMIT = 1024
+const KEY_BYTES = 8
 const NOBODY: ReadonlySet<number> = new Set()
 
 /** Rows in the order they were added, and (once asked for) by key. */
 class Rows {
   items: Item[] = []
-  #byKey: Map<string, Item[]> | undefined
+  /** Of all items that were added. */
+  keyCount = 0
+  /** Most keys have one item, which is kept without an array. */
+  #byKey: Map<string, Item | Item[]> | undefined
   #stale = 0
 
   add(item: Item): void {
     this.items.push(item)
+    this.keyCount += item.row.keys.length / KEY_BYTES
     if (this.#byKey !== undefined) index(this.#byKey, item)
   }
 
@@ -56,16 +61,19 @@ class Rows {
       const ordered = [...this.items].sort((left, right) => left.row.seq - right.row.seq)
       for (const item of ordered) index(this.#byKey, item)
     }
-    return this.#byKey.get(toText(key)) ?? []
+    const found = this.#byKey.get(toText(key)) ?? []
+    return Array.isArray(found) ? found : [found]
   }
 }
 
-function index(byKey: Map<string, Item[]>, item: Item): void {
+function index(byKey: Map<string, Item | Item[]>, item: Item): void {
   const { keys } = item.row
-  for (let at = 0; at < keys.length; at += 8) {
-    const key = toText(keys, at, at + 8)
-    const items = byKey.get(key)
-    if (items === undefined) byKey.set(key, [item])
+  for (let at = 0; at < keys.length; at += KEY_BYTES) {
+    const key = toText(keys, at, at + KEY_BYTES)
+    const found = byKey.get(key)
+    const items = found === undefined || Array.isArray(found) ? found : [found]
+    if (items !== undefined && items !== found) byKey.set(key, items)
+    if (items === undefined) byKey.set(key, item)
     else if (items[items.length - 1]!.row.seq < item.row.seq) items.push(item)
     else place(items, item)
   }
@@ -172,6 +180,11 @@ export class Memtable {
 
   get count(): number {
     return this.#records.items.length
+  }
+
+  /** Keys of all rows that were put, which take most of the memory where rows have many, as those of logs. */
+  get keyCount(): number {
+    return this.#records.keyCount
   }
 
   /** Live rows of this kind and tenant that match, in no order. `all` is the key that each of them has. */

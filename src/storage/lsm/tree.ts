@@ -61,8 +61,9 @@ export class LsmTree {
   }
 
   /** Whether the current log has more than this. */
-  isLargerThan({ bytes, rows }: { bytes: number; rows: number }): boolean {
-    return !this.isOld && (this.#wal.position.end > bytes || this.memtable.count > rows)
+  isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
+    const { count, keyCount } = this.memtable
+    return !this.isOld && (this.#wal.position.end > bytes || count > rows || keyCount > (keys ?? Infinity))
   }
 
   /** What readers see: everything that is synced. */
