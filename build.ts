@@ -10,8 +10,10 @@ import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
-import { build, type Plugin } from 'esbuild'
+import { build, type Plugin, transform } from 'esbuild'
 import { bundleCommandLine } from './bundle.js'
+import type { Bundled } from './bundle-packages.js'
+import { createRegistry } from './src/framework/registry.js'
 import { toJsonSchema } from './src/framework/schema.js'
 import { registry } from './src/operations/all.js'
 
@@ -29,31 +31,34 @@ const AJV_OPTIONS = {
   removeAdditional: false,
 } as const
 
-/** A validator for each operation, which is compiled when it is first asked for. */
-async function writeValidators(): Promise<void> {
-  const { operations } = registry
-  const lines = operations.map(
-    ({ name }, index) => `${JSON.stringify(name)}: () => require('compiled:${index}'),`,
-  )
+/** ajv's code for the input of each operation, as CommonJS. */
+async function compileValidators(): Promise<Bundled['validators']> {
+  const compiled = registry.operations.map(async ({ name, input }) => {
+    const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, lines: false } })
+    formats.default(ajv, ['uuid'])
+    const code = standalone.default(ajv, ajv.compile(JSON.parse(plainText(toJsonSchema(input)))))
+    return { name, text: (await transform(code, { minify: true, format: 'cjs' })).code }
+  })
+  return Promise.all(compiled)
+}
+
+/** Without what a schema says to people, which is no part of a validator. */
+function plainText(schema: object): string {
+  const isSaid = (key: string, value: unknown) => key === 'description' && typeof value === 'string'
+  return JSON.stringify(schema, (key, value) => (isSaid(key, value) ? undefined : value))
+}
+
+/** Those that our own tests use; a bundle has each as a chunk. */
+async function writeValidators(validators: Bundled['validators']): Promise<void> {
+  const lines = validators.map(({ name }, at) => `${JSON.stringify(name)}: () => require('compiled:${at}'),`)
   await build({
     stdin: { contents: `export default {\n${lines.join('\n')}\n}\n`, resolveDir: compiledSources },
-    plugins: [provide(operations.map(({ input }) => compileValidator(toJsonSchema(input))))],
+    plugins: [provide(validators.map(({ text }) => text))],
     bundle: true,
     platform: 'node',
     format: 'esm',
-    minify: true,
     outfile: `${compiledSources}framework/validators.js`,
   })
-}
-
-function compileValidator(schema: object): string {
-  const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, lines: false } })
-  formats.default(ajv, ['uuid'])
-  // What schemas say to people is no part of a validator.
-  const plain = JSON.stringify(schema, (key, value) =>
-    key === 'description' && typeof value === 'string' ? undefined : value,
-  )
-  return standalone.default(ajv, ajv.compile(JSON.parse(plain)))
 }
 
 /** Lets the bundle import texts that are in no file, as `compiled:` and their number. */
@@ -156,9 +161,12 @@ async function bundlePage(): Promise<void> {
   }
 }
 
-await writeValidators()
+// Refuses faulty declarations, so that no start has to look for them.
+createRegistry(registry.nouns)
+const validators = await compileValidators()
+await writeValidators(validators)
 await bundleGuest()
 await bundlePage()
-await bundleCommandLine({ distribution, compiledSources })
+await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeTypes()

@@ -11,35 +11,19 @@ import { basename, dirname, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { Script } from 'node:vm'
-import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild'
-import { minifyPackages, spareChildProcess } from './bundle-packages.js'
-
-export interface Places {
-  distribution: string
-  compiledSources: string
-}
-
-/** Packages that most commands never need, each a file of its own; used by its default export or by its named ones. */
-const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
-  chalk: 'named',
-  'cli-table3': 'default',
-  'csv-parse': 'named',
-  inquirer: 'default',
-  'json-p3': 'named',
-  liquidjs: 'named',
-  nodemailer: 'named',
-  pg: 'default',
-}
-
-/** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. It is used by its default export. */
-const INSTALLED = 'libsodium-wrappers'
-
-/**
- * Of packages that we use otherwise: the prompt that opens an editor brings tables of all character sets; servers and
- * databases are never named by a service or a string, and are reached without tokens of OAuth or a library of the machine.
- */
-const UNUSED =
-  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native)$/
+import { build, type OutputFile } from 'esbuild'
+import {
+  type Bundled,
+  bundleLatePackages,
+  COMMON,
+  INSTALLED,
+  isDefault,
+  loadLate,
+  minifyPackages,
+  provideValidators,
+  spareChildProcess,
+  VALIDATOR,
+} from './bundle-packages.js'
 
 /**
  * The parts, by what they are for: a chunk is in the first one of whose commands one uses it. `coffer` is always loaded.
@@ -61,22 +45,10 @@ const PARTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'coffer-server': [['serve', '--ephemeral', '--port', '0']],
 }
 const OTHERS = 'coffer-others'
+/** One operation needs one of them, and all are as large as the rest together. */
+const VALIDATORS = 'coffer-validators'
 
-const COMMON: BuildOptions = {
-  bundle: true,
-  platform: 'node',
-  target: 'node20',
-  minifySyntax: true,
-  minifyWhitespace: true,
-  legalComments: 'none',
-  // Node prints the line of an error that nobody caught.
-  lineLimit: 200,
-  // ASCII alone, so that it can be read without being decoded.
-  charset: 'ascii',
-  logLevel: 'error',
-}
-
-export async function bundleCommandLine(places: Places): Promise<void> {
+export async function bundleCommandLine(places: Bundled): Promise<void> {
   await bundleLatePackages(places)
   const chunks = (await splitCommandLine(places)).map(toChunk)
   // In one part at first, to see which chunks the commands use.
@@ -85,39 +57,31 @@ export async function bundleCommandLine(places: Places): Promise<void> {
   const used = await useParts(places, everything)
   const parts = new Map<string, Chunk[]>()
   for (const chunk of chunks) {
-    const part = Object.keys(PARTS).find((name) => used.get(name)!.has(chunk.name)) ?? OTHERS
+    const part =
+      Object.keys(PARTS).find((name) => used.get(name)!.has(chunk.name)) ??
+      (chunk.name.startsWith(VALIDATOR) ? VALIDATORS : OTHERS)
     parts.set(part, [...(parts.get(part) ?? []), chunk])
   }
   writeParts(places, parts)
   await useParts(places, parts)
 }
 
-async function bundleLatePackages({ distribution, compiledSources }: Places): Promise<void> {
-  for (const [name, exported] of Object.entries(LATE_PACKAGES)) {
-    const picked = exported === 'default' ? 'all.default' : 'all'
-    const contents = `import * as all from '${name}'\nmodule.exports = ${picked}\n`
-    await build({
-      ...COMMON,
-      format: 'cjs',
-      stdin: { contents, resolveDir: compiledSources },
-      banner: { js: '"use strict";' },
-      minifyIdentifiers: true,
-      plugins: [leaveUnused],
-      outfile: `${distribution}late/${name}.cjs`,
-    })
-  }
-}
-
-async function splitCommandLine({ distribution, compiledSources }: Places): Promise<OutputFile[]> {
+async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
+  const { distribution, compiledSources, validators } = places
+  const each = validators.map((_, at) => [`${VALIDATOR}${at}`, `validator:${at}`])
   const { outputFiles } = await build({
     ...COMMON,
     splitting: true,
     format: 'esm',
-    entryPoints: { main: `${compiledSources}cli/main.js`, library: `${compiledSources}index.js` },
+    entryPoints: {
+      main: `${compiledSources}cli/main.js`,
+      library: `${compiledSources}index.js`,
+      ...Object.fromEntries(each),
+    },
     // Files that are found from here.
     define: { 'import.meta.url': 'bundleUrl' },
     external: [INSTALLED],
-    plugins: [loadLate, spareChildProcess, minifyPackages],
+    plugins: [loadLate, spareChildProcess, minifyPackages, provideValidators(places)],
     outdir: distribution,
     write: false,
   })
@@ -126,7 +90,7 @@ async function splitCommandLine({ distribution, compiledSources }: Places): Prom
 
 interface Chunk {
   name: string
-  /** Of a function that takes `use`, `require` and `bundleUrl`, and returns what the chunk exports. */
+  /** Of a function that takes `use$`, `require` and `bundleUrl`, and returns what the chunk exports. */
   text: string
 }
 
@@ -152,7 +116,7 @@ function toChunk({ path, text }: OutputFile): Chunk {
     .replaceAll(DYNAMIC_IMPORT, (_, from) => `Promise.resolve().then(()=>${load(from)})`)
   if (/(?:^|[;}\n])(?:import[\s{*"]|export[\s{])|\bimport\("/.test(body))
     throw new Error(`${path} imports in a way that the build does not know.`)
-  return { name: basename(path, '.js'), text: `(use,require,bundleUrl)=>{${body}\nreturn{${result}}}` }
+  return { name: basename(path, '.js'), text: `(use$,require,bundleUrl)=>{${body}\nreturn{${result}}}` }
 }
 
 interface Names {
@@ -172,7 +136,7 @@ function declare(from: string, { whole, names, all }: Names): string {
 }
 
 function load(from: string): string {
-  if (isChunk(from)) return `use("${basename(from, '.js')}")`
+  if (isChunk(from)) return `use$("${basename(from, '.js')}")`
   return isDefault(from) ? `({default:require("${from}")})` : `require("${from}")`
 }
 
@@ -180,21 +144,17 @@ function isChunk(from: string): boolean {
   return from.startsWith('./') && !from.startsWith('./late/')
 }
 
-/** Whether it is a package that is used by its default export, which is all of it. */
-function isDefault(from: string): boolean {
-  return from === INSTALLED || LATE_PACKAGES[basename(from, '.cjs')] === 'default'
-}
-
-/** `places`: by chunk, the part that it is in. `ready`: what the chunks that were used export. */
+/** `places`: by chunk, the part that it is in. `ready`: what the chunks that were used export; the build looks at it. */
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
-const use=(name)=>ready[name]??=(chunks[name]??Object.assign(chunks,require(places[name]))[name])(use,require,bundleUrl);
+const find=(name)=>chunks[name]??Object.assign(chunks,require(places[name]))[name];
+const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
 exports.main=(process)=>use("main").main(process);
 exports.library=()=>use("library");
 exports.ready=ready;
 `
 
-function writeParts({ distribution }: Places, parts: ReadonlyMap<string, readonly Chunk[]>): void {
+function writeParts({ distribution }: Bundled, parts: ReadonlyMap<string, readonly Chunk[]>): void {
   const places: Record<string, string> = {}
   for (const [part, chunks] of parts)
     for (const { name } of part === 'coffer' ? [] : chunks) places[name] = `./${part}.cjs`
@@ -218,7 +178,7 @@ interface Bundle {
  * of use to this version of Node alone. @returns the chunks that were used, by part
  */
 async function useParts(
-  { distribution }: Places,
+  { distribution }: Bundled,
   parts: ReadonlyMap<string, unknown>,
 ): Promise<Map<string, Set<string>>> {
   const scripts = new Map<string, Script>()
@@ -226,13 +186,18 @@ async function useParts(
     const filename = join(distribution, file)
     const near = createRequire(filename)
     const script = new Script(Module.wrap(readFileSync(filename, 'latin1')), { filename })
-    scripts.set(basename(file), script)
+    scripts.set(basename(file, '.cjs'), script)
     const loaded = { exports: {} }
     const find = (name: string) => (parts.has(basename(name, '.cjs')) ? loadPart(name) : near(name))
     script.runInThisContext()(loaded.exports, find, loaded, filename, dirname(filename))
     return loaded.exports
   }
   const bundle = loadPart('coffer.cjs') as Bundle
+  const keepCompiled = (part: string) => {
+    if (!parts.has(part)) return
+    if (!scripts.has(part)) loadPart(`${part}.cjs`)
+    writeFileSync(join(distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
+  }
   const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
   const used = new Map<string, Set<string>>()
   try {
@@ -243,9 +208,9 @@ async function useParts(
       used.set(part, new Set(Object.keys(bundle.ready)))
       // As a server sets it. What is compiled under other flags is refused.
       setFlagsFromString('--allocation-site-pretenuring')
-      const script = scripts.get(`${part}.cjs`)
-      if (script !== undefined) writeFileSync(join(distribution, `${part}.cjs.cache`), script.createCachedData())
+      keepCompiled(part)
     }
+    for (const part of parts.keys()) if (!Object.hasOwn(PARTS, part)) keepCompiled(part)
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
@@ -271,20 +236,4 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
     off: () => undefined,
   })
   if (code !== 0) throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
-}
-
-const loadLate: Plugin = {
-  name: 'load-late',
-  setup(builder) {
-    const filter = new RegExp(`^(${Object.keys(LATE_PACKAGES).join('|')})$`)
-    builder.onResolve({ filter }, ({ path }) => ({ path: `./late/${path}.cjs`, external: true }))
-  },
-}
-
-const leaveUnused: Plugin = {
-  name: 'leave-unused',
-  setup(builder) {
-    builder.onResolve({ filter: UNUSED }, () => ({ path: 'none', namespace: 'unused' }))
-    builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'export default undefined' }))
-  },
 }

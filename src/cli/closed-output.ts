@@ -1,6 +1,5 @@
 /** Detects that standard output was closed when the program was started, as in `coffer token list >&-`. */
 import { readFileSync, readlinkSync } from 'node:fs'
-import { Writable } from 'node:stream'
 import type { ProcessLike } from './context/context.js'
 import type { OutputStream } from './output/terminal.js'
 
@@ -14,9 +13,9 @@ const SHELL = /^-?(?:(?:[bd]?a|z|k|mk|fi)?sh|busybox)$/
 export function openOutput({ stdout, ppid }: Pick<ProcessLike, 'stdout' | 'ppid'>): OutputStream {
   if (ppid === undefined || stdout.isTTY || !isNowhere('self') || isNowhere(ppid)) return stdout
   if (!SHELL.test(read(`/proc/${ppid}/comm`).trim())) return stdout
-  return new Writable({
-    write: (_chunk, _encoding, done) => done(Object.assign(new Error('closed'), { code: 'EBADF' })),
-  })
+  const write = (_chunk: unknown, done?: (error: Error) => void) =>
+    done?.(Object.assign(new Error('closed'), { code: 'EBADF' }))
+  return Object.create(stdout, { write: { value: write } })
 }
 
 function isNowhere(pid: number | 'self'): boolean {

@@ -34,7 +34,7 @@ const nouns = [
   config,
 ]
 
-export const registry = createRegistry(nouns)
+export const registry = createRegistry(nouns, { isChecked: true })
 
 type Declared = (typeof nouns)[number]['operations'][number]
 

@@ -12,7 +12,7 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
     // A file that exists and fails to load fails again, and is reported, where all of them are loaded.
     return undefined
   }
-  const registry = createRegistry([noun])
+  const registry = createRegistry([noun], { isChecked: true })
   return registry.find(name) === undefined ? undefined : registry
 }
 

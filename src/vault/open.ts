@@ -43,6 +43,7 @@ import { createHeader } from './new-header.js'
 import {
   type ChooseOpener,
   choosePrimitives,
+  choosePrimitivesLater,
   describeLocked,
   type LockedVault,
   type NewOpener,
@@ -118,7 +119,7 @@ async function createInMemory(
   { clock, random, role }: Pick<Effects, 'clock' | 'random' | 'role'>,
   tenantName: string,
 ): Promise<MemoryVault> {
-  const primitives = await choosePrimitives(role)
+  const primitives = choosePrimitivesLater(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = createMemoryEngine({ clock })
   const vault = createMemoryVault({ engine, keyring, random, primitives })

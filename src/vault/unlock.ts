@@ -15,6 +15,7 @@ import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
 import type { RandomSource } from '../crypto/ports.js'
 import type { Primitives } from '../crypto/primitives.js'
+import { quicken } from '../crypto/quicken.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
 import type { Files } from '../storage/files.js'
@@ -22,6 +23,9 @@ import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 
 /** The secret that opens a vault: the text of a key file, or a passphrase. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
+
+/** Loading libsodium keeps a server from answering for 25 ms. */
+const SODIUM_AFTER_MS = 500
 
 /** What is known of a vault before it is unlocked. */
 export interface LockedVault {
@@ -89,4 +93,11 @@ export function toSecret(opener: Opener): Secret {
 /** Native primitives start faster, libsodium runs faster. */
 export async function choosePrimitives(role: 'command' | 'server'): Promise<Primitives> {
   return role === 'command' ? nativePrimitives : loadSodium()
+}
+
+/** For a server that is to answer at once: native ones, until it has answered for a while and libsodium is loaded. */
+export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
+  if (role === 'command') return nativePrimitives
+  const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())
+  return quicken(nativePrimitives, pause.then(loadSodium))
 }

@@ -5,6 +5,7 @@ import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Primitives } from '../../src/crypto/primitives.js'
 import { SEAL_BYTES } from '../../src/crypto/primitives.js'
+import { quicken } from '../../src/crypto/quicken.js'
 import { createRandom, createUuid } from '../../src/crypto/random.js'
 import { createCipher } from '../../src/crypto/seal.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
@@ -13,7 +14,13 @@ const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
 const toHex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const count = (from: number, length: number) => Uint8Array.from({ length }, (_, index) => from + index)
 const utf8 = new TextEncoder()
-const libraries: Record<string, Primitives> = { libsodium: await loadSodium(), native: nativePrimitives }
+const sodium = await loadSodium()
+/** Alternates between both, as after a change: keys, and what was sealed, are those of the other one. */
+let calls = 0
+const either = new Proxy(sodium, {
+  get: (_, name: keyof Primitives) => (calls++ % 2 === 0 ? sodium : nativePrimitives)[name],
+})
+const libraries: Record<string, Primitives> = { libsodium: sodium, native: nativePrimitives, either }
 
 for (const [name, primitives] of Object.entries(libraries)) {
   t.test(`${name}: seal gives the ciphertext and tag of draft-irtf-cfrg-xchacha-03, A.3.1`, async (t) => {
@@ -159,4 +166,36 @@ t.test('a UUID is of version 4', async (t) => {
   t.equal(createUuid({ bytes: () => count(0xf0, 16) }), 'f0f1f2f3-f4f5-46f7-b8f9-fafbfcfdfeff')
   const uuids = new Set(Array.from({ length: 1000 }, () => createUuid(createRandom())))
   t.equal(uuids.size, 1000)
+})
+
+t.test('primitives that become others give the same bytes before and after', async (t) => {
+  const used: string[] = []
+  const watched = (name: string, primitives: Primitives) =>
+    new Proxy(primitives, {
+      get: (target, property: keyof Primitives) => {
+        used.push(name)
+        return target[property]
+      },
+    })
+  let change = (_: Primitives) => {}
+  const later = new Promise<Primitives>((resolve) => {
+    change = resolve
+  })
+  const primitives = quicken(watched('native', nativePrimitives), later)
+  const [key, nonce, text] = [count(1, 32), count(2, 24), utf8.encode('text')]
+  const run = () => {
+    const sealed = primitives.seal(text, nonce, nonce, key)
+    const digests = [primitives.digest(32, text, key), primitives.expand(32, text, key)]
+    return [sealed, primitives.open(sealed, nonce, key), ...digests, primitives.isEqual(key, count(1, 32))]
+  }
+  const before = run()
+  t.same(new Set(used), new Set(['native']))
+  change(watched('libsodium', sodium))
+  await later
+  used.length = 0
+  t.same(run(), before)
+  t.same(new Set(used), new Set(['libsodium']))
+  const secret = count(1, 32)
+  primitives.wipe(secret)
+  t.same(secret, new Uint8Array(32))
 })

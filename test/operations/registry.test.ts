@@ -43,6 +43,10 @@ t.test('a registry finds operations by name and lists their nouns', async (t) =>
   )
 })
 
+t.test('the declarations of the product have no fault', async (t) => {
+  t.equal(createRegistry(registry.nouns).operations.length, registry.operations.length)
+})
+
 const owner = { audience: 'owner', route: undefined, permissions: undefined, success: undefined }
 
 t.test('an operation of the owner has no place in HTTP', async (t) => {

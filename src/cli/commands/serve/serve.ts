@@ -47,7 +47,14 @@ export async function serve(
 
 async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
   disablePretenuring()
-  if (!(await limitCore(context.pid))) await printNotice(context.terminal, CORE_DANGER)
+  const limited = limitCore(context.pid)
+  let isTold = false
+  const tellOfCore = async () => {
+    if (!(await limited) && !isTold) await printNotice(context.terminal, CORE_DANGER)
+    isTold = true
+  }
+  // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
+  if (options.vault !== 'ephemeral' || options.seed !== undefined) await tellOfCore()
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const samples = options.wantsSamples
@@ -65,6 +72,7 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
   }
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
+    await tellOfCore()
     await serveVault(context, options, opened.app, opened)
   } finally {
     await opened.app.close()
