@@ -124,6 +124,31 @@ t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   await right.stop()
 })
 
+t.test('forks and snapshots share the sealed rows of the seed, and copy nothing', async (t) => {
+  const data = 'x'.repeat(20_000)
+  const tokens = Array.from({ length: 200 }, (_, index) => ({
+    id: `token-${index}`,
+    type: 'token' as const,
+    data,
+  }))
+  const vault = await openTestVault({ seed: { tokens } })
+  t.teardown(() => vault.stop())
+  const measure = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed
+  // What the first one prepares, all others share.
+  await vault.control.fork()
+  const before = measure()
+  const forks: Coffer[] = []
+  for (let count = 0; count < 30; count++) {
+    forks.push(await vault.control.fork())
+    await vault.control.snapshots.create({ name: `snapshot ${count}` })
+  }
+  const perFork = (measure() - before) / forks.length
+  t.ok(perFork < 1_000_000, `${Math.round(perFork / 1024)} KiB for each fork of 4 MB`)
+  await forks[0]!.ask('token delete', { id: 'token-0' })
+  const count = async (fork: Coffer) => (await fork.ask('token list', { size: 1 })).pagination.total_items
+  t.same([await count(forks[0]!), await count(forks[1]!), await count(vault)], [199, 200, 200])
+})
+
 t.test('reset, snapshots and forks while 50 clients work: each sees one state whole', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())

@@ -128,6 +128,18 @@ t.test('a person looks at what their test did', { ...needsChromium, timeout: 400
   t.match(answer, `curl '${server.url}/tokens/card-visa'`)
   t.notMatch(answer, /4242424242424242|key_/)
   await checkPage(t, page, 'reference in use')
+
+  const grants = { name: 'proxies', type: 'management', permissions: ['proxy:read'] }
+  const { key: reader } = await server.ask('app create', grants)
+  const proxy = await server.ask('proxy create', { name: 'bank', destination_url: 'https://bank.example/v1' })
+  await page.getByLabel('API key').fill(reader!)
+  await page.locator('#proxy-list > summary').click()
+  await page.locator('#proxy-list form').getByRole('button', { name: 'Send' }).click()
+  await page.locator('#proxy-list form').getByText('Answer: 200').waitFor()
+  const proxies = await page.locator('#proxy-list form').innerText()
+  t.match(proxies, '"destination_url": "https://bank.example/v1"')
+  t.notMatch(proxies, proxy.key, 'who knows the key of a proxy may call it')
+  t.notMatch(JSON.stringify(await server.control.requests.list()), proxy.key)
   await page.goto(url)
   await page.reload()
   await page.getByRole('heading', { name: 'Requests' }).waitFor()

@@ -98,6 +98,27 @@ t.test('eight workers of node:test, each in a fork, do not disturb each other', 
   t.match(stdout, /^# fail 0$/m)
 })
 
+t.test('eight workers of vitest, each in a fork, do not disturb each other', async (t) => {
+  const install = [
+    'install',
+    '--ignore-scripts',
+    '--prefer-offline',
+    '--no-audit',
+    '--no-fund',
+    'vitest@4.1.12',
+  ]
+  await run('npm', install, { cwd: place })
+  const vitest = join(place, 'node_modules/vitest/vitest.mjs')
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const cwd = join(place, 'examples/vitest')
+  const { stdout, stderr } = await run(process.execPath, [vitest, 'run'], {
+    cwd,
+    env: { ...env, NO_COLOR: '1' },
+  })
+  t.match(stdout, /Test Files +8 passed \(8\)\n +Tests +200 passed \(200\)/)
+  t.notMatch(stdout + stderr, /timed out/, 'no handle is left open')
+})
+
 t.test('a failing test prints the requests of its fork', async (t) => {
   const cwd = join(place, 'examples/node-test')
   const suite = join(place, 'examples/suite.cjs')
