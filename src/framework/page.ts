@@ -134,7 +134,8 @@ export async function readItems<K extends Kind, View, Found extends Pick<Located
     const items = [...before.items]
     const notes = [...before.notes]
     let { bytes } = before
-    recipient.reserve(Math.min(mostBytes, bytes + sumBytes(left)))
+    const wanted = left.reduce((sum, location) => sum + location.bytes, bytes)
+    recipient.reserve(Math.min(mostBytes, wanted))
     let next = 0
     for (let done = 0; next < left.length && done < BYTES_AT_ONCE; next++) {
       const location = left[next]!
@@ -159,8 +160,4 @@ export async function readItems<K extends Kind, View, Found extends Pick<Located
   do progress = await inUnit(readSome)
   while (progress.left.length > 0)
   return form(progress.items, progress.found)
-}
-
-function sumBytes(locations: readonly RecordLocation[]): number {
-  return locations.reduce((sum, { bytes }) => sum + bytes, 0)
 }

@@ -5,7 +5,7 @@ import { ENTITY_DIGITS, entityField } from '../../domain/index-fields.js'
 import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
 import type { LogRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { type EngineReader, LOG_ROWS, type OldLog } from '../engine.js'
+import { type EngineReader, LOG_ROWS, type OldLog, type Where } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'
 import {
   countIn,
@@ -21,11 +21,11 @@ import {
 import {
   type Chain,
   chainValue,
+  createChain,
   headerOf,
   INDEXED,
   LogRows,
   logIds,
-  openChain,
   readEnd,
   readIndex,
 } from './log-rows.js'
@@ -49,14 +49,10 @@ export class LogReader {
   readonly #log: SealedLog
   readonly #reader: EngineReader
   readonly #rows: LogRows
-  readonly #keys: RecordKeys
-  readonly #tenant: number
 
   constructor(log: SealedLog, reader: EngineReader, keys: RecordKeys, tenant: number) {
     this.#log = log
     this.#reader = reader
-    this.#keys = keys
-    this.#tenant = tenant
     this.#rows = new LogRows(reader, keys, tenant)
   }
 
@@ -64,7 +60,7 @@ export class LogReader {
     const filter = toFilter(where)
     const taking = new Taking(filter, (page - 1) * size, size)
     const old = this.old()
-    if (old !== undefined) return findOld(old, this.#keys, taking, where === undefined)
+    if (old !== undefined) return findOld(old, this.#rows.keys, taking, where === undefined)
     const chain = await this.#log.load(this.#rows)
     const end = [...(await readEnd(this.#rows, chain)), await this.#held()]
     for (const part of end.toReversed()) taking.take(part)
@@ -75,7 +71,7 @@ export class LogReader {
 
   /** The log as format 1 has it. */
   old(): OldLog | undefined {
-    return this.#reader.oldLog?.(this.#tenant, digestAll(this.#keys, 'log'))
+    return this.#reader.oldLog?.(this.#rows.tenant, digestAll(this.#rows.keys, 'log'))
   }
 
   /** The log of format 1, oldest first, so many records at once. @throws CofferError `vault_damaged` */
@@ -85,14 +81,14 @@ export class LogReader {
       const count = Math.min(most, old.count - first)
       yield Array.from(
         { length: count },
-        (_, index) => openRecord(this.#keys, old.row(first + index)) as LogRecord,
+        (_, index) => openRecord(this.#rows.keys, old.row(first + index)) as LogRecord,
       )
     }
   }
 
   /** What is not stored yet. */
   async #held(): Promise<LogBlockRecord> {
-    const entries = (await this.#reader.held?.(this.#tenant)) ?? []
+    const entries = (await this.#reader.held?.(this.#rows.tenant)) ?? []
     const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
     return pack('', 0, lines)
   }
@@ -119,7 +115,7 @@ export class LogReader {
   /** Blocks are found by the index of entities. */
   async #takeEntity(chain: Chain, filter: LogFilter, entity: string, taking: Taking): Promise<void> {
     const keys = Array.from({ length: ENTITY_DIGITS }, (_, digit) => ({
-      key: digestKey(this.#keys, 'log_block', entityField(entity, digit)),
+      key: digestKey(this.#rows.keys, 'log_block', entityField(entity, digit)),
     }))
     const isCountable = filter.types === undefined && !filter.isSpecial && !isRanged(filter)
     const before = taking.result.total
@@ -127,35 +123,37 @@ export class LogReader {
       const found = await this.#find({ or: keys }, page, OPENED)
       total = found.total
       for (const row of found.rows) {
-        const block = openRecord(this.#keys, row) as LogBlockRecord
+        const block = openRecord(this.#rows.keys, row) as LogBlockRecord
         if (block.first >= chain.head.dropped) taking.take(block)
       }
       if (!isCountable || !taking.isFull || page * OPENED >= total) continue
       let sum = 0
       for (const [digit, key] of keys.entries()) sum += 2 ** digit * (await this.#find(key, BEYOND, 1)).total
-      taking.settle(before + sum)
+      taking.result.total = before + sum
       return
     }
   }
 
-  #find(where: { key: Uint8Array } | { or: { key: Uint8Array }[] }, page: number, size: number) {
-    const all = digestAll(this.#keys, 'log_block')
-    return this.#reader.find({ kind: LOG_ROWS, tenant: this.#tenant, all, where, page, size })
+  /** All of the log's rows without `where`. */
+  #find(where: Where | undefined, page: number, size: number) {
+    const { keys, tenant } = this.#rows
+    const query = { kind: LOG_ROWS, tenant, all: digestAll(keys, 'log_block'), page, size }
+    return this.#reader.find(where === undefined ? query : { ...query, where })
   }
 
   /** Walks the whole log. */
   async verify(): Promise<LogCheck> {
-    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(this.#keys, row) !== undefined
+    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(this.#rows.keys, row) !== undefined
     const old = this.old()
     if (old !== undefined) return old.check(isAuthentic)
     // Nothing that is remembered: what is stored is to be checked.
-    const chain = await openChain(this.#rows)
+    const chain = createChain(this.#rows.keys, await this.#rows.find(logIds.head))
     const { head } = chain
     let first = head.dropped
     let { start: value } = head
     const broken = () => ({ count: head.count - head.dropped, brokenAt: first - head.dropped + 1 })
     const follows = (block: LogBlockRecord): boolean => {
-      value = chainValue(this.#keys, value, block)
+      value = chainValue(this.#rows.keys, value, block)
       if (block.first !== first) return false
       first += block.items.length
       return true
@@ -175,14 +173,9 @@ export class LogReader {
       if (error instanceof CofferError && error.code === 'vault_damaged') return broken()
       throw error
     }
-    const isEnd = first === head.count && value === head.value && (await this.#countRows()) === rowsOf(head)
+    const { total } = await this.#find(undefined, BEYOND, 1)
+    const isEnd = first === head.count && value === head.value && total === rowsOf(head)
     return isEnd ? { count: head.count - head.dropped + (await this.#held()).items.length } : broken()
-  }
-
-  async #countRows(): Promise<number> {
-    const all = digestAll(this.#keys, 'log_block')
-    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, page: BEYOND, size: 1 }
-    return (await this.#reader.find(query)).total
   }
 }
 
@@ -229,10 +222,6 @@ class Taking {
     const page = records.slice(this.#skip, this.#skip + this.#size - this.result.records.length)
     for (const index of page) this.result.records.push(recordAt(block, index))
     this.skip(found.length)
-  }
-
-  settle(total: number): void {
-    this.result.total = total
   }
 }
 

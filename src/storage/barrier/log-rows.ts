@@ -143,11 +143,6 @@ export function createChain(keys: RecordKeys, row: Row | undefined): Chain {
   }
 }
 
-/** The log as it is stored. */
-export async function openChain(rows: LogRows): Promise<Chain> {
-  return createChain(rows.keys, await rows.find(logIds.head))
-}
-
 export async function readIndex(rows: LogRows, chain: Chain, number: number): Promise<LogIndexRecord> {
   const known = chain.indexes.get(number)
   if (known !== undefined) return known
