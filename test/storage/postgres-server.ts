@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
@@ -21,7 +21,13 @@ const run = promisify(execFile)
 /** PostgreSQL refuses to run as root; this is `nobody` everywhere. */
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 /** What is written survives the death of every process, though not that of the machine. */
-const FLAGS = ['listen_addresses=', 'fsync=off', 'full_page_writes=off', 'max_connections=200']
+const FLAGS = [
+  'listen_addresses=',
+  'fsync=off',
+  'full_page_writes=off',
+  'max_connections=200',
+  'wal_keep_size=1GB',
+]
 
 export interface PostgresServer {
   /** The address of a new, empty database. */
@@ -32,6 +38,16 @@ export interface PostgresServer {
   kill(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
+}
+
+/** A server of ours. */
+export interface OwnServer extends PostgresServer {
+  directory: string
+  /** The path of its socket. */
+  socket: string
+  /** A synchronous standby of it, which answers once it was {@link OwnServer.promote}d. */
+  createStandby(): Promise<OwnServer>
+  promote(): Promise<void>
 }
 
 interface Binaries {
@@ -61,22 +77,32 @@ async function findBinaries(): Promise<Binaries> {
 /** Starts a server, or uses the one that the environment names. */
 export async function startPostgres(): Promise<PostgresServer> {
   const given = process.env.COFFER_TEST_POSTGRES
-  if (given !== undefined) {
-    const nothing = async () => {}
-    return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
-  }
-  const { initdb, postgres } = await findBinaries()
+  if (given === undefined) return startOwnPostgres()
+  const nothing = async () => {}
+  return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
+}
+
+export async function startOwnPostgres(): Promise<OwnServer> {
+  const binaries = await findBinaries()
+  const place = createPlace()
+  const words = ['-U', 'test', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync']
+  await run(binaries.initdb, ['-D', join(place, 'data'), ...words], { ...USER, cwd: place })
+  return launchPostgres(binaries, place)
+}
+
+function createPlace(): string {
   const place = mkdtempSync(join(tmpdir(), 'coffer-postgres-'))
   if (USER.uid !== undefined) chownSync(place, USER.uid, USER.gid)
+  return place
+}
+
+/** Runs what is in the directory `data` of `place`. */
+async function launchPostgres(
+  binaries: Binaries,
+  place: string,
+  more: readonly string[] = [],
+): Promise<OwnServer> {
   const data = join(place, 'data')
-  await run(
-    initdb,
-    ['-D', data, '-U', 'test', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync'],
-    {
-      ...USER,
-      cwd: place,
-    },
-  )
   const address = `postgres://test@/postgres?host=${encodeURIComponent(place)}`
   let server: ReturnType<typeof spawn> | undefined
   const ended = async (signal: NodeJS.Signals) => {
@@ -87,17 +113,16 @@ export async function startPostgres(): Promise<PostgresServer> {
     await exit
   }
   const launch = () => {
-    const flags = FLAGS.flatMap((flag) => ['-c', flag])
-    server = spawn(postgres, ['-D', data, '-k', place, ...flags], { ...USER, cwd: place, stdio: 'ignore' })
+    const flags = [...FLAGS, ...more].flatMap((flag) => ['-c', flag])
+    const words = ['-D', data, '-k', place, ...flags]
+    server = spawn(binaries.postgres, words, { ...USER, cwd: place, stdio: 'ignore' })
     server.unref()
   }
   const start = async () => {
     launch()
     for (let left = 1000; ; left--) {
-      const client = new pg.Client(address)
       try {
-        await client.connect()
-        return await client.end()
+        return await query(address, 'select 1').then(() => undefined)
       } catch (error) {
         if (left === 0) throw error
         await new Promise((resolve) => setTimeout(resolve, 20))
@@ -114,21 +139,68 @@ export async function startPostgres(): Promise<PostgresServer> {
   return {
     createDatabase: () => createDatabase(address),
     directory: data,
+    socket: join(place, `.s.PGSQL.${PORT}`),
     start,
     kill: () => ended('SIGKILL'),
     async stop() {
       await ended('SIGINT')
       rmSync(place, { recursive: true, force: true })
     },
+    createStandby: () => createStandby(binaries, { address, data, place }),
+    promote: () => query(address, 'select pg_promote(true, 60)').then(() => undefined),
+  }
+}
+
+const PORT = 5432
+
+/** A copy of a running server, which follows it; from then on the server answers no commit that the copy does not have. */
+async function createStandby(
+  binaries: Binaries,
+  { address, data, place }: { address: string; data: string; place: string },
+): Promise<OwnServer> {
+  const copy = createPlace()
+  const target = join(copy, 'data')
+  const client = new pg.Client(address)
+  await client.connect()
+  try {
+    await client.query("select pg_backup_start('standby', true)")
+    // A file that is gone meanwhile is none that the copy needs.
+    await run('cp', ['-a', data, target]).catch(() => undefined)
+    const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
+    for (const [name, text] of [
+      ['backup_label', rows[0].labelfile],
+      ['standby.signal', ''],
+    ]) {
+      writeFileSync(join(target, name), text)
+      if (USER.uid !== undefined) chownSync(join(target, name), USER.uid, USER.gid)
+    }
+    rmSync(join(target, 'postmaster.pid'), { force: true })
+    const flags = [`primary_conninfo=host=${place} user=test`, 'wal_retrieve_retry_interval=100ms']
+    const standby = await launchPostgres(binaries, copy, flags)
+    await client.query("alter system set synchronous_standby_names = '*'")
+    await client.query('select pg_reload_conf()')
+    const isFollowing = "select 1 from pg_stat_replication where sync_state = 'sync'"
+    while ((await client.query(isFollowing)).rows.length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    return standby
+  } finally {
+    await client.end()
+  }
+}
+
+async function query(address: string, text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client(address)
+  await client.connect()
+  try {
+    return await client.query(text)
+  } finally {
+    await client.end()
   }
 }
 
 async function createDatabase(address: string): Promise<string> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
-  const client = new pg.Client(address)
-  await client.connect()
-  await client.query(`create database ${name}`)
-  await client.end()
+  await query(address, `create database ${name}`)
   return address.replace(/\/postgres(?=\?|$)/, `/${name}`)
 }
 

@@ -244,10 +244,11 @@ export function splitKeys(keys: Uint8Array): Uint8Array[] {
 }
 
 function dropKeys(tenant: number, kind: number, id: RowId): Statement {
+  // Each key is looked up by itself: a join would read, and lock against others, the keys of all rows of this kind.
   const text =
-    'delete from coffer_keys k using (select r.seq, substring(r.keys from n * 8 + 1 for 8) as key from coffer_rows r,' +
-    ' generate_series(1, 254) as n where r.tenant = $1 and r.kind = $2 and r.id = $3 and n * 8 < octet_length(r.keys)) o' +
-    ' where k.tenant = $1 and k.kind = $2 and k.key = o.key and k.seq = o.seq'
+    'with o as (select seq, keys from coffer_rows where tenant = $1 and kind = $2 and id = $3)' +
+    ' delete from coffer_keys where tenant = $1 and kind = $2 and seq = (select seq from o) and key = any(array(' +
+    'select substring(o.keys from n * 8 + 1 for 8) from o, generate_series(1, 254) as n where n * 8 < octet_length(o.keys)))'
   return { name: 'unkey', text, values: [tenant, kind, id] }
 }
 

@@ -1,0 +1,11 @@
+/**
+ * Servers over one PostgreSQL, the database and its standby killed again and again under clients, for 30 minutes or
+ * COFFER_SOAK_SECONDS. Fails when something acknowledged is lost or doubled.
+ */
+import { disturb } from '../storage/postgres-faults.js'
+
+const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 30 * 60)
+
+const report = await disturb(SECONDS * 1000)
+console.log(JSON.stringify(report, undefined, 2))
+process.exitCode = report.faults.length === 0 ? 0 : 1

@@ -1,0 +1,82 @@
+/** What servers reach a database through: it can lead to another one, and cut a connection in the middle of a commit. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+export class CuttingProxy {
+  /** Commits whose answer was withheld. */
+  cuts = 0
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #path: string
+  #isArmed = false
+
+  private constructor(path: string) {
+    this.#path = path
+    this.#server = createServer((client) => this.#serve(client))
+  }
+
+  static async open(path: string): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(path)
+    proxy.#server.listen(0, '127.0.0.1')
+    await once(proxy.#server, 'listening')
+    return proxy
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** New connections lead there. */
+  leadTo(path: string): void {
+    this.#path = path
+  }
+
+  /** The next commit is done, and whoever asked for it never learns so. */
+  cutNextCommit(): void {
+    this.#isArmed = true
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+  }
+
+  #serve(client: Socket): void {
+    const database = connect(this.#path)
+    const both = [client, database]
+    let isCutting = false
+    const end = () => {
+      // A commit that was not done, or whose connection has ended by itself, is none that was cut.
+      if (isCutting) this.#isArmed = true
+      isCutting = false
+      for (const socket of both) {
+        socket.destroy()
+        this.#sockets.delete(socket)
+      }
+    }
+    for (const socket of both) {
+      this.#sockets.add(socket)
+      socket.on('close', end)
+      socket.on('error', end)
+    }
+    client.on('data', (bytes) => {
+      if (this.#isArmed && bytes.includes('commit')) {
+        this.#isArmed = false
+        isCutting = true
+      }
+      database.write(bytes)
+    })
+    database.on('data', (bytes) => {
+      if (isCutting && bytes.includes('COMMIT')) {
+        this.cuts++
+        isCutting = false
+        return end()
+      }
+      if (isCutting && bytes.includes('ROLLBACK')) {
+        isCutting = false
+        this.#isArmed = true
+      }
+      client.write(bytes)
+    })
+  }
+}
