@@ -82,12 +82,27 @@ export async function startPostgres(): Promise<PostgresServer> {
   return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
 }
 
-export async function startOwnPostgres(): Promise<OwnServer> {
+/** `tls`: it also takes connections at this port of 127.0.0.1, with this certificate. */
+export async function startOwnPostgres(tls?: {
+  port: number
+  certificate: string
+  key: string
+}): Promise<OwnServer> {
   const binaries = await findBinaries()
   const place = createPlace()
   const words = ['-U', 'test', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync']
   await run(binaries.initdb, ['-D', join(place, 'data'), ...words], { ...USER, cwd: place })
-  return launchPostgres(binaries, place)
+  if (tls === undefined) return launchPostgres(binaries, place)
+  const [certificate, key] = [join(place, 'server.crt'), join(place, 'server.key')]
+  for (const [path, text] of [
+    [certificate, tls.certificate],
+    [key, tls.key],
+  ] as const) {
+    writeFileSync(path, text, { mode: 0o600 })
+    if (USER.uid !== undefined) chownSync(path, USER.uid, USER.gid)
+  }
+  const files = ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`]
+  return launchPostgres(binaries, place, ['listen_addresses=127.0.0.1', ...files], tls.port)
 }
 
 function createPlace(): string {
@@ -101,9 +116,10 @@ async function launchPostgres(
   binaries: Binaries,
   place: string,
   more: readonly string[] = [],
+  port = PORT,
 ): Promise<OwnServer> {
   const data = join(place, 'data')
-  const address = `postgres://test@/postgres?host=${encodeURIComponent(place)}`
+  const address = `postgres://test@/postgres?host=${encodeURIComponent(place)}${port === PORT ? '' : `&port=${port}`}`
   let server: ReturnType<typeof spawn> | undefined
   const ended = async (signal: NodeJS.Signals) => {
     if (server === undefined || server.exitCode !== null || server.signalCode !== null) return
@@ -114,7 +130,7 @@ async function launchPostgres(
   }
   const launch = () => {
     const flags = [...FLAGS, ...more].flatMap((flag) => ['-c', flag])
-    const words = ['-D', data, '-k', place, ...flags]
+    const words = ['-D', data, '-k', place, '-p', String(port), ...flags]
     server = spawn(binaries.postgres, words, { ...USER, cwd: place, stdio: 'ignore' })
     server.unref()
   }
@@ -139,7 +155,7 @@ async function launchPostgres(
   return {
     createDatabase: () => createDatabase(address),
     directory: data,
-    socket: join(place, `.s.PGSQL.${PORT}`),
+    socket: join(place, `.s.PGSQL.${port}`),
     start,
     kill: () => ended('SIGKILL'),
     async stop() {
