@@ -1,5 +1,5 @@
 /** Confinement of guests by the operating system: probes for the strongest wrapper command that works here. */
-import { spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Sandbox } from '../framework/reactor-runtime.js'
 import { type Confinement, isAtLeast, type NodeProgram, TIME_ZONE } from './launch.js'
@@ -52,28 +52,27 @@ function canFindChildren(): boolean {
   return existsSync('/proc/thread-self/children')
 }
 
-/** Blocks for some milliseconds; call it once. */
-export function findConfinement(
+/** Starts some processes; call it once. */
+export async function findConfinement(
   node: NodeProgram,
   guestFile: string,
   wrappers: readonly string[],
-): Confinement {
+): Promise<Confinement> {
   if (node.platform !== 'linux') return { wrapper: [] }
-  const { stdout } = spawnSync('/bin/sh', ['-c', PROBE, 'sh', node.path, guestFile, ...wrappers], {
-    env: { TZ: TIME_ZONE },
-    encoding: 'utf8',
-    timeout: PROBE_MS,
-    killSignal: 'SIGKILL',
-    stdio: ['ignore', 'pipe', 'ignore'],
+  const words = ['-c', PROBE, 'sh', node.path, guestFile, ...wrappers]
+  const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
+  // It fails where the last tool is missing; what it printed tells.
+  const lines = await new Promise<string[]>((resolve) => {
+    const probe = execFile('/bin/sh', words, options, (_, stdout) => resolve(stdout.split('\n')))
+    probe.stdin?.end()
   })
-  const lines = (stdout ?? '').split('\n')
   const find = (pattern: RegExp) => lines.find((line) => pattern.test(line))
-  const words = find(/^held /)?.slice('held '.length) ?? ''
-  const wrapper = words.split(' ').filter((word) => word !== '')
+  const held = find(/^held /)?.slice('held '.length) ?? ''
+  const wrapper = held.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
   if (prlimit === undefined) return { wrapper }
   // Containers can deny root the right to set limits of another user's process, so prlimit runs as the guest's user.
-  const user = words.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
+  const user = held.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
   return { wrapper, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 

@@ -41,8 +41,8 @@ export interface PoolOptions {
   /** Additional certificate authorities to trust, PEM. */
   ca?: string
   settings?: Partial<PoolSettings>
-  /** The result of {@link confine}, if it is known already. */
-  confinement?: Confinement
+  /** The result of {@link confine}. */
+  confinement: Confinement
 }
 
 /** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
@@ -52,7 +52,7 @@ export function createReactorPool({
   allowNet = [],
   ca,
   settings,
-  confinement = confine(node, modulesDirectory),
+  confinement,
 }: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
@@ -66,7 +66,7 @@ export function createReactorPool({
 }
 
 /** Finds out how guests can be confined on this machine. */
-export function confine(node: NodeProgram, modulesDirectory?: string): Confinement {
+export function confine(node: NodeProgram, modulesDirectory?: string): Promise<Confinement> {
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
 }
 

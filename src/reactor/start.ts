@@ -13,7 +13,7 @@ type Values = Readonly<Record<string, unknown>>
 export class Reactors {
   readonly #options: ReactorOptions
   readonly #pools = new Set<ReactorRuntime>()
-  #confinement: Confinement | undefined
+  #confinement: Promise<Confinement> | undefined
   #current: { settings: string; pool: ReactorRuntime } | undefined
 
   constructor(options: ReactorOptions) {
@@ -21,10 +21,11 @@ export class Reactors {
   }
 
   /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
-  fit(values: Values): ReactorRuntime {
+  async fit(values: Values): Promise<ReactorRuntime> {
+    const confinement = await this.#confine()
     const settings = JSON.stringify(readPoolSettings(values, this.#options))
     if (this.#current?.settings === settings) return this.#current.pool
-    const pool = startReactors(values, this.#options, this.#confine())
+    const pool = createPool(values, this.#options, confinement)
     this.#current?.pool.retire()
     this.#current = { settings, pool }
     this.#pools.add(pool)
@@ -32,33 +33,33 @@ export class Reactors {
   }
 
   /** The active protections on this machine. */
-  get sandbox(): Sandbox {
-    return describeSandbox(describeThisNode(), this.#confine())
+  async sandbox(): Promise<Sandbox> {
+    return describeSandbox(describeThisNode(), await this.#confine())
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#pools].map((pool) => pool.close()))
   }
 
-  #confine(): Confinement {
+  #confine(): Promise<Confinement> {
     this.#confinement ??= confine(describeThisNode(), this.#options.modulesDirectory)
     return this.#confinement
   }
 }
 
 /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
-export function startReactors(
-  values: Values,
-  options: ReactorOptions,
-  confinement?: Confinement,
-): ReactorRuntime {
+export async function startReactors(values: Values, options: ReactorOptions): Promise<ReactorRuntime> {
+  return createPool(values, options, await confine(describeThisNode(), options.modulesDirectory))
+}
+
+function createPool(values: Values, options: ReactorOptions, confinement: Confinement): ReactorRuntime {
   const { allowNet = [], modulesDirectory, ca } = options
   return createReactorPool({
     node: describeThisNode(),
     allowNet,
     ...(ca === undefined ? {} : { ca }),
     settings: readPoolSettings(values, options),
-    ...(confinement === undefined ? {} : { confinement }),
+    confinement,
     ...(modulesDirectory === undefined ? {} : { modulesDirectory }),
   })
 }

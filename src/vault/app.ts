@@ -131,7 +131,7 @@ export function createApp(parts: {
       )
       return outbound
     },
-    sandbox: async () => (await loadReactors()).sandbox,
+    sandbox: async () => (await loadReactors()).sandbox(),
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

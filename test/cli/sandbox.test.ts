@@ -21,9 +21,9 @@ t.test('what holds reactor code is said, and what to do about what does not', as
 })
 
 t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {
-  t.same(findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
-  t.same(findConfinement(node, import.meta.filename, ['no-such-tool --net', '']).wrapper, [])
-  t.same(findConfinement(node, '/no/such/guest.mjs', ['']).wrapper, [])
+  t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
+  t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
+  t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
 })
 
 t.test('who has bundles that are theirs alone stays the user they are', async (t) => {

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { ClientCall, ReactorRun } from '../../src/framework/reactor-runtime.js'
-import { createReactorPool } from '../../src/reactor/pool.js'
+import { confine, createReactorPool } from '../../src/reactor/pool.js'
 
 const fixtures = new URL('../../../fixtures/formulas/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, fixtures), 'utf8')
@@ -156,7 +156,12 @@ const port = (server.address() as AddressInfo).port
 const URL_ = `http://localhost:${port}`
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
-const pool = createReactorPool({ node, allowNet: [`localhost:${port}`], settings: { prefix: 'bt' } })
+const pool = createReactorPool({
+  node,
+  confinement: await confine(node),
+  allowNet: [`localhost:${port}`],
+  settings: { prefix: 'bt' },
+})
 t.teardown(async () => {
   await pool.close()
   server.closeAllConnections()

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ReactorRuntime } from '../../src/framework/reactor-runtime.js'
-import { createReactorPool } from '../../src/reactor/pool.js'
+import { confine, createReactorPool } from '../../src/reactor/pool.js'
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const modulesDirectory = mkdtempSync(join(tmpdir(), 'bundles-'))
@@ -18,7 +18,12 @@ writeFileSync(
 )
 writeFileSync(join(modulesDirectory, 'broken.js'), 'let x = ;\n')
 
-const pool: ReactorRuntime = createReactorPool({ node, modulesDirectory, settings: { prefix: 'bt' } })
+const pool: ReactorRuntime = createReactorPool({
+  node,
+  confinement: await confine(node, modulesDirectory),
+  modulesDirectory,
+  settings: { prefix: 'bt' },
+})
 t.teardown(async () => {
   await pool.close()
   rmSync(modulesDirectory, { recursive: true })

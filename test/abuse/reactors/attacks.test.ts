@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { ReactorRun, ReactorRuntime } from '../../../src/framework/reactor-runtime.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+import { confine, createReactorPool } from '../../../src/reactor/pool.js'
 import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
 
 t.setTimeout(500_000)
@@ -14,9 +14,12 @@ const AT_ONCE = 2
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const HONEST = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + args.b } })'
 
+const confinement = await confine(node)
+
 function createPool(settings = {}): ReactorRuntime {
   return createReactorPool({
     node,
+    confinement,
     settings: { limits: { ...DEFAULT_LIMITS, timeMs: LIMIT_MS }, ...settings },
   })
 }

@@ -24,7 +24,7 @@ const node: NodeProgram = {
   isRoot: process.getuid?.() === 0,
 }
 const guestFile = findGuestFile()
-const found = confine(node)
+const found = await confine(node)
 const isLinux = platform === 'linux'
 const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
@@ -139,7 +139,7 @@ t.test('killed with SIGKILL in the middle of loops, a host leaves no process beh
 t.test('every way of holding a guest that this system has runs one, and ends it', options, async (t) => {
   const tried: string[] = []
   for (const words of listWrappers(node, false)) {
-    const confinement: Confinement = findConfinement(node, guestFile, [words])
+    const confinement: Confinement = await findConfinement(node, guestFile, [words])
     if (confinement.wrapper.join(' ') !== words) continue
     tried.push(words)
     const guest = startGuest({ node, guestFile, limits: DEFAULT_LIMITS, confinement })

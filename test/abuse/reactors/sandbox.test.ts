@@ -25,7 +25,7 @@ chmodSync(folder, 0o755)
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 const guestFile = join(folder, 'escaped.mjs')
 copyFileSync(join(here, 'escaped.mjs'), guestFile)
-const found = findConfinement(node, guestFile, listWrappers(node, false))
+const found = await findConfinement(node, guestFile, listWrappers(node, false))
 const sandbox = describeSandbox(node, found)
 t.comment(JSON.stringify(sandbox))
 
@@ -119,7 +119,7 @@ t.test('with Node’s permission model fallen it still reaches nothing', whole, 
 })
 
 t.test('without namespaces no socket and no file opens', sealed, async (t) => {
-  const { descriptorLimiter } = findConfinement(node, guestFile, [''])
+  const { descriptorLimiter } = await findConfinement(node, guestFile, [''])
   const { lines, done, visits, left } = await breakOut({
     wrapper: [],
     ...(descriptorLimiter && { descriptorLimiter }),

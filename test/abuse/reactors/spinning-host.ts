@@ -1,9 +1,13 @@
 /** A host whose reactors spin for a minute: killed by the test that starts it. */
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+import { confine, createReactorPool } from '../../../src/reactor/pool.js'
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
-const pool = createReactorPool({ node, settings: { limits: { ...DEFAULT_LIMITS, timeMs: 1_000 } } })
+const pool = createReactorPool({
+  node,
+  confinement: await confine(node),
+  settings: { limits: { ...DEFAULT_LIMITS, timeMs: 1_000 } },
+})
 const spin = `module.exports = async ({ svc }) => { await svc.tokens.list({}); for (;;); }`
 
 let started = 0

@@ -5,7 +5,7 @@ import t from 'tap'
 import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/guest/error-classes.js'
 import { findGuestFile } from '../../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+import { confine, createReactorPool } from '../../../src/reactor/pool.js'
 import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js'
 
 t.setTimeout(400_000)
@@ -114,6 +114,7 @@ function readNatives(): string[] {
 t.test('the walk finds nothing of Node, no other global and no mark of an earlier run', async (t) => {
   const pool = createReactorPool({
     node,
+    confinement: await confine(node),
     settings: {
       limits: {
         ...DEFAULT_LIMITS,

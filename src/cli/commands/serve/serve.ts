@@ -133,6 +133,8 @@ async function serveVault(
   const { tls, addresses, port } = options
   const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
   app.configureReactors({ ...(await reactorOptions(context)), prefix: options.prefix, spares: 1 })
+  // It starts processes, which go on while the rest is done.
+  const sandbox = app.sandbox()
   const { prefix, isRemote } = options
   const plane = opened.plane ?? new Plane(app)
   const hasControls = opened.plane !== undefined || options.hasControls
@@ -160,7 +162,13 @@ async function serveVault(
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
   const pageUrl = dashboard?.listenAt(url)
-  await announce(context, options, app, { ...opened, url, pageUrl, controlKey: key })
+  await announce(context, options, app, {
+    ...opened,
+    url,
+    pageUrl,
+    controlKey: key,
+    sandbox: await sandbox,
+  })
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   void printNotice(terminal, STOPPING)
@@ -217,6 +225,7 @@ type Announced = Opened & {
   url: string
   pageUrl: string | undefined
   controlKey: string | undefined
+  sandbox: Sandbox
 }
 
 async function announce(
@@ -225,8 +234,7 @@ async function announce(
   app: App,
   announced: Announced,
 ): Promise<void> {
-  const { url, pageUrl, samples, flags, controlKey } = announced
-  const sandbox = await app.sandbox()
+  const { url, pageUrl, samples, flags, controlKey, sandbox } = announced
   if (config.output === 'json') {
     const { id, owner_id } = await app.tenant()
     const line = {
@@ -252,10 +260,7 @@ async function announce(
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    await write(
-      terminal.stdout,
-      introduce(announced, sandbox, { header, profile: profile.join(''), command }),
-    )
+    await write(terminal.stdout, introduce(announced, { header, profile: profile.join(''), command }))
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -267,8 +272,7 @@ async function announce(
 
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
-  { url, pageUrl, controlKey, place, samples }: Announced,
-  sandbox: Sandbox,
+  { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
   { header, profile, command }: { header: string; profile: string; command: string },
 ): string {
   const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
