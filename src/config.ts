@@ -228,7 +228,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     passphraseCommand: text('passphraseCommand'),
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
-    fields: splitList(text('fields')),
+    fields: readFields(text('fields')),
     allowNet: splitList(text('allowNet')),
     allowHost: splitList(text('allowHost'))?.map(readHostName),
     modules: text('modules'),
@@ -270,6 +270,12 @@ function splitList(text: string | undefined): string[] | undefined {
     ?.split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
+}
+
+function readFields(text: string | undefined): string[] | undefined {
+  const names = splitList(text)
+  if (names?.length === 0) throw new CofferError('usage', '--fields names no field.')
+  return names
 }
 
 function readHostName(text: string): string {

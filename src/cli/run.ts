@@ -49,7 +49,7 @@ export async function runOperation(
     const served =
       presentation.servedBy === undefined ? definition : await loadOperation(presentation.servedBy)
     const { requireServed } = await import('./context/server.js')
-    requireServed(served!, key, isExplained)
+    requireServed(config, served!, key, isExplained)
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained)
     (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])

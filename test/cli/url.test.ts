@@ -87,6 +87,16 @@ t.test(
   },
 )
 
+t.test('an address that is none is refused before a key is asked for', async (t) => {
+  const home = createHome(t)
+  for (const [address, message] of [
+    ['ftp://localhost', /http/],
+    ['http://example.com', /--insecure/],
+    ['nonsense', /http/],
+  ] as const)
+    t.match(await home.run(['token', 'list', '--url', address]), { code: 2, stdout: '', stderr: message })
+})
+
 t.test('what a server says reaches a terminal without its control characters', async (t) => {
   const home = createHome(t)
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n\u202e'

@@ -159,6 +159,7 @@ t.test('a field that is none is refused, with those that there are', async (t) =
     [['vault', 'status', '--fields', 'tokns'], /no field "tokns"\. There are: directory, .*vault,/],
     [['vault', 'status', '--fields', 'storage.recrods'], /Below storage there are: records, logs/],
     [['tenant', 'list', '--fields', 'nme'], /no field "nme"/],
+    [['tenant', 'list', '--fields', ' ,'], /--fields names no field\./],
   ] as const)
     t.match(await home.run(words), { code: 2, stdout: '', stderr: message }, words.join(' '))
   const before = await home.json(['token', 'list'])

@@ -107,7 +107,7 @@ class Run {
   /** Resolves to whether all rows were read. @throws CofferError `interrupted`; that of sending a batch */
   async finish(): Promise<boolean> {
     const { context } = this.#task
-    const { chunks, size, close } = await context.input.openStream(this.#settings.source, 'the rows')
+    const { chunks, size, close } = await context.input.openStream(this.#settings.source, 'the file')
     const progress = createProgress(context.terminal, { label: 'Importing' }, context.clock)
     const batches = this.#batches(this.#count(chunks))
     let batch: IteratorResult<Row[]>

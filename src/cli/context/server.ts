@@ -1,6 +1,7 @@
 /** A server of the interface in the place of a vault: what `--url` names. */
 import { createHttpClient } from '../../client/http-client.js'
 import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
+import type { Config } from '../../config.js'
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { loadOperation } from '../../operations/load.js'
@@ -52,10 +53,12 @@ const KEY_MISSING =
 
 /** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
 export function requireServed(
+  { url = '', insecure }: Config,
   definition: RegisteredOperation,
   key: string | undefined,
   isExplained: boolean,
 ): void {
+  readServerUrl(url, { insecure })
   requireRoute(definition, { isExplained })
   if (key === undefined) throw new CofferError('unauthenticated', KEY_MISSING)
 }
