@@ -62,6 +62,8 @@ export interface TenantRecord extends OwnAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
+  /** The chains of its log, which an engine of several processes names; absent where there is one at most, the first. */
+  log_chains?: number[]
 }
 
 /** A person, under tenant number 0. `tenants` are those that the person joined; removed when none is left. */

@@ -109,8 +109,11 @@ export interface LogEntry {
 
 /** Makes rows of log entries: what the barrier gives an engine. */
 export interface LogSealer {
-  /** Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. */
-  seal(writer: EngineWriter, entries: readonly LogEntry[]): MaybePromise<void>
+  /**
+   * Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. An
+   * engine of several processes names a chain, from 1 on, that no other of them adds to now.
+   */
+  seal(writer: EngineWriter, entries: readonly LogEntry[], chain?: number): MaybePromise<void>
   /**
    * The entries of one tenant as bytes, for an engine of several processes that puts entries into rows later than it
    * commits them. They are bound to `id`. Undefined where there is no such tenant any more.

@@ -46,10 +46,11 @@ async function fill(
 
 const newKeyring = () => createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
 
-export async function openInMemory(tenants = 1): Promise<LogVault> {
+export async function openInMemory(tenants = 1, change?: (engine: Engine) => void): Promise<LogVault> {
   const keyring = newKeyring()
   const clock = createClock(Date.UTC(2030, 0, 1))
   const engine = createMemoryEngine({ clock })
+  change?.(engine)
   return { engine, keyring, clock, ...(await fill(engine, keyring, tenants)) }
 }
 

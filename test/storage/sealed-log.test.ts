@@ -143,6 +143,76 @@ t.test('finds what a list of records has, newest first, with exact totals', asyn
   t.pass('agrees')
 })
 
+/** In memory, where the test says which chain a commit adds to. */
+async function openWithChains() {
+  const chain = { next: 1 }
+  const vault = await openInMemory(2, (engine) => {
+    const attach = engine.attach.bind(engine)
+    engine.attach = (sealer) =>
+      attach({ ...sealer, seal: (writer, entries) => sealer.seal(writer, entries, chain.next) })
+  })
+  return { ...vault, chain }
+}
+
+t.test('merges chains by time, with exact totals on every page', async (t) => {
+  const chained = fc.record({ chain: fc.integer({ min: 1, max: 4 }), one: step })
+  const property = fc.asyncProperty(fc.array(chained, { minLength: 5, maxLength: 25 }), async (steps) => {
+    const vault = await openWithChains()
+    const model: Record<number, { chain: number; record: LogRecord }[]> = { 1: [], 2: [] }
+    let serial = 0
+    for (const { chain, one } of steps) {
+      if (one.do === 'log') {
+        vault.clock.set(vault.clock() + Math.max(0, one.by) * SECOND)
+        const records = makeRecords(vault.clock(), one.count, one.spread, serial)
+        serial += one.count
+        vault.chain.next = chain
+        await append(vault, records, { tenant: one.tenant, durability: 'now' })
+        model[one.tenant]!.push(...records.map((record) => ({ chain, record })))
+      }
+      if (one.do !== 'find') continue
+      const { tenant, where, page, size } = one
+      const query = { page, size, ...(where === undefined ? {} : { where }) }
+      const found = await vault.store.read((reader) => reader.find('log', tenant, query))
+      // Of one moment: chain by chain. The sort is stable.
+      const all = model[tenant]!.toReversed()
+        .filter(({ record }) => where === undefined || meets(record, where))
+        .sort(
+          (a, b) => Date.parse(b.record.created_at) - Date.parse(a.record.created_at) || a.chain - b.chain,
+        )
+        .map(({ record }) => record)
+      agree(found, { records: all.slice((page - 1) * size, page * size), total: all.length }, one)
+    }
+    for (const tenant of [1, 2])
+      agree(await vault.store.verifyLogs(tenant), { count: model[tenant]!.length }, 'verified')
+    await vault.store.close()
+  })
+  await fc.assert(property, { numRuns: 40 })
+  t.pass('agrees')
+})
+
+t.test('a chain that is gone is missed, with every row of it or with one', async (t) => {
+  const lose = async (lost: (id: string) => boolean, names: readonly string[]) => {
+    const vault = await openWithChains()
+    for (const chain of [2, 3]) {
+      vault.chain.next = chain
+      await append(vault, makeRecords(vault.clock(), 300, 5, 0), { tenant: 1, durability: 'now' })
+    }
+    t.strictSame(await vault.store.verifyLogs(1), { count: 600 })
+    const keys = openTenantKeys(vault.keyring, vault.keys)
+    await vault.engine.write(async (writer) => {
+      for (const name of names.filter(lost))
+        await writer.remove(LOG_ROWS, 1, digestId(keys, 'log_block', 1, name))
+    })
+    return vault.store.verifyLogs(1)
+  }
+  const names = [2, 3].flatMap((chain) =>
+    ['head', 'part/0', 'block/0', 'index/0'].map((name) => `${chain}/${name}`),
+  )
+  t.strictSame(await lose((name) => name.startsWith('3/'), names), { count: 300, brokenAt: 301 })
+  t.strictSame(await lose((name) => name.startsWith('2/'), names), { count: 0, brokenAt: 1 })
+  t.match(await lose((name) => name === '3/part/0', names), { brokenAt: 301 })
+})
+
 function agree(found: unknown, expected: unknown, about: unknown): void {
   t.strictSame(found, expected, JSON.stringify(about)) || fail(about)
 }

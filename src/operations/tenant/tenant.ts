@@ -142,7 +142,12 @@ export const reportUsage = operation({
   },
 })
 
-export function viewTenant({ number: _number, keys: _keys, ...view }: TenantRecord): TenantView {
+export function viewTenant({
+  number: _number,
+  keys: _keys,
+  log_chains: _chains,
+  ...view
+}: TenantRecord): TenantView {
   return view
 }
 

@@ -111,6 +111,12 @@ export function describe({ shapes, items }: LogBlockRecord, value: string): LogB
   return { count: items.length, from, to, types, value }
 }
 
+export interface LogPage {
+  /** Newest first. */
+  records: LogRecord[]
+  total: number
+}
+
 /** A condition over log records. */
 export interface LogFilter {
   entity?: string

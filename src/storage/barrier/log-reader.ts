@@ -2,15 +2,14 @@
 
 import type { RecordKeys } from '../../crypto/ports.js'
 import { ENTITY_DIGITS, entityField } from '../../domain/index-fields.js'
-import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
+import type { LogBlockRecord } from '../../domain/log-record.js'
 import type { LogRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
 import { type EngineReader, LOG_ROWS, type OldLog, type Where } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'
 import {
   countIn,
-  describe,
   type LogFilter,
+  type LogPage,
   lineOf,
   matchesIn,
   pack,
@@ -18,17 +17,9 @@ import {
   type SealedEntry,
   toFilter,
 } from './log-block.js'
-import {
-  type Chain,
-  chainValue,
-  createChain,
-  headerOf,
-  INDEXED,
-  LogRows,
-  logIds,
-  readEnd,
-  readIndex,
-} from './log-rows.js'
+import { eachBlock, eachHeader, eachPiece, toPiece, verifyChain } from './log-chain.js'
+import { mergePage, type Piece, type Source } from './log-merge.js'
+import { type Chain, FIRST_CHAIN, LogRows, readEnd } from './log-rows.js'
 import type { SealedLog } from './sealed-log.js'
 import { digestAll, digestKey, openRecord, unseal } from './sealing.js'
 
@@ -37,41 +28,52 @@ const OPENED = 8
 /** A page that no log reaches: it is asked for a total alone. */
 const BEYOND = 2 ** 31
 
-export interface LogPage {
-  /** Newest first. */
-  records: LogRecord[]
-  total: number
-}
-
 type Search = Page & { where?: Condition }
 
 export class LogReader {
   readonly #log: SealedLog
   readonly #reader: EngineReader
-  readonly #rows: LogRows
+  readonly #keys: RecordKeys
+  readonly #tenant: number
+  /** One for each chain, and whether each must be there. */
+  readonly #chains: readonly LogRows[]
+  readonly #isListed: boolean
 
-  constructor(log: SealedLog, reader: EngineReader, keys: RecordKeys, tenant: number) {
+  /** `chains`: those on the tenant's list, if there is one. */
+  constructor(
+    log: SealedLog,
+    reader: EngineReader,
+    keys: RecordKeys,
+    tenant: number,
+    chains: readonly number[] | undefined,
+  ) {
     this.#log = log
     this.#reader = reader
-    this.#rows = new LogRows(reader, keys, tenant)
+    this.#keys = keys
+    this.#tenant = tenant
+    this.#isListed = chains !== undefined
+    this.#chains = (chains ?? [FIRST_CHAIN]).map((chain) => new LogRows(reader, keys, tenant, chain))
   }
 
   async find({ where, page, size }: Search): Promise<LogPage> {
     const filter = toFilter(where)
-    const taking = new Taking(filter, (page - 1) * size, size)
+    const skip = (page - 1) * size
+    const taking = new Taking(filter, skip, size)
     const old = this.old()
-    if (old !== undefined) return findOld(old, this.#rows.keys, taking, where === undefined)
-    const chain = await this.#log.load(this.#rows)
-    const end = [...(await readEnd(this.#rows, chain)), await this.#held()]
+    if (old !== undefined) return findOld(old, this.#keys, taking, where === undefined)
+    const [rows, ...others] = this.#chains
+    if (others.length > 0) return mergePage(await this.#listSources(filter), filter, { skip, size })
+    const chain = await this.#log.load(rows!)
+    const end = [...(await readEnd(rows!, chain)), await this.#held()]
     for (const part of end.toReversed()) taking.take(part)
-    if (filter.entity === undefined) await this.#takeBlocks(chain, filter, taking)
-    else await this.#takeEntity(chain, filter, filter.entity, taking)
+    if (filter.entity === undefined) await takeBlocks(rows!, chain, filter, taking)
+    else await this.#takeEntity(rows!, chain, filter, filter.entity, taking)
     return taking.result
   }
 
   /** The log as format 1 has it. */
   old(): OldLog | undefined {
-    return this.#reader.oldLog?.(this.#rows.tenant, digestAll(this.#rows.keys, 'log'))
+    return this.#reader.oldLog?.(this.#tenant, digestAll(this.#keys, 'log'))
   }
 
   /** The log of format 1, oldest first, so many records at once. @throws CofferError `vault_damaged` */
@@ -81,112 +83,145 @@ export class LogReader {
       const count = Math.min(most, old.count - first)
       yield Array.from(
         { length: count },
-        (_, index) => openRecord(this.#rows.keys, old.row(first + index)) as LogRecord,
+        (_, index) => openRecord(this.#keys, old.row(first + index)) as LogRecord,
       )
     }
   }
 
   /** What is not stored yet. */
   async #held(): Promise<LogBlockRecord> {
-    const entries = (await this.#reader.held?.(this.#rows.tenant)) ?? []
+    const entries = (await this.#reader.held?.(this.#tenant)) ?? []
     const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
     return pack('', 0, lines)
   }
 
-  async #takeBlocks(chain: Chain, filter: LogFilter, taking: Taking): Promise<void> {
-    const { blocks, gone, count, dropped, partRecords } = chain.head
-    const isAll = filter.types === undefined && !filter.isSpecial && !isRanged(filter)
-    let left = count - dropped - partRecords
-    for (let index = Math.ceil(blocks / INDEXED) - 1; index * INDEXED >= gone - INDEXED + 1; index--) {
-      const { headers } = chain.indexes.get(index) ?? (await readIndex(this.#rows, chain, index))
-      const first = index * INDEXED
-      for (let number = Math.min(blocks, first + INDEXED) - 1; number >= Math.max(gone, first); number--) {
-        // Of all records the rest is known without another header.
-        if (isAll && taking.isFull) return taking.skip(left)
-        const header = headers[number - first]!
-        const matching = countIn(header, filter)
-        left -= header.count
-        if (matching !== undefined && taking.skips(matching)) taking.skip(matching)
-        else taking.take(await this.#rows.read<LogBlockRecord>(logIds.block(number)))
+  /** The chains, and what is in none yet. */
+  async #listSources(filter: LogFilter): Promise<Source[]> {
+    const held = await this.#held()
+    const sources: Source[] = [{ pieces: eachPiece([held], filter) }]
+    for (const rows of this.#chains) {
+      const chain = await this.#log.load(rows)
+      const end = await readEnd(rows, chain)
+      const { count, dropped } = chain.head
+      const { entity } = filter
+      if (entity === undefined) {
+        const pieces = eachPiece(end, filter, eachBlock(rows, chain, filter))
+        sources.push({ pieces, ...(isAll(filter) && { total: () => count - dropped }) })
+      } else {
+        const inEnd = end.reduce((sum, part) => sum + matchesIn(part, filter).length, 0)
+        const total = async () => inEnd + (await this.#countEntity(rows.chain, entity))
+        const pieces = eachPiece(end, filter, this.#eachEntityBlock(rows.chain, dropped, filter, entity))
+        sources.push({ pieces, ...(isCountable(filter) && { total }) })
       }
+    }
+    return sources
+  }
+
+  async *#eachEntityBlock(
+    chain: number,
+    dropped: number,
+    filter: LogFilter,
+    entity: string,
+  ): AsyncGenerator<Piece> {
+    for await (const { blocks } of this.#eachEntityPage(chain, entity))
+      for (const block of blocks) if (block.first >= dropped) yield toPiece(block, filter)
+  }
+
+  /** The blocks of one chain with records of an entity, newest first. */
+  async *#eachEntityPage(
+    chain: number,
+    entity: string,
+  ): AsyncGenerator<{ blocks: LogBlockRecord[]; isLast: boolean }> {
+    const or = this.#entityKeys(chain, entity)
+    for (let page = 1, isLast = false; !isLast; page++) {
+      const { rows, total } = await this.#find({ or }, page, OPENED)
+      isLast = page * OPENED >= total
+      yield { blocks: rows.map((row) => openRecord(this.#keys, row) as LogBlockRecord), isLast }
     }
   }
 
-  /** Blocks are found by the index of entities. */
-  async #takeEntity(chain: Chain, filter: LogFilter, entity: string, taking: Taking): Promise<void> {
-    const keys = Array.from({ length: ENTITY_DIGITS }, (_, digit) => ({
-      key: digestKey(this.#rows.keys, 'log_block', entityField(entity, digit)),
+  #entityKeys(chain: number, entity: string): { key: Uint8Array }[] {
+    return Array.from({ length: ENTITY_DIGITS }, (_, digit) => ({
+      key: digestKey(this.#keys, 'log_block', entityField(entity, digit, chain)),
     }))
-    const isCountable = filter.types === undefined && !filter.isSpecial && !isRanged(filter)
+  }
+
+  /** How many records of the entity are in blocks of the chain. */
+  async #countEntity(chain: number, entity: string): Promise<number> {
+    let sum = 0
+    for (const [digit, key] of this.#entityKeys(chain, entity).entries())
+      sum += 2 ** digit * (await this.#find(key, BEYOND, 1)).total
+    return sum
+  }
+
+  /** Blocks are found by the index of entities. */
+  async #takeEntity(
+    { chain: number }: LogRows,
+    { head }: Chain,
+    filter: LogFilter,
+    entity: string,
+    taking: Taking,
+  ): Promise<void> {
     const before = taking.result.total
-    for (let page = 1, total = 1; (page - 1) * OPENED < total; page++) {
-      const found = await this.#find({ or: keys }, page, OPENED)
-      total = found.total
-      for (const row of found.rows) {
-        const block = openRecord(this.#rows.keys, row) as LogBlockRecord
-        if (block.first >= chain.head.dropped) taking.take(block)
-      }
-      if (!isCountable || !taking.isFull || page * OPENED >= total) continue
-      let sum = 0
-      for (const [digit, key] of keys.entries()) sum += 2 ** digit * (await this.#find(key, BEYOND, 1)).total
-      taking.result.total = before + sum
+    for await (const { blocks, isLast } of this.#eachEntityPage(number, entity)) {
+      for (const block of blocks) if (block.first >= head.dropped) taking.take(block)
+      if (!isCountable(filter) || !taking.isFull || isLast) continue
+      taking.result.total = before + (await this.#countEntity(number, entity))
       return
     }
   }
 
   /** All of the log's rows without `where`. */
   #find(where: Where | undefined, page: number, size: number) {
-    const { keys, tenant } = this.#rows
-    const query = { kind: LOG_ROWS, tenant, all: digestAll(keys, 'log_block'), page, size }
+    const all = digestAll(this.#keys, 'log_block')
+    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, page, size }
     return this.#reader.find(where === undefined ? query : { ...query, where })
   }
 
-  /** Walks the whole log. */
+  /** Walks the whole log: every chain, and that none is missing. */
   async verify(): Promise<LogCheck> {
-    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(this.#rows.keys, row) !== undefined
+    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(this.#keys, row) !== undefined
     const old = this.old()
     if (old !== undefined) return old.check(isAuthentic)
-    // Nothing that is remembered: what is stored is to be checked.
-    const chain = createChain(this.#rows.keys, await this.#rows.find(logIds.head))
-    const { head } = chain
-    let first = head.dropped
-    let { start: value } = head
-    const broken = () => ({ count: head.count - head.dropped, brokenAt: first - head.dropped + 1 })
-    const follows = (block: LogBlockRecord): boolean => {
-      value = chainValue(this.#rows.keys, value, block)
-      if (block.first !== first) return false
-      first += block.items.length
-      return true
+    const sum = { count: 0, rows: 0 }
+    for (const rows of this.#chains) {
+      const { count, brokenAt, rows: own } = await verifyChain(rows)
+      const isMissing = this.#isListed && own === 0
+      if (brokenAt !== undefined || isMissing)
+        return { count: sum.count + count, brokenAt: sum.count + (brokenAt ?? 1) }
+      sum.count += count
+      sum.rows += own
     }
-    try {
-      for (let number = head.gone; number < head.blocks; number++) {
-        const header = await headerOf(this.#rows, chain, number)
-        const before = first
-        const block = await this.#rows.read<LogBlockRecord>(logIds.block(number))
-        const isNext = follows(block)
-        if (isNext && JSON.stringify(describe(block, value)) === JSON.stringify(header)) continue
-        first = before
-        return broken()
-      }
-      for (const part of await readEnd(this.#rows, chain)) if (!follows(part)) return broken()
-    } catch (error) {
-      if (error instanceof CofferError && error.code === 'vault_damaged') return broken()
-      throw error
-    }
-    const { total } = await this.#find(undefined, BEYOND, 1)
-    const isEnd = first === head.count && value === head.value && total === rowsOf(head)
-    return isEnd ? { count: head.count - head.dropped + (await this.#held()).items.length } : broken()
+    if ((await this.#find(undefined, BEYOND, 1)).total !== sum.rows)
+      return { count: sum.count, brokenAt: sum.count + 1 }
+    return { count: sum.count + (await this.#held()).items.length }
   }
+}
+
+async function takeBlocks(rows: LogRows, chain: Chain, filter: LogFilter, taking: Taking): Promise<void> {
+  const { count, dropped, partRecords } = chain.head
+  let left = count - dropped - partRecords
+  for await (const { header, load } of eachHeader(rows, chain)) {
+    // Of all records the rest is known without another header.
+    if (isAll(filter) && taking.isFull) return taking.skip(left)
+    const matching = countIn(header, filter)
+    left -= header.count
+    if (matching !== undefined && taking.skips(matching)) taking.skip(matching)
+    else taking.take(await load())
+  }
+}
+
+/** Whether the number of an entity's records is known from the keys of blocks. */
+function isCountable(filter: LogFilter): boolean {
+  return filter.types === undefined && !filter.isSpecial && !isRanged(filter)
+}
+
+function isAll(filter: LogFilter): boolean {
+  return filter.entity === undefined && isCountable(filter)
 }
 
 function isRanged({ from, below }: LogFilter): boolean {
   return from !== Number.NEGATIVE_INFINITY || below !== Number.POSITIVE_INFINITY
-}
-
-/** How many rows the log has, parts that were joined included. */
-function rowsOf({ count, blocks, gone, mostParts }: LogHeadRecord): number {
-  const indexes = Math.ceil(blocks / INDEXED) - Math.floor(gone / INDEXED)
-  return count === 0 ? 0 : 1 + mostParts + (blocks - gone) + indexes
 }
 
 /** Gathers a page from blocks, newest first, and counts what matches. */

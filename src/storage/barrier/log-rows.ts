@@ -28,19 +28,18 @@ const CHAIN_BYTES = 16
 const MOST_INDEXES = 256
 /** Bytes of a seal's nonce, which tells two versions of a row apart. */
 export const NONCE_BYTES = 24
-/** The chain of a vault's own process. An engine that many servers write to needs one for each. */
-const WRITER = '1'
+/** The chain of an engine of one process. */
+export const FIRST_CHAIN = 1
 
-/** Names of a log's rows. */
-export const logIds = {
-  head: `${WRITER}/head`,
-  part: (number: number) => `${WRITER}/part/${number}`,
-  block: (number: number) => `${WRITER}/block/${number}`,
-  index: (number: number) => `${WRITER}/index/${number}`,
-}
+/** Names of a chain's rows. */
+const nameRows = (chain: number) => ({
+  head: `${chain}/head`,
+  part: (number: number) => `${chain}/part/${number}`,
+  block: (number: number) => `${chain}/block/${number}`,
+  index: (number: number) => `${chain}/index/${number}`,
+})
 
-const EMPTY: LogHeadRecord = {
-  id: logIds.head,
+const EMPTY: Omit<LogHeadRecord, 'id'> = {
   count: 0,
   dropped: 0,
   blocks: 0,
@@ -75,16 +74,20 @@ export function chainValue(
   return Buffer.from(keys.fingerprint(Buffer.from(text), CHAIN_BYTES)).toString('base64')
 }
 
-/** The rows of one tenant's log, in one unit of work. */
+/** The rows of one chain of a tenant's log, in one unit of work. */
 export class LogRows<Rows extends EngineReader = EngineReader> {
   readonly tenant: number
   readonly keys: RecordKeys
+  readonly chain: number
+  readonly ids: ReturnType<typeof nameRows>
   protected readonly rows: Rows
 
-  constructor(rows: Rows, keys: RecordKeys, tenant: number) {
+  constructor(rows: Rows, keys: RecordKeys, tenant: number, chain: number) {
     this.rows = rows
     this.keys = keys
     this.tenant = tenant
+    this.chain = chain
+    this.ids = nameRows(chain)
   }
 
   find(id: string): MaybePromise<Row | undefined> {
@@ -133,9 +136,9 @@ export class LogWriter extends LogRows<EngineWriter> {
   }
 }
 
-export function createChain(keys: RecordKeys, row: Row | undefined): Chain {
+export function createChain({ keys, ids }: LogRows, row: Row | undefined): Chain {
   return {
-    head: row === undefined ? EMPTY : (openRecord(keys, row) as LogHeadRecord),
+    head: row === undefined ? { id: ids.head, ...EMPTY } : (openRecord(keys, row) as LogHeadRecord),
     rev: row?.rev ?? -1,
     nonce: Uint8Array.from(row?.sealed.subarray(0, NONCE_BYTES) ?? []),
     end: row === undefined ? [] : undefined,
@@ -146,7 +149,7 @@ export function createChain(keys: RecordKeys, row: Row | undefined): Chain {
 export async function readIndex(rows: LogRows, chain: Chain, number: number): Promise<LogIndexRecord> {
   const known = chain.indexes.get(number)
   if (known !== undefined) return known
-  const index = await rows.read<LogIndexRecord>(logIds.index(number))
+  const index = await rows.read<LogIndexRecord>(rows.ids.index(number))
   chain.indexes.set(number, index)
   return index
 }
@@ -164,7 +167,7 @@ export async function readEnd(rows: LogRows, chain: Chain): Promise<LogBlockReco
   const end: LogBlockRecord[] = []
   let first = count - partRecords
   for (let number = 0; number < parts; number++) {
-    const part = await rows.read<LogBlockRecord>(logIds.part(number))
+    const part = await rows.read<LogBlockRecord>(rows.ids.part(number))
     if (part.first !== first) throw damaged()
     end.push(part)
     first += part.items.length

@@ -1,10 +1,11 @@
 /** What can be read of the logs of a damaged vault, to be written anew. */
-import { isBlock } from '../../domain/index-fields.js'
+import { chainOf, isBlock } from '../../domain/index-fields.js'
 import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
 import { kindOf, type LogRecord, type RecordOf } from '../../domain/records.js'
 import type { Row } from '../engine.js'
 import type { Store } from '../store.js'
 import { unpack } from './log-block.js'
+import { FIRST_CHAIN } from './log-rows.js'
 
 /** Records written in one unit of work. */
 const BATCH = 5000
@@ -19,33 +20,40 @@ interface FoundLog {
 }
 
 export class LogSalvage {
-  readonly #logs = new Map<number, FoundLog>()
+  /** By tenant, and by chain. */
+  readonly #logs = new Map<number, Map<number, FoundLog>>()
 
-  #of(tenant: number): FoundLog {
-    const known = this.#logs.get(tenant) ?? { blocks: [], records: [], lost: 0 }
-    this.#logs.set(tenant, known)
+  #of(tenant: number, chain: number): FoundLog {
+    const chains = this.#logs.get(tenant) ?? new Map<number, FoundLog>()
+    const known = chains.get(chain) ?? { blocks: [], records: [], lost: 0 }
+    this.#logs.set(tenant, chains.set(chain, known))
     return known
   }
 
   /** Takes a row of a log that opens. */
   take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
-    const log = this.#of(row.tenant)
-    if (kindOf(row.kind) === 'log') log.records.push(record as LogRecord)
+    const isOld = kindOf(row.kind) === 'log'
+    const log = this.#of(row.tenant, isOld ? FIRST_CHAIN : chainOf(record as LogBlockRecord))
+    if (isOld) log.records.push(record as LogRecord)
     else if ('items' in record) log.blocks.push(record)
     else if ('mostParts' in record) log.head = record
   }
 
   /** Notes a row that does not open. */
   lose(tenant: number): void {
-    this.#of(tenant).lost++
+    this.#of(tenant, FIRST_CHAIN).lost++
   }
 
   /** Writes all logs into the new vault; gives how many records, and how many of each tenant are known to be missing. */
   async restore(store: Store): Promise<{ salvaged: number; missing: Map<number, number> }> {
     const missing = new Map<number, number>()
     let salvaged = 0
-    for (const [tenant, log] of this.#logs) {
-      const { records, gaps } = putInOrder(log)
+    for (const [tenant, chains] of this.#logs) {
+      const found = [...chains.values()].map(putInOrder)
+      const gaps = found.reduce((sum, each) => sum + each.gaps, 0)
+      const all = found.flatMap(({ records }) => records)
+      // A chain has its own order, even where the clock went back.
+      const records = found.length === 1 ? all : all.sort(byTime)
       if (gaps > 0) missing.set(tenant, gaps)
       if ((await store.read((reader) => reader.get('tenant', 0, String(tenant)))) === undefined) continue
       salvaged += records.length
@@ -58,6 +66,8 @@ export class LogSalvage {
     return { salvaged, missing }
   }
 }
+
+const byTime = (one: LogRecord, other: LogRecord) => Date.parse(one.created_at) - Date.parse(other.created_at)
 
 /** Parts that were joined into blocks are still there; what they hold counts once. */
 function putInOrder({ head, blocks, records: old, lost }: FoundLog) {

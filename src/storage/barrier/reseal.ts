@@ -4,7 +4,7 @@
  */
 
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { isBlock } from '../../domain/index-fields.js'
+import { chainOf, isBlock } from '../../domain/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
 import { AFTER_DAMAGE, CofferError } from '../../errors.js'
 import type { CheckRow, Row } from '../engine.js'
@@ -61,7 +61,7 @@ const SMALL_BYTES = 1024
 export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: CheckRow } {
   const tenants = new Map<number, RecordKeys>()
   const small: Row[] = []
-  let joined: Map<number, number> | undefined
+  let joined: Map<string, number> | undefined
   return {
     learn(row) {
       if (row.kind === KINDS.log_block && row.sealed.length < SMALL_BYTES) small.push(row)
@@ -80,22 +80,26 @@ export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: Check
       if (row.kind !== KINDS.log_block) return {}
       const record = openRecord(opened, row) as RecordOf['log_block']
       const isCounted =
-        'items' in record && (isBlock(record) || record.first >= (joined.get(row.tenant) ?? 0))
+        'items' in record && (isBlock(record) || record.first >= (joined.get(nameChain(row, record)) ?? 0))
       return { logs: isCounted ? record.items.map(([time]) => time) : [] }
     },
   }
 }
 
-/** By tenant: how many records of its log are in blocks. Parts of these are still there, and hold nothing that counts. */
-function findJoined(rows: readonly Row[], tenants: ReadonlyMap<number, RecordKeys>): Map<number, number> {
-  const joined = new Map<number, number>()
+/** By chain: how many of its records are in blocks. Parts of these are still there, and hold nothing that counts. */
+function findJoined(rows: readonly Row[], tenants: ReadonlyMap<number, RecordKeys>): Map<string, number> {
+  const joined = new Map<string, number>()
   for (const row of rows) {
     const keys = tenants.get(row.tenant)
     if (keys === undefined || unseal(keys, row) === undefined) continue
     const record = openRecord(keys, row) as RecordOf['log_block']
-    if ('partRecords' in record) joined.set(row.tenant, record.count - record.partRecords)
+    if ('partRecords' in record) joined.set(nameChain(row, record), record.count - record.partRecords)
   }
   return joined
+}
+
+function nameChain({ tenant }: Row, record: { id: string }): string {
+  return `${tenant}/${chainOf(record)}`
 }
 
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {

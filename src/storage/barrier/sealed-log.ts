@@ -5,10 +5,9 @@
  */
 
 import { BoundedMap } from '../../bounded-map.js'
-import type { RecordKeys } from '../../crypto/ports.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { isEqual } from '../bytes.js'
-import { type EngineWriter, isPromise, type LogEntry } from '../engine.js'
+import { isPromise, type LogEntry } from '../engine.js'
 import {
   BLOCK_BYTES,
   cut,
@@ -27,8 +26,7 @@ import {
   headerOf,
   INDEXED,
   type LogRows,
-  LogWriter,
-  logIds,
+  type LogWriter,
   NONCE_BYTES,
   readEnd,
   readIndex,
@@ -40,60 +38,48 @@ const MOST_PARTS = 32
 const MOST_CHAINS = 1024
 
 export class SealedLog {
-  readonly #chains = new BoundedMap<number, Chain>(MOST_CHAINS)
+  /** By tenant and chain. */
+  readonly #chains = new BoundedMap<string, Chain>(MOST_CHAINS)
 
   /** The log as these rows have it. */
   async load(rows: LogRows): Promise<Chain> {
-    const { tenant } = rows
-    const reading = rows.find(logIds.head)
+    const name = nameOf(rows)
+    const reading = rows.find(rows.ids.head)
     const row = isPromise(reading) ? await reading : reading
-    const known = this.#chains.get(tenant)
+    const known = this.#chains.get(name)
     const isKnown = known !== undefined && row !== undefined && known.rev === row.rev
     if (isKnown && isEqual(known.nonce, row.sealed.subarray(0, NONCE_BYTES))) return known
-    const chain = createChain(rows.keys, row)
-    this.#chains.set(tenant, chain)
+    const chain = createChain(rows, row)
+    this.#chains.set(name, chain)
     return chain
   }
 
-  /** Puts the entries of one tenant. On failure nothing of the unit of work may be committed. */
-  async append(
-    writer: EngineWriter,
-    keys: RecordKeys,
-    tenant: number,
-    entries: readonly LogEntry[],
-  ): Promise<void> {
-    const rows = new LogWriter(writer, keys, tenant)
+  /** Adds the entries to a chain. On failure nothing of the unit of work may be committed. */
+  async append(rows: LogWriter, entries: readonly LogEntry[]): Promise<void> {
     const chain = await this.load(rows)
     // Taken back by whatever fails: then it is read anew.
-    this.#chains.delete(tenant)
+    this.#chains.delete(nameOf(rows))
     const lines = entries.map((entry) => (entry as SealedEntry).line)
     const { head } = chain
     const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(lines) < BLOCK_BYTES
     chain.head = fits ? await addPart(rows, chain, head, lines) : await join(rows, chain, lines)
     await putHead(rows, chain)
-    this.#chains.set(tenant, chain)
+    this.#chains.set(nameOf(rows), chain)
   }
 
   /**
    * Drops whole blocks of which every record is older than `before`, at most `limit`; gives their number. The chain
    * goes on from where they end.
    */
-  async drop(
-    writer: EngineWriter,
-    keys: RecordKeys,
-    tenant: number,
-    before: number,
-    limit: number,
-  ): Promise<number> {
-    const rows = new LogWriter(writer, keys, tenant)
+  async drop(rows: LogWriter, before: number, limit: number): Promise<number> {
     const chain = await this.load(rows)
-    this.#chains.delete(tenant)
+    this.#chains.delete(nameOf(rows))
     let { gone, dropped, start } = chain.head
     while (gone < chain.head.blocks && gone - chain.head.gone < limit) {
       const header = await headerOf(rows, chain, gone)
       if (header.to >= before) break
-      await rows.remove(logIds.block(gone))
-      if (gone % INDEXED === INDEXED - 1) await rows.remove(logIds.index(Math.floor(gone / INDEXED)))
+      await rows.remove(rows.ids.block(gone))
+      if (gone % INDEXED === INDEXED - 1) await rows.remove(rows.ids.index(Math.floor(gone / INDEXED)))
       gone++
       dropped += header.count
       start = header.value
@@ -103,13 +89,17 @@ export class SealedLog {
       chain.head = { ...chain.head, gone, dropped, start }
       await putHead(rows, chain)
     }
-    this.#chains.set(tenant, chain)
+    this.#chains.set(nameOf(rows), chain)
     return count
   }
 
   clear(): void {
     this.#chains.clear()
   }
+}
+
+function nameOf({ tenant, chain }: LogRows): string {
+  return `${tenant}/${chain}`
 }
 
 async function putHead(rows: LogWriter, chain: Chain): Promise<void> {
@@ -126,7 +116,7 @@ async function addPart(
   head: LogHeadRecord,
   lines: readonly LogLine[],
 ): Promise<LogHeadRecord> {
-  const part = pack(logIds.part(head.parts), head.count, lines)
+  const part = pack(rows.ids.part(head.parts), head.count, lines)
   await rows.put(part, head.parts >= head.mostParts)
   if (chain.end !== undefined) chain.end = [...chain.end, part]
   return {
@@ -151,7 +141,7 @@ async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): P
   let blocks = head.blocks
   const headers: LogBlockHeader[] = []
   for (const run of runs) {
-    const block = pack(logIds.block(blocks++), count, run)
+    const block = pack(rows.ids.block(blocks++), count, run)
     value = chainValue(rows.keys, value, block)
     await rows.put(block, true)
     headers.push(describe(block, value))
@@ -177,7 +167,7 @@ async function putHeaders(
     const isNew = at === 0 && block >= chain.head.blocks
     const before = isNew ? [] : (await readIndex(rows, chain, number)).headers.slice(0, at)
     const more = headers.slice(done, done + INDEXED - at)
-    const index = { id: logIds.index(number), headers: [...before, ...more] }
+    const index = { id: rows.ids.index(number), headers: [...before, ...more] }
     await rows.put(index, isNew)
     chain.indexes.set(number, index)
     done += more.length

@@ -74,7 +74,13 @@ export class SealedReader implements StoreReader {
   }
 
   async readLog(tenant: number): Promise<LogReader> {
-    return new LogReader(this.stream, this.rows, await this.keysOf(tenant), tenant)
+    const keys = await this.keysOf(tenant)
+    return new LogReader(this.stream, this.rows, keys, tenant, await this.chainsOf(tenant))
+  }
+
+  /** The chains of a tenant's log, where its record lists them. */
+  protected async chainsOf(tenant: number): Promise<readonly number[] | undefined> {
+    return (await this.get('tenant', 0, String(tenant)))?.log_chains
   }
 
   /** Where the engine counts no changes, caches are those of this unit, and only its own changes count. */

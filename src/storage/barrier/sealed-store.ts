@@ -4,7 +4,7 @@
  */
 import type { VaultKeys } from '../../crypto/ports.js'
 import type { LogRecord } from '../../domain/records.js'
-import type { Engine, EngineReader, LogEntry } from '../engine.js'
+import type { Engine, EngineReader, EngineWriter, LogEntry } from '../engine.js'
 
 import type { Store } from '../store.js'
 import { createEntry } from './log-block.js'
@@ -24,13 +24,13 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   const opened: OpenedBytes = { count: 0 }
   const log = new SealedLog()
   const createReader = (rows: EngineReader) => new SealedReader(rows, cachesFor(rows), opened, log)
+  const createWriter = (rows: EngineWriter) => new SealedWriter(rows, cachesFor(rows), opened, log)
   engine.attach({
-    seal: async (writer, entries) => {
-      const reader = createReader(writer)
+    seal: async (rows, entries, chain) => {
+      const writer = createWriter(rows)
       for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
-        const keys = await reader.findKeys(tenant)
         const theirs = entries.filter((entry) => entry.tenant === tenant)
-        if (keys !== undefined) await log.append(writer, keys, tenant, theirs)
+        await writer.putLog(tenant, theirs, chain)
       }
     },
     keep: async (reader, tenant, id, entries) => {
@@ -45,8 +45,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   })
   return {
     read: (work) => engine.read((rows) => work(createReader(rows))),
-    write: (work, durability) =>
-      engine.write((rows) => work(new SealedWriter(rows, cachesFor(rows), opened, log)), durability),
+    write: (work, durability) => engine.write((rows) => work(createWriter(rows)), durability),
     changeCounter: (kinds) => sumCounters(kinds, engine.changeCounter?.bind(engine)),
     isShared: engine.believedCounter !== undefined,
     believedCounter: (kinds) => sumCounters(kinds, engine.believedCounter?.bind(engine)),

@@ -4,10 +4,11 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { andThen, type Draft, type EngineWriter, isPromise, type Row } from '../engine.js'
+import { andThen, type Draft, type EngineWriter, isPromise, type LogEntry, type Row } from '../engine.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'
+import { FIRST_CHAIN, LogRows, LogWriter } from './log-rows.js'
 import { SealedReader } from './sealed-reader.js'
 import { digestId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
@@ -107,10 +108,30 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     let count = 0
     for await (const { number } of eachRecord(this, 'tenant', 0)) {
       const keys = await this.keysOf(number)
-      const isOld = (await this.readLog(number)).old() !== undefined
-      if (!isOld) count += await this.stream.drop(this.rows, keys, number, before, limit)
+      if ((await this.readLog(number)).old() !== undefined) continue
+      for (const chain of (await this.chainsOf(number)) ?? [FIRST_CHAIN])
+        count += await this.stream.drop(new LogWriter(this.rows, keys, number, chain), before, limit)
     }
     return count
+  }
+
+  /** Puts entries into a tenant's log. A `chain` that is named, or where there is a list, is put on that list. */
+  async putLog(tenant: number, entries: readonly LogEntry[], chain?: number): Promise<void> {
+    const keys = await this.findKeys(tenant)
+    if (keys === undefined) return
+    if (chain !== undefined || (await this.chainsOf(tenant)) !== undefined)
+      await this.#listChain(tenant, keys, chain ?? FIRST_CHAIN)
+    await this.stream.append(new LogWriter(this.rows, keys, tenant, chain ?? FIRST_CHAIN), entries)
+  }
+
+  async #listChain(tenant: number, keys: RecordKeys, chain: number): Promise<void> {
+    const record = await this.get('tenant', 0, String(tenant))
+    if (record === undefined || record.log_chains?.includes(chain)) return
+    const { log_chains: listed = [] } = record
+    const first = new LogRows(this.rows, keys, tenant, FIRST_CHAIN)
+    const isUnlisted = listed.length === 0 && chain !== FIRST_CHAIN
+    const before = isUnlisted && (await first.find(first.ids.head)) !== undefined ? [FIRST_CHAIN] : listed
+    await this.replace('tenant', 0, { ...record, log_chains: [...before, chain].sort((a, b) => a - b) })
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {

@@ -15,9 +15,10 @@ import type {
 import type { Durability } from '../store.js'
 import type { Header } from '../vault-file.js'
 import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
+import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
-import type { Shared } from './shared.js'
+import { drawId, type Shared } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
 
@@ -30,6 +31,7 @@ const PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 200
 /** Batches of log entries that are looked at. */
 const MOST_WAITING = 10_000
+const EVERYTHING = { owner: new Uint8Array(0), below: 0, left: Number.MAX_SAFE_INTEGER }
 
 export interface PostgresOptions {
   /** Closed with the engine. */
@@ -46,6 +48,7 @@ export class PostgresEngine implements Engine, Owner {
   readonly #pool: ConnectionPool
   readonly #shared: Shared
   readonly #logs: WaitingLogs
+  readonly #chain: OwnChain
   #sealer: LogSealer | undefined
   readonly maintenance?: EngineMaintenance
   #isClosed = false
@@ -58,10 +61,19 @@ export class PostgresEngine implements Engine, Owner {
   constructor({ pool, clock, random, remembered, owner }: PostgresOptions, state: StoreState) {
     this.#pool = pool
     const sealer = () => this.#sealer!
-    this.#logs = new WaitingLogs({ random, sealer, write: (work) => this.#run(work, 'now') })
+    const self = drawId(random)
+    this.#chain = new OwnChain(pool, self)
+    this.#logs = new WaitingLogs({
+      random,
+      sealer,
+      owner: self,
+      claimChain: () => this.#chain.claim(),
+      write: (work) => this.#run(work, 'now'),
+    })
     const unsent = () => this.#logs.unsent()
     this.#shared = {
       pool,
+      self,
       clock,
       random,
       remembered,
@@ -91,7 +103,7 @@ export class PostgresEngine implements Engine, Owner {
   attach(sealer: LogSealer): void {
     this.#sealer = sealer
     // Another process may have left some.
-    this.#logs.noteWaiting()
+    this.#logs.look()
   }
 
   async fold(): Promise<void> {
@@ -101,10 +113,7 @@ export class PostgresEngine implements Engine, Owner {
   findUnreadable(): Promise<Set<number>> {
     return this.#run(async (unit) => {
       const found = new Set<number>()
-      for (const { id, tenant, sealed } of await unit.readWaiting(
-        { below: Number.MAX_SAFE_INTEGER },
-        MOST_WAITING,
-      ))
+      for (const { id, tenant, sealed } of await unit.readWaiting(EVERYTHING, MOST_WAITING))
         if ((await this.#sealer!.recall(unit, tenant, id, sealed)) === undefined) found.add(tenant)
       return found
     }, 'now')
@@ -118,6 +127,7 @@ export class PostgresEngine implements Engine, Owner {
     this.#isClosed = true
     this.#closing ??= Promise.allSettled(this.#running)
       .then(() => this.#logs.close())
+      .then(() => this.#chain.leave().catch(() => undefined))
       .finally(() => this.#pool.close())
     return this.#closing
   }

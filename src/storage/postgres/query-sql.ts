@@ -17,7 +17,7 @@ export interface StoreState extends Times {
   generation: number
 }
 
-const STATE = 's.changes, s.generation, s.time, s.last, s.since, s.until'
+export const STATE = 's.changes, s.generation, s.time, s.last, s.since, s.until'
 const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified, r.expires, r.sealed'
 /** More rows than a table holds, and no more than the database can count. */
 const MOST_SKIPPED = Number.MAX_SAFE_INTEGER
@@ -272,42 +272,6 @@ export function noteTimeStatement({ time, last, since, until }: Times): Statemen
 export const COUNT_CHANGE: Statement = {
   name: 'change',
   text: 'update coffer_state set changes = changes + 1 where id = 1',
-}
-
-/** Log entries of one tenant, sealed together. `id`: random, `written`: µs. */
-export interface Waiting {
-  id: Uint8Array
-  tenant: number
-  written: number
-  sealed: Uint8Array
-}
-
-export function waitStatement({ id, tenant, written, sealed }: Waiting): Statement {
-  return {
-    name: 'wait',
-    text: 'insert into coffer_waiting values ($1, $2, $3, $4)',
-    values: [id, tenant, written, sealed],
-  }
-}
-
-/** Of a tenant, or of all that are older than `below`; the oldest first. */
-export function readWaitingStatement(
-  which: { tenant: number } | { below: number },
-  limit: number,
-): Statement {
-  const [name, text, value] =
-    'tenant' in which ? ['of', 'tenant = $2', which.tenant] : ['below', 'written < $2', which.below]
-  return {
-    name: `waiting ${name}`,
-    text:
-      `select ${STATE}, r.id, r.tenant, r.written, r.sealed from coffer_state s left join (select * from coffer_waiting` +
-      ` where ${text} order by written, id limit $1) r on true where s.id = 1 order by r.written, r.id`,
-    values: [limit, value],
-  }
-}
-
-export function endWaitingStatement(ids: readonly Uint8Array[]): Statement {
-  return { name: 'waited', text: 'delete from coffer_waiting where id = any($1::bytea[])', values: [ids] }
 }
 
 /** Where a row is in the order of all. */

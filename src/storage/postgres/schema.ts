@@ -5,7 +5,8 @@
 
 /**
  * `seq` and `created` are times: 10 µs since 2026 by the database's clock, and ms since the epoch by the server's.
- * `keys`: 8 bytes each, the first of them that of the kind. `coffer_waiting` has log entries that are in no log yet.
+ * `keys`: 8 bytes each, the first of them that of the kind. `coffer_waiting` has log entries that are in no log yet, and
+ * `coffer_chains` which process adds to which chain of every log, until when, ms by the database's clock.
  */
 const TABLES = `
 create table coffer_state (
@@ -23,9 +24,11 @@ create table coffer_keys (
   primary key (tenant, kind, key, seq)
 );
 create table coffer_waiting (
-  id bytea primary key, tenant integer not null, written bigint not null, sealed bytea not null
+  id bytea primary key, tenant integer not null, owner bytea not null, written bigint not null, sealed bytea not null
 );
-create index coffer_waiting_tenant on coffer_waiting (tenant)`
+create index coffer_waiting_tenant on coffer_waiting (tenant);
+create index coffer_waiting_owner on coffer_waiting (owner, written);
+create table coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
 /** The n-th makes the tables of version n out of those of the version before. */
 export const MIGRATIONS: readonly string[] = [TABLES]

@@ -4,7 +4,7 @@ import type { LogEntry, LogSealer } from '../engine.js'
 import type { ConnectionPool } from './pool.js'
 import type { StoreState } from './query-sql.js'
 
-const BATCH_BYTES = 16
+const ID_BYTES = 16
 
 /** Log entries of one tenant that were committed together. `written`: µs since the epoch. */
 export interface Batch {
@@ -14,12 +14,15 @@ export interface Batch {
   readonly entries: readonly LogEntry[]
 }
 
-export function drawBatchId(random: RandomSource): Uint8Array {
-  return random.bytes(BATCH_BYTES)
+/** Of a process, or of a batch. */
+export function drawId(random: RandomSource): Uint8Array {
+  return random.bytes(ID_BYTES)
 }
 
 export interface Shared {
   readonly pool: ConnectionPool
+  /** This process, among those that have the store open. */
+  readonly self: Uint8Array
   readonly clock: Clock
   readonly random: RandomSource
   /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */

@@ -1,5 +1,6 @@
 /** All rows of a store as they are at one moment, for verifying it and for moving it elsewhere. */
 import type { Row } from '../engine.js'
+import type { Waiting } from './log-sql.js'
 import type { Connection } from './pool.js'
 import {
   COMMIT,
@@ -10,7 +11,6 @@ import {
   type StoreState,
   splitKeys,
   stateOf,
-  type Waiting,
 } from './query-sql.js'
 
 const ROWS_AT_ONCE = 500
@@ -18,7 +18,7 @@ export const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read rea
 export const COUNT_KEYS = { text: 'select count(*) as keys from coffer_keys', isSlow: true }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows', isSlow: true }
 const READ_WAITING = {
-  text: 'select id, tenant, written, sealed from coffer_waiting order by written, id',
+  text: 'select id, tenant, owner, written, sealed from coffer_waiting order by written, id',
   isSlow: true,
 }
 

@@ -10,6 +10,13 @@ import type { Draft, EngineWriter, LogEntry, Query, Row, RowId, RowPage, SeekQue
 import { checkRow } from '../lsm/sstable/row-change.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
+import {
+  endWaitingStatement,
+  readWaitingStatement,
+  type Waiting,
+  type WhichWaiting,
+  waitStatement,
+} from './log-sql.js'
 import { Collision, type Connection } from './pool.js'
 import {
   BEGIN,
@@ -17,7 +24,6 @@ import {
   COUNT_CHANGE,
   checkState,
   dropTenantStatements,
-  endWaitingStatement,
   findExpiredStatement,
   findStatement,
   getStatement,
@@ -25,7 +31,6 @@ import {
   noteTimeStatement,
   READ_STATE,
   ROLLBACK,
-  readWaitingStatement,
   removeStatements,
   replaceStatements,
   rowsOf,
@@ -33,10 +38,8 @@ import {
   type StoreState,
   seekStatement,
   stateOf,
-  type Waiting,
-  waitStatement,
 } from './query-sql.js'
-import { type Batch, drawBatchId, type Shared } from './shared.js'
+import { type Batch, drawId, type Shared } from './shared.js'
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
@@ -118,7 +121,7 @@ export class Unit implements EngineWriter {
   }
 
   /** Log entries that are in no row yet, the oldest first. */
-  async readWaiting(which: { tenant: number } | { below: number }, limit: number): Promise<Waiting[]> {
+  async readWaiting(which: WhichWaiting, limit: number): Promise<Waiting[]> {
     const found = await this.#query(readWaitingStatement(which, limit))
     return found.filter(({ id }) => id !== null)
   }
@@ -131,7 +134,7 @@ export class Unit implements EngineWriter {
   async wait({ id, tenant, written, entries }: Batch): Promise<void> {
     const sealed = await this.#shared.sealer.keep(this, tenant, id, entries)
     if (sealed === undefined) return
-    this.#write([waitStatement({ id, tenant, written, sealed })])
+    this.#write([waitStatement({ id, tenant, owner: this.#shared.self, written, sealed })])
     this.hasLogged = true
   }
 
@@ -235,7 +238,7 @@ export class Unit implements EngineWriter {
     for (const entry of this.entries.splice(0, this.entries.length)) {
       const { tenant } = entry
       const batch = batches.get(tenant) ?? {
-        id: drawBatchId(this.#shared.random),
+        id: drawId(this.#shared.random),
         tenant,
         written,
         entries: [],

@@ -1,28 +1,37 @@
 /**
  * Log entries on their way into logs. No unit of work waits for a chain: what a unit logs is kept, sealed, in a table
- * of its own, and any server puts what lies there into the logs, a moment later. What only reads log is sent together.
+ * of its own, and its server puts it into the chain that only this one adds to, a moment later. Any server takes what
+ * one has left that died. What only reads log is sent together.
  */
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry, LogSealer } from '../engine.js'
-import type { Waiting } from './query-sql.js'
-import { type Batch, drawBatchId } from './shared.js'
+import type { Waiting } from './log-sql.js'
+import { type Batch, drawId } from './shared.js'
 import type { Unit } from './unit.js'
 
 /** How long entries of reads wait for others before they are sent. */
 const GATHER_MS = 25
 /** How long entries wait in their table for others, so that many go into one part of a log; half of it is left to chance. */
 const FOLD_MS = 400
-/** What is younger may still be joined by older entries of other servers, µs. */
+/** What is younger may still be joined by older entries of this server, µs. */
 const SETTLED_US = 100_000
+/** Nobody keeps entries so long but a server that has died, µs. */
+const LEFT_US = 5_000_000
+/** How often a server looks for them, when it has none itself. */
+const LOOK_MS = 10_000
 /** After a failure. */
 const RETRY_MS = 1_000
 const MOST_UNSENT = 20_000
 const FOLDED_AT_ONCE = 500
+const MOST_US = Number.MAX_SAFE_INTEGER
 
 export interface WaitingLogsOptions {
   random: RandomSource
   sealer(): LogSealer
+  owner: Uint8Array
+  /** The chain that only this process adds to. */
+  claimChain(): Promise<number>
   /** Runs a unit of work that changes something. */
   write<T>(work: (unit: Unit) => Promise<T>): Promise<T>
 }
@@ -38,6 +47,7 @@ export class WaitingLogs {
   /** When something was last left in the table. */
   #noted = 0
   #count = 0
+  #isClosed = false
   #sendTimer: NodeJS.Timeout | undefined
   #foldTimer: NodeJS.Timeout | undefined
   #last: Promise<unknown> = Promise.resolve()
@@ -58,7 +68,7 @@ export class WaitingLogs {
       if (open !== undefined) open.push(entry)
       else {
         const batch = {
-          id: drawBatchId(this.#options.random),
+          id: drawId(this.#options.random),
           tenant,
           written: this.#tick(),
           entries: [entry],
@@ -81,32 +91,48 @@ export class WaitingLogs {
     return this.#tick()
   }
 
-  /** Something lies in the table. */
-  noteWaiting(delay = FOLD_MS): void {
+  /** This process has left something in the table. */
+  noteWaiting(): void {
     this.#noted = this.#tick()
-    const part = 0.5 + this.#options.random.bytes(1)[0]! / 512
-    this.#foldTimer ??= setTimeout(
-      () => this.#inBackground(() => this.fold(SETTLED_US)),
-      delay * part,
-    ).unref()
+    this.look()
   }
 
-  /**
-   * Puts what lies in the table into the logs, whoever left it there; by default all of it, else what is so many µs old.
-   * Gives the number of batches.
-   */
-  async fold(age = Number.NEGATIVE_INFINITY): Promise<number> {
+  /** Looks for what lies in the table, a moment later. */
+  look(delay = FOLD_MS): void {
+    const part = 0.5 + this.#options.random.bytes(1)[0]! / 512
+    this.#foldTimer ??= setTimeout(() => {
+      this.#foldTimer = undefined
+      this.#inBackground(() => this.#foldOwn())
+    }, delay * part).unref()
+  }
+
+  /** Puts what lies in the table into the logs, whoever left it there. */
+  async fold(): Promise<void> {
+    await this.#fold(() => ({ below: MOST_US, left: MOST_US }))
+  }
+
+  /** The same, of what is settled and this process has logged, or one that died. */
+  async #foldOwn(): Promise<void> {
+    const settled = this.#tick() - SETTLED_US
+    await this.#fold(() => ({ below: this.#tick() - SETTLED_US, left: this.#tick() - LEFT_US }))
+    if (this.#noted < settled) this.#noted = 0
+    if (!this.#isClosed) this.look(this.#noted > 0 ? FOLD_MS : LOOK_MS)
+  }
+
+  async #fold(bounds: () => { below: number; left: number }): Promise<void> {
     await this.send()
     clearTimeout(this.#foldTimer)
     this.#foldTimer = undefined
-    for (let sum = 0; ; ) {
-      const below = age < 0 ? Number.MAX_SAFE_INTEGER : this.#tick() - age
-      const count = await this.#options.write((unit) => this.#foldSome(unit, below))
-      sum += count
-      if (count === FOLDED_AT_ONCE) continue
-      if (this.#noted >= below) this.noteWaiting()
-      return sum
-    }
+    while ((await this.#foldBatch(bounds())) === FOLDED_AT_ONCE);
+  }
+
+  async #foldBatch(bounds: { below: number; left: number }): Promise<number> {
+    const { write, owner, claimChain } = this.#options
+    const find = (unit: Unit) => unit.readWaiting({ owner, ...bounds }, FOLDED_AT_ONCE)
+    // Who has nothing needs no chain.
+    if (this.#noted === 0 && (await write(find)).length === 0) return 0
+    const chain = await claimChain()
+    return write(async (unit) => this.#foldSome(unit, await find(unit), chain))
   }
 
   /** Sends what is gathered, and resolves when it lies in the table. */
@@ -120,10 +146,10 @@ export class WaitingLogs {
   async close(): Promise<void> {
     clearTimeout(this.#sendTimer)
     await this.send()
-    const hasLeft = this.#foldTimer !== undefined
-    clearTimeout(this.#foldTimer)
+    this.#isClosed = true
+    const bounds = () => ({ below: MOST_US, left: this.#tick() - LEFT_US })
     // Others put it into the logs where this does not succeed.
-    if (hasLeft) await this.fold().catch(() => 0)
+    if (this.#noted > 0) await this.#fold(bounds).catch(() => undefined)
     clearTimeout(this.#sendTimer)
     clearTimeout(this.#foldTimer)
   }
@@ -142,7 +168,7 @@ export class WaitingLogs {
   #inBackground(work: () => Promise<unknown>): void {
     work().catch(() => {
       this.#sendTimer ??= setTimeout(() => this.#send(), RETRY_MS).unref()
-      this.noteWaiting(RETRY_MS)
+      this.look(RETRY_MS)
     })
   }
 
@@ -163,8 +189,7 @@ export class WaitingLogs {
     if (this.#gathered.length > 0) await this.#sendGathered()
   }
 
-  async #foldSome(unit: Unit, below: number): Promise<number> {
-    const waiting = await unit.readWaiting({ below }, FOLDED_AT_ONCE)
+  async #foldSome(unit: Unit, waiting: readonly Waiting[], chain: number): Promise<number> {
     const entries: LogEntry[] = []
     const done: Waiting[] = []
     for (const each of waiting) {
@@ -175,7 +200,7 @@ export class WaitingLogs {
       done.push(each)
     }
     if (done.length === 0) return 0
-    await this.#options.sealer().seal(unit, entries)
+    await this.#options.sealer().seal(unit, entries, chain)
     unit.endWaiting(done)
     return done.length
   }
