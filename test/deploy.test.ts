@@ -1,0 +1,60 @@
+/** The example of a deployment: its syntax, that what it names is there, and that the program takes its settings. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { parse } from 'yaml'
+import { parseLine } from '../src/cli/program.js'
+import { SETTINGS } from '../src/config.js'
+import { registry } from '../src/operations/all.js'
+import { parseStoreAddress } from '../src/storage/postgres/address.js'
+
+interface Service {
+  command: string[]
+  environment: Record<string, string>
+  secrets?: string[]
+  volumes?: string[]
+}
+
+const text = readFileSync(new URL('../../fixtures/deploy/compose.yaml', import.meta.url), 'utf8')
+const { services, volumes, secrets } = parse(text, { merge: true, strict: true }) as {
+  services: Record<string, Service>
+  volumes: Record<string, unknown>
+  secrets: Record<string, { file: string }>
+}
+const ours = Object.entries(services).filter(([name]) => name !== 'db')
+
+t.test('every secret and volume is declared, and secrets are files', async (t) => {
+  const used = Object.values(services).flatMap((service) => service.secrets ?? [])
+  t.strictSame([...new Set(used)].sort(), Object.keys(secrets).sort())
+  for (const { file } of Object.values(secrets)) t.match(file, /^\.\/secrets\//)
+  const named = Object.values(services).flatMap((service) => service.volumes ?? [])
+  const kept = named.map((volume) => volume.split(':')[0]!).filter((name) => !name.startsWith('.'))
+  t.strictSame(kept, Object.keys(volumes))
+  const paths = [...text.matchAll(/\/run\/secrets\/([\w-]+)/g)].map(([, name]) => name!)
+  t.ok(paths.length > 5)
+  for (const name of paths) t.ok(name in secrets, name)
+})
+
+t.test(
+  'the program takes its commands and settings, and the way to the store is fully checked',
+  async (t) => {
+    const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
+    for (const [name, { command, environment }] of ours) {
+      for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
+      const { warning, hasPassword, caFile } = parseStoreAddress(environment.COFFER_STORE!)
+      t.strictSame(
+        { warning, hasPassword, caFile },
+        { warning: undefined, hasPassword: false, caFile: '/run/secrets/ca' },
+      )
+      const line =
+        command[0] === 'coffer'
+          ? command
+          : /coffer [^;]*/.exec(command.at(-1)!.replace(/\$\$\([^)]*\)/, 'x'))![0].split(' ')
+      t.notOk('text' in parseLine(line.slice(1), registry, 80), name)
+    }
+    t.strictSame(
+      ours.map(([name]) => name),
+      ['init', 'coffer', 'backup'],
+    )
+    t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'a flag that is not there')
+  },
+)
