@@ -35,3 +35,16 @@ export interface Shared {
   /** The moment of a unit that logs, µs since the epoch: what was logged before is older, what is logged later newer. */
   mark(): number
 }
+
+/** What one unit logged: a batch for each tenant. */
+export function intoBatches({ random, mark }: Shared, entries: readonly LogEntry[]): Batch[] {
+  const written = mark()
+  const batches = new Map<number, Batch & { entries: LogEntry[] }>()
+  for (const entry of entries) {
+    const { tenant } = entry
+    const batch = batches.get(tenant) ?? { id: drawId(random), tenant, written, entries: [] }
+    batch.entries.push(entry)
+    batches.set(tenant, batch)
+  }
+  return [...batches.values()]
+}

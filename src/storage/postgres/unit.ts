@@ -10,36 +10,10 @@ import type { Draft, EngineWriter, LogEntry, Query, Row, RowId, RowPage, SeekQue
 import { checkRow } from '../lsm/sstable/row-change.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
-import {
-  endWaitingStatement,
-  readWaitingStatement,
-  type Waiting,
-  type WhichWaiting,
-  waitStatement,
-} from './log-sql.js'
+import * as logs from './log-sql.js'
 import { Collision, type Connection } from './pool.js'
-import {
-  BEGIN,
-  COMMIT,
-  COUNT_CHANGE,
-  checkState,
-  dropTenantStatements,
-  findExpiredStatement,
-  findStatement,
-  getStatement,
-  insertStatement,
-  noteTimeStatement,
-  READ_STATE,
-  ROLLBACK,
-  removeStatements,
-  replaceStatements,
-  rowsOf,
-  type Statement,
-  type StoreState,
-  seekStatement,
-  stateOf,
-} from './query-sql.js'
-import { type Batch, drawId, type Shared } from './shared.js'
+import * as sql from './query-sql.js'
+import { type Batch, intoBatches, type Shared } from './shared.js'
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
@@ -60,13 +34,13 @@ export class Unit implements EngineWriter {
   readonly #inTransaction: boolean
   readonly #maySendLater: boolean
   /** What it believes. */
-  #state: StoreState
+  #state: sql.StoreState
   #times: Times
   /** Of this process, before the unit read anything: what is sent meanwhile it does not see in the table. */
   readonly #gathered: readonly Batch[]
   #connection: Promise<Connection> | undefined
   /** Statements that are sent with the next read, or at the end. */
-  #unsent: Statement[] = []
+  #unsent: sql.Statement[] = []
   #inserted = 0
   readonly #changed = new Set<number>()
   /** Whether it relies on something that was remembered. */
@@ -93,21 +67,23 @@ export class Unit implements EngineWriter {
   }
 
   async get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Promise<Row | undefined> {
-    const [row] = rowsOf(await this.#query(getStatement(kind, tenant, id)))
+    const [row] = sql.rowsOf(await this.#query(sql.getStatement(kind, tenant, id)))
     return row === undefined || (!expired && row.expires !== 0 && row.expires <= this.now) ? undefined : row
   }
 
   async find(query: Query): Promise<RowPage> {
-    const found = await this.#query(findStatement(query, this.now))
-    return { rows: rowsOf(found), total: found[0].total }
+    const found = await this.#query(sql.findStatement(query, this.now))
+    return { rows: sql.rowsOf(found), total: found[0].total }
   }
 
   async seek(query: SeekQuery): Promise<Row[]> {
-    return rowsOf(await this.#query(seekStatement(query, this.now)))
+    return sql.rowsOf(await this.#query(sql.seekStatement(query, this.now)))
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return rowsOf(await this.#query(findExpiredStatement(limit, this.clock.purgeUntil, this.#inTransaction)))
+    return sql.rowsOf(
+      await this.#query(sql.findExpiredStatement(limit, this.clock.purgeUntil, this.#inTransaction)),
+    )
   }
 
   async held(tenant: number): Promise<readonly LogEntry[]> {
@@ -121,20 +97,20 @@ export class Unit implements EngineWriter {
   }
 
   /** Log entries that are in no row yet, the oldest first. */
-  async readWaiting(which: WhichWaiting, limit: number): Promise<Waiting[]> {
-    const found = await this.#query(readWaitingStatement(which, limit))
+  async readWaiting(which: logs.WhichWaiting, limit: number): Promise<logs.Waiting[]> {
+    const found = await this.#query(logs.readWaitingStatement(which, limit))
     return found.filter(({ id }) => id !== null)
   }
 
-  endWaiting(waiting: readonly Waiting[]): void {
-    this.#write([endWaitingStatement(waiting.map(({ id }) => id))])
+  endWaiting(waiting: readonly logs.Waiting[]): void {
+    this.#write([logs.endWaitingStatement(waiting.map(({ id }) => id))])
   }
 
   /** Keeps log entries until they are put into rows. */
   async wait({ id, tenant, written, entries }: Batch): Promise<void> {
     const sealed = await this.#shared.sealer.keep(this, tenant, id, entries)
     if (sealed === undefined) return
-    this.#write([waitStatement({ id, tenant, owner: this.#shared.self, written, sealed })])
+    this.#write([logs.waitStatement({ id, tenant, owner: this.#shared.self, written, sealed })])
     this.hasLogged = true
   }
 
@@ -151,12 +127,14 @@ export class Unit implements EngineWriter {
     const isNew = draft.seq === undefined
     this.#change(
       draft.kind,
-      isNew ? [insertStatement(draft, rev, this.now, this.#inserted++)] : replaceStatements(draft, rev),
+      isNew
+        ? [sql.insertStatement(draft, rev, this.now, this.#inserted++)]
+        : sql.replaceStatements(draft, rev),
     )
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#change(kind, removeStatements(kind, tenant, id))
+    this.#change(kind, sql.removeStatements(kind, tenant, id))
   }
 
   append(entry: LogEntry): void {
@@ -166,7 +144,7 @@ export class Unit implements EngineWriter {
 
   dropTenant(tenant: number): void {
     for (const kind of this.#shared.remembered) this.#changed.add(kind)
-    this.#write(dropTenantStatements(tenant))
+    this.#write(sql.dropTenantStatements(tenant))
   }
 
   noteTime({ isTrusted = false } = {}): void {
@@ -180,17 +158,18 @@ export class Unit implements EngineWriter {
   async commit(): Promise<void> {
     if (this.collision !== undefined) throw this.collision
     if (this.entries.length > 0 && (!this.#maySendLater || this.#hasWritten))
-      for (const batch of this.#takeEntries()) await this.wait(batch)
+      for (const batch of intoBatches(this.#shared, this.entries.splice(0))) await this.wait(batch)
     const isTimely = this.#isNoted || this.now - this.#state.last > NOTE_TIME_MS || this.clock.isJump
     const notesTime = isTimely && (this.#hasWritten || this.#isNoted)
-    if (this.#changed.size > 0) this.#unsent.push(COUNT_CHANGE)
-    if (notesTime) this.#unsent.push(noteTimeStatement(this.#times))
+    if (this.#changed.size > 0) this.#unsent.push(sql.COUNT_CHANGE)
+    if (notesTime) this.#unsent.push(sql.noteTimeStatement(this.#times))
     if (this.#unsent.length > 0 && !this.#inTransaction) this.#collide('promote')
     if (this.#connection === undefined && this.#unsent.length === 0) {
-      if (this.#relies && !this.#isConfirmed) this.#confirm(stateOf((await this.#alone(READ_STATE)).rows[0]))
+      if (this.#relies && !this.#isConfirmed)
+        this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
       return
     }
-    const result = await this.#send([COMMIT])
+    const result = await this.#send([sql.COMMIT])
     await this.#release(false)
     // The database takes back a transaction in which something failed, and says so.
     if (result.command !== 'COMMIT') this.#collide('conflict')
@@ -203,7 +182,7 @@ export class Unit implements EngineWriter {
   async abandon(): Promise<void> {
     if (this.#connection === undefined) return
     try {
-      await (await this.#connection).send([ROLLBACK])
+      await (await this.#connection).send([sql.ROLLBACK])
       await this.#release(false)
     } catch {
       // What broke the connection has ended the unit of work too, and that error is the one to report.
@@ -220,7 +199,7 @@ export class Unit implements EngineWriter {
     const isAway = error instanceof CofferError && error.code === 'unavailable'
     if (!this.#relies || this.#isConfirmed || isAway) return undefined
     try {
-      this.#confirm(stateOf((await this.#alone(READ_STATE)).rows[0]))
+      this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
     } catch (failure) {
       if (!(failure instanceof Collision)) throw failure
     }
@@ -232,29 +211,12 @@ export class Unit implements EngineWriter {
     this.#isOver = true
   }
 
-  #takeEntries(): Batch[] {
-    const written = this.#shared.mark()
-    const batches = new Map<number, Batch & { entries: LogEntry[] }>()
-    for (const entry of this.entries.splice(0, this.entries.length)) {
-      const { tenant } = entry
-      const batch = batches.get(tenant) ?? {
-        id: drawId(this.#shared.random),
-        tenant,
-        written,
-        entries: [],
-      }
-      batch.entries.push(entry)
-      batches.set(tenant, batch)
-    }
-    return [...batches.values()]
-  }
-
-  #change(kind: number, statements: Statement[]): void {
+  #change(kind: number, statements: sql.Statement[]): void {
     this.#write(statements)
     if (this.#shared.remembered.has(kind)) this.#changed.add(kind)
   }
 
-  #write(statements: Statement[]): void {
+  #write(statements: sql.Statement[]): void {
     this.#refuseLate()
     this.#unsent.push(...statements)
     this.#hasWritten = true
@@ -265,18 +227,18 @@ export class Unit implements EngineWriter {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: the columns of each statement are in `query-sql.ts`.
-  async #query(statement: Statement): Promise<any[]> {
+  async #query(statement: sql.Statement): Promise<any[]> {
     if (this.collision !== undefined) throw this.collision
     if (this.#isOver) throw new CofferError('internal', 'A unit of work read after it had ended.')
     // A single statement is a transaction of its own; a second one would see another state.
     if (!this.#inTransaction && (this.#hasQueried || this.#hasWritten)) this.#collide('promote')
     this.#hasQueried = true
     const { rows } = this.#inTransaction ? await this.#send([statement]) : await this.#alone(statement)
-    this.#confirm(stateOf(rows[0]))
+    this.#confirm(sql.stateOf(rows[0]))
     return rows
   }
 
-  async #alone(statement: Statement): Promise<QueryResult> {
+  async #alone(statement: sql.Statement): Promise<QueryResult> {
     try {
       return await this.#shared.pool.query(statement)
     } catch (error) {
@@ -285,15 +247,20 @@ export class Unit implements EngineWriter {
   }
 
   /** Sends all that was held back, then the statements; gives the result of the last. */
-  async #send(statements: Statement[]): Promise<QueryResult> {
+  async #send(statements: sql.Statement[]): Promise<QueryResult> {
     const isFirst = this.#connection === undefined
     const held = this.#unsent.splice(0, this.#unsent.length)
     // What is believed is checked by the answer to the first statement that reads; without one, by one of its own.
-    const check = isFirst && this.#relies && !this.#hasQueried ? [checkState(this.#state)] : []
+    const check = isFirst && this.#relies && !this.#hasQueried ? [sql.checkState(this.#state)] : []
     try {
       this.#connection ??= this.#shared.pool.connect()
       const connection = await this.#connection
-      const results = await connection.send([...(isFirst ? [BEGIN] : []), ...check, ...held, ...statements])
+      const results = await connection.send([
+        ...(isFirst ? [sql.BEGIN] : []),
+        ...check,
+        ...held,
+        ...statements,
+      ])
       return results.at(-1)!
     } catch (error) {
       throw this.#note(error)
@@ -301,7 +268,7 @@ export class Unit implements EngineWriter {
   }
 
   /** Takes what the database says for what it believes, unless it relied on something else. */
-  #confirm(state: StoreState): void {
+  #confirm(state: sql.StoreState): void {
     this.#isConfirmed = true
     this.#learn(state)
     const { changes, generation } = this.#state
@@ -310,7 +277,7 @@ export class Unit implements EngineWriter {
   }
 
   /** Answers may arrive in another order than they were given. */
-  #learn(state: StoreState): void {
+  #learn(state: sql.StoreState): void {
     const { generation, changes } = this.#shared.state
     if (state.generation === generation && state.changes >= changes) this.#shared.state = state
   }
