@@ -1,9 +1,19 @@
 /**
- * One server of the HTTP bench, in a process of its own: a floor, or ours on a vault with so many tokens. Says its port
+ * One server of the HTTP bench, in a process of its own: a floor, or ours on a vault with so many tokens, in files or in a store. Says its port
  * and what it needs to be asked, then answers `cpu` with the ms it used.
  */
 import { randomUUID } from 'node:crypto'
-import { closeSync, fdatasync, mkdtempSync, openSync, rmSync, write } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  write,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +29,7 @@ import { registry } from '../../src/operations/all.js'
 import { createToken, getToken } from '../../src/operations/token/token.js'
 import type { Store, StoreWriter } from '../../src/storage/store.js'
 import type { App } from '../../src/vault/app.js'
-import { createVault } from '../../src/vault/open.js'
+import { createVault, openVault } from '../../src/vault/open.js'
 import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
 import { makeToken } from './token-body.js'
 
@@ -33,7 +43,7 @@ export interface Ready {
 const FILL_AT_ONCE = 500
 const MOST_IDS = 10_000
 
-const [kind = '', count = '0'] = process.argv.slice(2)
+const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 const ready = await startKind()
 process.on('message', () => {
@@ -48,6 +58,7 @@ process.send?.(ready)
 
 function startKind(): Promise<Ready> {
   if (kind === 'coffer') return startCoffer(Number(count))
+  if (kind === 'store') return startStore(Number(count))
   return kind === 'bare' ? startBare() : startFloor(kind)
 }
 
@@ -92,6 +103,23 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
   return { port, key: samples.private?.key ?? '', ids }
+}
+
+/** A server over a store: the first makes the vault and its key file, and others open it. */
+async function startStore(tokens: number): Promise<Ready> {
+  disablePretenuring()
+  const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const
+  const isFirst = !existsSync(keyFile)
+  const save = async (_: string, text: string) => writeFileSync(keyFile, text, { mode: 0o600 })
+  const choose = async () => ({ kind: 'key-file', text: readFileSync(keyFile, 'utf8') }) as const
+  const app = await (isFirst
+    ? createVault(location, 'bench', { kind: 'key-file', save })
+    : openVault(location, choose))
+  const key = isFirst ? (await ensureSampleApplications(app)).private?.key : undefined
+  const ids = isFirst ? await fill(app, tokens) : []
+  const service = { host: app, registry, authenticate, version: '0.0.0' }
+  const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
+  return { port, key: key ?? '', ids }
 }
 
 async function fill(app: App, tokens: number): Promise<string[]> {

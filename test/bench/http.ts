@@ -4,7 +4,6 @@
  * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +13,7 @@ import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
 import { runLoad } from './load.js'
 import { measurePages } from './pages.js'
+import { createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
@@ -223,23 +223,6 @@ function judgeKeyed(rows: Rows): Goal {
 
 function column(rows: readonly Row[], name: keyof Row): Measured {
   return { name, values: rows.map((row) => row[name]) }
-}
-
-function createGets({ key, ids }: Ready): () => string {
-  let serial = 0
-  return () => {
-    serial = (serial + 7919) % ids.length
-    return `GET /tokens/${ids[serial]} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
-  }
-}
-
-function createPosts({ key }: Ready, isKeyed: boolean): () => string {
-  let serial = 1_000_000
-  return () => {
-    const body = JSON.stringify(makeToken(serial++))
-    const idempotency = isKeyed ? `SVC-IDEMPOTENCY-KEY: ${randomUUID()}\r\n` : ''
-    return `POST /tokens HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n${idempotency}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  }
 }
 
 /** From starting the process to the line that says requests are accepted, against a Node that does nothing. */

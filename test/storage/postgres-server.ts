@@ -45,6 +45,8 @@ export interface OwnServer extends PostgresServer {
   directory: string
   /** The path of its socket. */
   socket: string
+  /** Of its main process. */
+  readonly pid: number | undefined
   /** A synchronous standby of it, which answers once it was {@link OwnServer.promote}d. */
   createStandby(): Promise<OwnServer>
   promote(): Promise<void>
@@ -82,17 +84,16 @@ export async function startPostgres(): Promise<PostgresServer> {
   return { createDatabase: () => createDatabase(given), kill: nothing, start: nothing, stop: nothing }
 }
 
-/** `tls`: it also takes connections at this port of 127.0.0.1, with this certificate. */
-export async function startOwnPostgres(tls?: {
-  port: number
-  certificate: string
-  key: string
-}): Promise<OwnServer> {
+/** `tls`: it also takes connections at this port of 127.0.0.1, with this certificate. `more`: settings, `name=value`. */
+export async function startOwnPostgres(
+  tls?: { port: number; certificate: string; key: string },
+  more: readonly string[] = [],
+): Promise<OwnServer> {
   const binaries = await findBinaries()
   const place = createPlace()
   const words = ['-U', 'test', '--auth=trust', '--encoding=UTF8', '--no-locale', '--no-sync']
   await run(binaries.initdb, ['-D', join(place, 'data'), ...words], { ...USER, cwd: place })
-  if (tls === undefined) return launchPostgres(binaries, place)
+  if (tls === undefined) return launchPostgres(binaries, place, more)
   const [certificate, key] = [join(place, 'server.crt'), join(place, 'server.key')]
   for (const [path, text] of [
     [certificate, tls.certificate],
@@ -102,7 +103,7 @@ export async function startOwnPostgres(tls?: {
     if (USER.uid !== undefined) chownSync(path, USER.uid, USER.gid)
   }
   const files = ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`]
-  return launchPostgres(binaries, place, ['listen_addresses=127.0.0.1', ...files], tls.port)
+  return launchPostgres(binaries, place, ['listen_addresses=127.0.0.1', ...files, ...more], tls.port)
 }
 
 function createPlace(): string {
@@ -156,6 +157,9 @@ async function launchPostgres(
     createDatabase: () => createDatabase(address),
     directory: data,
     socket: join(place, `.s.PGSQL.${port}`),
+    get pid() {
+      return server?.pid
+    },
     start,
     kill: () => ended('SIGKILL'),
     async stop() {

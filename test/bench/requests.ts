@@ -1,0 +1,22 @@
+/** The requests of the HTTP benches, as bytes. */
+import { randomUUID } from 'node:crypto'
+import type { Ready } from './http-server.js'
+import { makeToken } from './token-body.js'
+
+export function createGets({ key, ids }: Ready): () => string {
+  let serial = 0
+  return () => {
+    serial = (serial + 7919) % ids.length
+    return `GET /tokens/${ids[serial]} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
+  }
+}
+
+/** `isKeyed`: each with an idempotency key of its own. */
+export function createPosts({ key }: Ready, isKeyed: boolean): () => string {
+  let serial = 1_000_000
+  return () => {
+    const body = JSON.stringify(makeToken(serial++))
+    const idempotency = isKeyed ? `SVC-IDEMPOTENCY-KEY: ${randomUUID()}\r\n` : ''
+    return `POST /tokens HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n${idempotency}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  }
+}
