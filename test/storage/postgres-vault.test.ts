@@ -386,7 +386,7 @@ t.test('each server has a chain of its own in a log, which has every record', as
   const chains = async (app: App) =>
     (await app.store.read((reader) => reader.get('tenant', 0, String(number))))?.log_chains
   // Each puts what it has logged into its chain when it has time, at the latest when it ends; the last is asked to.
-  for (let left = 200; left > 0 && (await chains(one))?.length !== 3; left--)
+  for (let left = 600; left > 0 && (await chains(one))?.length !== 3; left--)
     await new Promise((resolve) => setTimeout(resolve, 50))
   t.strictSame(await chains(one), [1, 2, 3])
   await Promise.all(apps.slice(1).map((app) => app.close()))

@@ -50,6 +50,8 @@ export class WaitingLogs {
   #isClosed = false
   #sendTimer: NodeJS.Timeout | undefined
   #foldTimer: NodeJS.Timeout | undefined
+  /** When that runs out, by `performance.now()`. */
+  #foldAt = 0
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: WaitingLogsOptions) {
@@ -97,13 +99,17 @@ export class WaitingLogs {
     this.look()
   }
 
-  /** Looks for what lies in the table, a moment later. */
+  /** Looks for what lies in the table, a moment later, unless it will do so sooner. */
   look(delay = FOLD_MS): void {
-    const part = 0.5 + this.#options.random.bytes(1)[0]! / 512
-    this.#foldTimer ??= setTimeout(() => {
+    const wait = delay * (0.5 + this.#options.random.bytes(1)[0]! / 512)
+    const at = performance.now() + wait
+    if (this.#foldTimer !== undefined && this.#foldAt <= at) return
+    clearTimeout(this.#foldTimer)
+    this.#foldAt = at
+    this.#foldTimer = setTimeout(() => {
       this.#foldTimer = undefined
       this.#inBackground(() => this.#foldOwn())
-    }, delay * part).unref()
+    }, wait).unref()
   }
 
   /** Puts what lies in the table into the logs, whoever left it there. */
