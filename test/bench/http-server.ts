@@ -41,6 +41,8 @@ export interface Ready {
 }
 
 const FILL_AT_ONCE = 500
+/** As many as a store has connections for. */
+const STORED_AT_ONCE = 16
 const MOST_IDS = 10_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
@@ -116,17 +118,17 @@ async function startStore(tokens: number): Promise<Ready> {
     ? createVault(location, 'bench', { kind: 'key-file', save })
     : openVault(location, choose))
   const key = isFirst ? (await ensureSampleApplications(app)).private?.key : undefined
-  const ids = isFirst ? await fill(app, tokens) : []
+  const ids = isFirst ? await fill(app, tokens, STORED_AT_ONCE) : []
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
   return { port, key: key ?? '', ids }
 }
 
-async function fill(app: App, tokens: number): Promise<string[]> {
+async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<string[]> {
   const caller = await app.owner({ reveal: false })
   const ids: string[] = []
-  for (let done = 0; done < tokens; done += FILL_AT_ONCE) {
-    const batch = Array.from({ length: Math.min(FILL_AT_ONCE, tokens - done) }, (_, at) =>
+  for (let done = 0; done < tokens; done += atOnce) {
+    const batch = Array.from({ length: Math.min(atOnce, tokens - done) }, (_, at) =>
       perform(app, caller, createToken, makeToken(done + at), 'bench'),
     )
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)

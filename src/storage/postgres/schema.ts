@@ -5,6 +5,8 @@
 
 /**
  * `seq` and `created` are times: 10 µs since 2026 by the database's clock, and ms since the epoch by the server's.
+ * Of `coffer_rows` the index by id is the newer one: the planner takes it of two that cost the same, as they do until the
+ * table was analyzed; by the other one it would read, and lock, all rows of a kind.
  * `keys`: 8 bytes each, the first of them that of the kind. `coffer_waiting` has log entries that are in no log yet, and
  * `coffer_chains` which process adds to which chain of every log, until when, ms by the database's clock.
  */
@@ -16,7 +18,7 @@ create table coffer_state (
 create table coffer_rows (
   tenant integer not null, kind smallint not null, id bytea not null, seq bigint not null, rev bigint not null,
   created bigint not null, modified bigint not null, expires bigint not null, keys bytea not null,
-  sealed bytea not null, primary key (tenant, kind, id), constraint coffer_rows_seq unique (tenant, kind, seq)
+  sealed bytea not null, constraint coffer_rows_seq primary key (tenant, kind, seq), unique (tenant, kind, id)
 );
 create index coffer_rows_expires on coffer_rows (expires) where expires > 0;
 create table coffer_keys (
