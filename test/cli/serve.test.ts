@@ -1,12 +1,28 @@
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { request as requestTls } from 'node:https'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
-import { createWorkplace, request, runCommand, startProcess, type Workplace } from '../http/process.js'
+import {
+  createWorkplace,
+  request,
+  runCommand,
+  startCommand,
+  startProcess,
+  type Workplace,
+} from '../http/process.js'
 import { startProgram } from '../start-program.js'
 import { findLeaks } from './leak.js'
 
@@ -229,6 +245,32 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     t.notMatch(stderr, 'touch')
   }
 })
+
+t.test(
+  'a start that is killed while it makes the demo vault leaves nothing that stops the next',
+  async (t) => {
+    const place = workplaceFor(t)
+    const old = new Date(Date.now() - 3_600_000)
+    for (const name of ['.coffer-demo.abc123', '.bashrc', '.coffer-demo.abc1234'])
+      mkdirSync(join(place.directory, name))
+    for (const name of readdirSync(place.directory)) utimesSync(join(place.directory, name), old, old)
+    const isStaging = (name: string) => /^\.coffer-demo\.(?!abc).{6}$/.test(name)
+    const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
+    const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
+  while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    const { child, ended } = await startProcess(place, ['--demo'])
+    child.kill('SIGTERM')
+    t.equal((await ended).code, 0)
+    const left = readdirSync(place.directory).filter((name) => !isStaging(name))
+    t.strictSame(
+      left.sort(),
+      ['.bashrc', '.coffer-demo', '.coffer-demo.abc1234'],
+      'what is not its own it leaves',
+    )
+  },
+)
 
 t.test('TLS is spoken with the certificate given', async (t) => {
   const place = workplaceFor(t)

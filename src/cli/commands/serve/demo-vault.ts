@@ -3,8 +3,8 @@
  * directory.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { isApiKey } from '../../../domain/application.js'
 import { CofferError } from '../../../errors.js'
 import type { List } from '../../../framework/page.js'
@@ -28,6 +28,9 @@ import type { CommandContext } from '../../context/context.js'
 import { DEMO_DIRECTORY } from '../../context/credentials.js'
 import { findFixture } from '../../context/fixtures.js'
 
+const KEY_FILE = 'vault.key'
+const SAMPLES = 'applications.json'
+
 export interface DemoVault {
   app: App
   directory: string
@@ -35,38 +38,64 @@ export interface DemoVault {
   samples: SampleApplications
 }
 
-/** Opens the demo vault, or creates it with sample data. @throws CofferError like `openVault` */
+/** What a start that was killed while it created a vault has left is removed after so long. */
+const ABANDONED_MS = 10 * 60 * 1000
+
+/** Opens the demo vault; creates it with sample data first, if there is none. @throws CofferError like `openVault` */
 export async function openDemoVault(
   { cwd, pid, clock }: CommandContext,
   notice: (text: string) => void,
 ): Promise<DemoVault> {
   const directory = resolve(cwd, DEMO_DIRECTORY)
-  const keyFile = join(directory, 'vault.key')
-  const samplesFile = join(directory, 'applications.json')
+  const samplesFile = join(directory, SAMPLES)
   const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }
-  if (existsSync(samplesFile)) {
-    const app = await openVault(place, async () => ({
-      kind: 'key-file',
-      text: await readFile(keyFile, 'utf8'),
-    }))
-    const samples = parseSamples(await readFile(samplesFile, 'utf8'))
-    if (samples !== undefined) return { app, directory, samples }
-    await app.close()
-    throw new CofferError('vault_damaged', `${samplesFile} was changed. Remove ${directory}.`)
+  if (!existsSync(samplesFile)) {
+    if (existsSync(join(directory, KEY_FILE)))
+      throw new CofferError('vault_damaged', `${directory} is incomplete. Remove it and start again.`)
+    await createDemoVault(directory, place, clock())
   }
-  if (existsSync(keyFile))
-    throw new CofferError('vault_damaged', `${directory} is incomplete. Remove it and start again.`)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600, flag: 'wx' })
-  const app = await createVault(place, 'demo', { kind: 'key-file', save })
+  const text = () => readFile(join(directory, KEY_FILE), 'utf8')
+  const app = await openVault(place, async () => ({ kind: 'key-file', text: await text() }))
+  const samples = parseSamples(await readFile(samplesFile, 'utf8'))
+  if (samples !== undefined) return { app, directory, samples }
+  await app.close()
+  throw new CofferError('vault_damaged', `${samplesFile} was changed. Remove ${directory}.`)
+}
+
+/** Creates it beside its place and moves it there when it is whole, so that a start that is killed spoils nothing. */
+async function createDemoVault(directory: string, place: VaultLocation, now: number): Promise<void> {
+  await removeAbandoned(directory, now - ABANDONED_MS)
+  const staging = await mkdtemp(`${directory}.`)
   try {
-    const samples = await ensureSampleApplications(app)
-    await fill(app)
-    await writeFile(samplesFile, JSON.stringify(samples), { mode: 0o600, flag: 'wx' })
-    return { app, directory, samples }
-  } catch (error) {
-    await app.close()
-    throw error
+    const save = (_: string, text: string) =>
+      writeFile(join(staging, KEY_FILE), text, { mode: 0o600, flag: 'wx' })
+    const app = await createVault({ ...place, directory: join(staging, 'vault') }, 'demo', {
+      kind: 'key-file',
+      save,
+    })
+    try {
+      const samples = await ensureSampleApplications(app)
+      await fill(app)
+      await writeFile(join(staging, SAMPLES), JSON.stringify(samples), { mode: 0o600, flag: 'wx' })
+    } finally {
+      await app.close()
+    }
+    // Fails where another start was faster: its vault is then opened, or is in use.
+    await rename(staging, directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(staging, { recursive: true, force: true })
+  }
+}
+
+async function removeAbandoned(directory: string, beforeMs: number): Promise<void> {
+  for (const name of await readdir(dirname(directory))) {
+    if (!name.startsWith(`${DEMO_DIRECTORY}.`) || name.length !== DEMO_DIRECTORY.length + 7) continue
+    const path = join(dirname(directory), name)
+    // Another start may have moved it to its place in between.
+    const found = await stat(path).catch(() => undefined)
+    if (found !== undefined && found.mtimeMs < beforeMs) await rm(path, { recursive: true, force: true })
   }
 }
 
