@@ -257,9 +257,9 @@ t.test(
     const isStaging = (name: string) => /^\.coffer-demo\.(?!abc).{6}$/.test(name)
     const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
     const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
-  while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
-    killed.kill('SIGKILL')
-    await once(killed, 'exit')
+    while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
+    killed.child.kill('SIGKILL')
+    await killed.ended
     const { child, ended } = await startProcess(place, ['--demo'])
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
