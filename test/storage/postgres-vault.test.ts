@@ -544,7 +544,7 @@ t.test('tables have a version, and one process at a time changes them', async (t
   await (await open()).close()
   const empty = await server.createDatabase()
   await t.rejects(openVault(locate(empty), key.choose), { code: 'vault_missing' })
-  const pools = Array.from({ length: 4 }, () => new ConnectionPool(parseStoreAddress(empty).connection))
+  const pools = Array.from({ length: 8 }, () => new ConnectionPool(parseStoreAddress(empty).connection))
   const steps = ['create table a (n integer)', 'create table b (n integer); insert into b values (1)']
   await Promise.all(pools.map((pool) => migrate(pool, steps)))
   await Promise.all(pools.map((pool) => migrate(pool, [...steps, 'update b set n = n + 1'])))

@@ -28,8 +28,8 @@ export class Collision extends Error {
 
 /** Serialization failure, deadlock. */
 const CONFLICTS = ['40001', '40P01']
-/** A row, or a table, that there is already. */
-const TAKEN = ['23505', '42P07']
+/** A row, or a table, that there is already; or the type of a table that another process makes at this moment. */
+const TAKEN = ['23505', '42P07', '42710']
 /** Two rows of one moment, for whose order there is a constraint. */
 const SAME_MOMENT = 'coffer_rows_seq'
 /** Division by zero, which the check of what was remembered ends in where it does not hold. */
