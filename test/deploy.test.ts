@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
 import { parseLine } from '../src/cli/program.js'
-import { SETTINGS } from '../src/config.js'
+import { SETTINGS } from '../src/global-flags.js'
 import { registry } from '../src/operations/all.js'
 import { parseStoreAddress } from '../src/storage/postgres/address.js'
 

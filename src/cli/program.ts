@@ -3,12 +3,12 @@
  * that the line begins with.
  */
 import { Command, CommanderError, Option } from 'commander'
-import { SETTINGS, type Setting } from '../config.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import { SETTINGS, type Setting } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'

@@ -1,7 +1,8 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import { type OperationInput, resultOf } from '../framework/operation.js'
+import type { OperationInput } from '../framework/operation.js'
+import { resultOf } from '../framework/outcome.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { loadOperation } from '../operations/load.js'

@@ -1,6 +1,6 @@
 /** An answer that the code of a reactor, or another server, gave in full: how one of our servers marks and sends it. */
 import { type HeaderMap, passAnswerHeaders } from '../domain/code-answer.js'
-import type { Outcome } from '../framework/operation.js'
+import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 
 /** What a server adds to such an answer itself. */

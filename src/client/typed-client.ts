@@ -1,5 +1,6 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
-import { type OperationInput, resultOf } from '../framework/operation.js'
+import type { OperationInput } from '../framework/operation.js'
+import { resultOf } from '../framework/outcome.js'
 import { type InputOf, type ResultOf, type RoutedName, registry } from '../operations/all.js'
 import { createHttpClient, type HttpClientOptions } from './http-client.js'
 

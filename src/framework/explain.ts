@@ -11,7 +11,8 @@ import { applicationCaller, authenticate, isExpiredApplication } from './authent
 import type { Caller } from './caller.js'
 import { type ExplainedDecision, noteDecisions } from './decisions.js'
 import type { Host } from './host.js'
-import type { AnyOperation, Outcome } from './operation.js'
+import type { AnyOperation } from './operation.js'
+import type { Outcome } from './outcome.js'
 import { perform } from './perform.js'
 
 /** The caller to explain: an application by its key or its id, or the owner. */

@@ -4,7 +4,6 @@
  */
 
 import type { RandomSource } from '../crypto/ports.js'
-import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
@@ -18,6 +17,7 @@ import type { Claims } from './claims.js'
 import type { ControlPlane } from './control-port.js'
 import type { Post } from './mail-port.js'
 import type { Outbound } from './outbound-port.js'
+import type { Existing, HttpAnswer } from './outcome.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
 import type { RelayAnswer, RelayRequest } from './relay.js'
@@ -161,38 +161,6 @@ export interface CheckTools {
 
 /** The path below which the control plane is. */
 export const CONTROL_PATH = '/_coffer'
-
-/** What an operation answered. */
-export interface Outcome<Result = unknown> {
-  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
-  status: number
-  result: Result
-  /** Only of an {@link HttpAnswer}, whose body is `result`. */
-  headers?: HeaderMap
-  /** It is the answer kept for the idempotency key; nothing was run. */
-  isReplayed?: true
-}
-
-/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
-export class HttpAnswer {
-  readonly answer: CodeAnswer
-  constructor(answer: CodeAnswer) {
-    this.answer = answer
-  }
-}
-
-/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
-export function resultOf({ status, headers, result }: Outcome): unknown {
-  return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
-}
-
-/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
-export class Existing<T> {
-  readonly result: T
-  constructor(result: T) {
-    this.result = result
-  }
-}
 
 export interface Operation<
   I extends ObjectSchema = ObjectSchema,

@@ -12,14 +12,12 @@ import {
   type AnyOperation,
   type CheckTools,
   type Context,
-  Existing,
-  HttpAnswer,
   type OfflineSession,
   type OperationInput,
-  type Outcome,
   type Session,
   successOf,
 } from './operation.js'
+import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
 import type { RelayAnswer, RelayRequest } from './relay.js'
 import { completeValue, keepFitting } from './schema.js'

@@ -6,7 +6,8 @@ import type { Durability, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
 import { dropAnswersAbout, type Keeping } from './idempotency.js'
-import type { AnyOperation, Context, LogEntry, Outcome, ReachedEntity } from './operation.js'
+import type { AnyOperation, Context, LogEntry, ReachedEntity } from './operation.js'
+import type { Outcome } from './outcome.js'
 import type { Recipient } from './recipient.js'
 
 /** A caller, who has the permissions of the operation, and what its run needs besides the input. */

@@ -3,11 +3,19 @@
  * a request.
  */
 
-import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../framework/idempotency-key.js'
+import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../framework/schema.js'
-import { type HeaderNames, nameHeaders } from './headers.js'
+import { nameHeaders } from './headers.js'
+import {
+  describeBody,
+  describeIdempotencyKey,
+  describePath,
+  describeQuery,
+  describeResponses,
+  STATUS_RANGES,
+} from './openapi-messages.js'
 
 export interface DocumentOptions {
   /** Of the product. */
@@ -142,6 +150,11 @@ export function createDocument(registry: Registry, options: DocumentOptions): Op
 
 const REST = { name: 'path', in: 'path', required: true, schema: { type: 'string' } }
 
+const RELAYED = {
+  description: 'The answer of the destination, or an error of this server.',
+  content: { '*/*': {} },
+}
+
 /** One method of a relay: any body, any answer; the problems of this server are inside another object. */
 function describeRelay(
   { noun, summary, details = '', permissions, examples }: RegisteredOperation,
@@ -160,7 +173,7 @@ function describeRelay(
     description: details.replaceAll('\n', '\n\n'),
     parameters: [...parameters, ...headers],
     requestBody: { required: false, content: { '*/*': {} } },
-    responses: Object.fromEntries([...RANGES, 'default'].map((status) => [status, RELAYED])),
+    responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
     // Without a key for proxies that need none.
     security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     'x-code-samples': examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
@@ -199,107 +212,6 @@ function describePermissions({ permissions, needsOnePermission, onlyFor, details
   const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
   const needs = permissions.length === 0 ? key : `Permission: ${names}.`
   return details === undefined ? needs : `${details.replaceAll('\n', '\n\n')}\n\n${needs}`
-}
-
-function describePath({ input, endpoint }: RoutedOperation): JsonSchema[] {
-  const properties: Record<string, Schema> = input.properties ?? {}
-  return endpoint.parameters.map((name) => {
-    const { description, ...schema } = toJsonSchema(properties[name]!)
-    return { name, in: 'path', required: true, ...(description ? { description } : {}), schema }
-  })
-}
-
-function describeQuery({ input, endpoint }: RoutedOperation): JsonSchema[] {
-  const required: readonly string[] = input.required ?? []
-  return Object.entries(endpoint.query).map(([name, property]) => {
-    const { description, ...schema } = toJsonSchema(property)
-    // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
-    const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
-    return {
-      name,
-      in: 'query',
-      required: required.includes(name),
-      ...(description ? { description } : {}),
-      ...style,
-      schema,
-    }
-  })
-}
-
-function describeBody(operation: RoutedOperation): JsonSchema {
-  const { input, wholeBody, contentType, alsoContentType, examples, endpoint } = operation
-  const { body: properties } = endpoint
-  const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
-  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
-  const schema = toJsonSchema(whole ?? { ...input, properties, required })
-  const example = findExample(examples)
-  const described = { schema, ...(example === undefined ? {} : { example }) }
-  const types = [
-    contentType ?? 'application/json',
-    ...(alsoContentType === undefined ? [] : [alsoContentType]),
-  ]
-  return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
-}
-
-/** The body of the first example that is given on standard input. */
-function findExample(examples: readonly string[]): unknown {
-  const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
-  return given === undefined ? undefined : JSON.parse(given)
-}
-
-/** The answer that code gives in full may have any status; one of ours has the schema of its own status. */
-const RANGES = ['2XX', '3XX', '4XX', '5XX']
-const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
-const RELAYED = {
-  description: 'The answer of the destination, or an error of this server.',
-  content: { '*/*': {} },
-}
-const PROBLEM = { $ref: '#/components/responses/Problem' }
-
-function describeResponses(
-  operation: RoutedOperation,
-  { traceId, replayed }: HeaderNames,
-): Record<string, JsonSchema> {
-  const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
-  const { success, parameters, takesBody } = endpoint
-  const takesKey = takesIdempotencyKey(operation)
-  const headers = {
-    [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' },
-    ...(takesKey && { [replayed.toUpperCase()]: { $ref: '#/components/headers/Replayed' } }),
-  }
-  const content = { 'application/json': { schema: toJsonSchema(output ?? {}) } }
-  const done =
-    output === undefined ? { description: 'Done.', headers } : { description: 'Done.', headers, content }
-  const statuses = [
-    '400',
-    '401',
-    ...(permissions.length > 0 || onlyFor !== undefined ? ['403'] : []),
-    ...(parameters.length > 0 ? ['404'] : []),
-    ...(takesKey ? ['409'] : []),
-    ...(takesBody ? ['413', '415'] : []),
-    '429',
-    '500',
-    'default',
-  ]
-  return {
-    [success]: done,
-    ...(mayAnswerExisting
-      ? { 200: { ...done, description: 'The token that has this fingerprint already.' } }
-      : {}),
-    ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
-    ...(mayAnswerHttp ? Object.fromEntries(RANGES.map((range) => [range, GIVEN])) : {}),
-  }
-}
-
-function describeIdempotencyKey(name: string): JsonSchema {
-  return {
-    name: name.toUpperCase(),
-    in: 'header',
-    required: false,
-    description:
-      'For 24 hours the same call with the same key gets the first answer, if that was a success, and does nothing.',
-    schema: { type: 'string', minLength: 1, maxLength: MOST_KEY_CHARACTERS, pattern: '^[ -~]+$' },
-  }
 }
 
 function describeProblem(traceId: string): JsonSchema {

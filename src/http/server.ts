@@ -10,11 +10,11 @@ import { CofferError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
 import { Connection, describeParserError } from './connection.js'
-import type { Answer, Ask } from './exchange.js'
+import type { Ask } from './exchange.js'
 import { listen } from './listen.js'
 import { Load, Share } from './load.js'
-import { CHUNK_BYTES, pour, pourStream } from './pour.js'
 import { RequestBody } from './request-body.js'
+import { type Exchange, send } from './send.js'
 
 export interface ServerLimits {
   /** From the start of a connection to the end of its headers. */
@@ -82,13 +82,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { servers, port } = await listen(() => connections.createServer(), options)
   connections.watch()
   return { port, stop: () => connections.stop(servers) }
-}
-
-/** One request and its answer. */
-interface Exchange {
-  request: IncomingMessage
-  response: ServerResponse
-  connection: Connection
 }
 
 /** The connections of a server on all of its addresses. */
@@ -225,7 +218,8 @@ class Connections {
       left: (listener) => onLeave(exchange, listener),
     }
     try {
-      await this.#send(await this.#options.answerer(ask), exchange, share, body)
+      const answer = await this.#options.answerer(ask)
+      await send(answer, exchange, { share, body, isStopping: this.#isStopping })
     } catch (error) {
       // An answer that cannot be sent must not affect other connections.
       request.socket.destroy()
@@ -234,39 +228,6 @@ class Connections {
     // The bytes are counted until the work is finished, even if the client has disconnected.
     isDone = true
     if (response.closed) share.end()
-  }
-
-  async #send(
-    { status, headers, body: text, bytes: given, more = [], stream, cutAt }: Answer,
-    { request, response, connection }: Exchange,
-    share: Share,
-    body: RequestBody,
-  ): Promise<void> {
-    const isComplete = request.complete
-    if (cutAt === 'start') return void request.socket.destroy()
-    if (stream !== undefined) {
-      share.settle(0)
-      if (!isComplete || this.#isStopping) headers.connection = 'close'
-      response.writeHead(status, headers)
-      return pourStream(response, stream)
-    }
-    const first = given ?? text
-    const bytes = more.reduce((sum, piece) => sum + Buffer.byteLength(piece), Buffer.byteLength(first))
-    share.settle(bytes)
-    if (status !== 204) headers['content-length'] = String(bytes)
-    if (!isComplete || (this.#isStopping && connection.isLast)) headers.connection = 'close'
-    response.writeHead(status, headers)
-    if (cutAt !== undefined) {
-      response.write(Buffer.from(first).subarray(0, cutAt), () => request.socket.destroy())
-      return
-    }
-    const isWhole = isComplete || body.isHopeless
-    if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, [first, ...more.splice(0)])
-    else if (isWhole) return void response.end(first)
-    else response.write(first)
-    // Closing with unread bytes would reset the connection, and the client could lose the answer.
-    if (isWhole) response.end()
-    else body.drain(() => response.end())
   }
 }
 

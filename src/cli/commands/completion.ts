@@ -2,13 +2,14 @@
  * `coffer completion`: scripts for shells, which ask this program at each press of the key, and its answer: words,
  * flags, values of enumerations, and names and ids from the vault. Failures are silent, and nothing is asked.
  */
-import { type Config, readConfig, SETTINGS, type Setting } from '../../config.js'
+import { type Config, readConfig } from '../../config.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
 import type { Registry } from '../../framework/registry.js'
 import { memberOf, type Schema } from '../../framework/schema.js'
+import { SETTINGS, type Setting } from '../../global-flags.js'
 import { reachVault } from '../../vault/open.js'
 import type { CommandContext, CommandFacts } from '../context/context.js'
 import { chooseOpener, placeOf, reachUnlocked } from '../context/credentials.js'

@@ -1,6 +1,7 @@
 /** The topics of `coffer help`. */
-import { SETTINGS, type Setting } from '../../config.js'
+
 import { ERRORS } from '../../errors.js'
+import { SETTINGS, type Setting } from '../../global-flags.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { nameServeVariable, SERVE_OPTIONS } from './serve/serve-flags.js'
 

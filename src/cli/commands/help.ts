@@ -1,7 +1,8 @@
 /** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
-import { SETTINGS, type Setting } from '../../config.js'
+
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { toJsonSchema } from '../../framework/schema.js'
+import { SETTINGS, type Setting } from '../../global-flags.js'
 import { VERSION } from '../../version.js'
 import type { CommandContext, CommandFacts, OptionFacts } from '../context/context.js'
 import type { Options } from '../context/task.js'

@@ -3,8 +3,9 @@
  * the run.
  */
 import { resolve } from 'node:path'
-import { type Environment, findConfigDirectory, SETTINGS, type Setting, type TARGETS } from '../../config.js'
+import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
 import { CofferError } from '../../errors.js'
+import { SETTINGS, type Setting } from '../../global-flags.js'
 import type { CommandContext } from '../context/context.js'
 import {
   readUserSettings,

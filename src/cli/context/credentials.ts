@@ -1,8 +1,8 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { SETTINGS } from '../../config.js'
 import { CofferError } from '../../errors.js'
+import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'
 import {
   type LockedVault,

@@ -2,9 +2,10 @@
  * How an operation runs from the command line, and what its command may add: arguments, options, a confirmation, another
  * form of output. Most commands add nothing.
  */
-import type { Format } from '../../config.js'
+
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
+import type { Format } from '../../global-flags.js'
 import type { OperationName } from '../../operations/all.js'
 import type { CommandContext } from './context.js'
 

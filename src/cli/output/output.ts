@@ -1,6 +1,7 @@
 /** Prints results, notices, warnings and problems. chalk is imported here only, on first use. */
-import { type Config, FORMATS, type Format } from '../../config.js'
+import type { Config } from '../../config.js'
 import { CofferError, type Problem } from '../../errors.js'
+import { FORMATS, type Format } from '../../global-flags.js'
 import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
 import { describeUnknown, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
 import { describePage, drawOne, namesOf } from './layout.js'

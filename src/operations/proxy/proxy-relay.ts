@@ -2,34 +2,24 @@
  * One call through a proxy: finds the destination, puts the data of tokens in place, runs the transforms, sends the
  * request and gives the answer. Nothing of the data is in an error or a log.
  */
-import { type CodeAnswer, isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
+import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
-import { DESTINATION_RULE, PROXY_KEY, type ProxyTransform, readDestination } from '../../domain/proxy.js'
+import { DESTINATION_RULE, PROXY_KEY, readDestination } from '../../domain/proxy.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest, type Template } from '../../domain/proxy-request.js'
-import {
-  applyMask,
-  describeAnswer,
-  describeRequest,
-  MASK_PROGRAM,
-  MOST_TRANSFORMED_BYTES,
-  type ProxyMessage,
-  readTransformed,
-  textOfAnswer,
-} from '../../domain/proxy-transform.js'
+import { describeRequest, MOST_TRANSFORMED_BYTES, type ProxyMessage } from '../../domain/proxy-transform.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { type Caller, usingBy } from '../../framework/caller.js'
+import { usingBy } from '../../framework/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/outbound-port.js'
-import type { Invocation } from '../../framework/reactor-runtime.js'
 import type { RelayAnswer, RelayRequest } from '../../framework/relay.js'
 import { requireRecord } from '../../framework/require-record.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
-import { createClientCall } from '../reactor/reactor-client.js'
 import { detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
 import { reachToken } from '../token/token-access.js'
+import { type TransformContext, transformAnswer, transformRequest } from './proxy-transforms.js'
 
 const MOST_TOKENS = 20
 /** Of the request alone: those of its connection are dropped with others, see `passHeaders`. */
@@ -38,12 +28,8 @@ const NOT_PASSED = ['host', 'accept-encoding', 'expect']
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
-interface Opened {
+interface Opened extends TransformContext {
   base: URL
-  proxy: ProxyRecord | undefined
-  /** The application that the client of code acts as. */
-  bound: Caller | undefined
-  settings: Readonly<Record<string, unknown>>
 }
 
 /** @throws CofferError those of the call, of expressions and of transforms */
@@ -200,24 +186,6 @@ async function fill(
   return requireInside({ filled: template.fill(await detokenize(using, document, found, access)), used })
 }
 
-/** What the transforms make of the request: what is sent, or an answer instead. */
-async function transformRequest(
-  session: Session,
-  opened: Opened,
-  filled: ProxyRequest,
-  prefix: string,
-): Promise<ProxyMessage | CodeAnswer> {
-  let sending: ProxyMessage = filled
-  for (const [index, transform] of (opened.proxy?.request_transforms ?? []).entries()) {
-    const args = describeRequest({ ...filled, ...sending })
-    const result = await run(session, opened, { transform, index, direction: 'request', args })
-    const given = readTransformed(result, sending, 'request', prefix)
-    if (isCodeAnswer(given)) return given
-    sending = given
-  }
-  return sending
-}
-
 /** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */
 function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
   if (!leadsElsewhere(call.filled.path)) return call
@@ -255,50 +223,7 @@ async function finish(
   })
   if (transforms.length === 0 || status < 200 || status > 299)
     return { status, headers: spell(headers), ...came }
-  let answer: ProxyMessage = { headers, body: await came.collect(MOST_TRANSFORMED_BYTES) }
-  for (const [index, transform] of transforms.entries()) {
-    if (transform.type === 'mask') {
-      const text = textOfAnswer(answer)
-      const args = { text, expression: transform.expression }
-      const spans = await run(session, opened, { transform, index, direction: 'response', args })
-      answer = { ...answer, body: applyMask(text, spans, transform.replacement) }
-      continue
-    }
-    const code = { transform, index, direction: 'response', args: describeAnswer(answer) } as const
-    // On the way back, code has no answer to give instead of one.
-    answer = readTransformed(await run(session, opened, code), answer, 'response', prefix) as ProxyMessage
-  }
+  const given = { headers, body: await came.collect(MOST_TRANSFORMED_BYTES) }
+  const answer = await transformAnswer(session, opened, given, prefix)
   return answerWhole(status, spell(answer.headers), answer.body)
-}
-
-interface TransformRun {
-  transform: ProxyTransform
-  index: number
-  direction: 'request' | 'response'
-  args: Readonly<Record<string, unknown>>
-}
-
-/** Runs a transform where code of reactors runs. @throws CofferError that of the code */
-async function run(
-  session: Session,
-  { proxy, bound, settings }: Opened,
-  { transform, index, direction, args }: TransformRun,
-): Promise<unknown> {
-  const { tenant, actor } = session.caller
-  const isCode = transform.type === 'code'
-  const client = isCode ? bound : undefined
-  const invocation: Invocation = {
-    tenant,
-    caller: `${actor.type}/${actor.id}`,
-    rights: client?.actor.id,
-    reactor: `proxy/${proxy?.id}/${direction}/${index}`,
-    code: isCode ? transform.code : MASK_PROGRAM,
-    args,
-    configuration: isCode ? (proxy?.configuration ?? {}) : {},
-    client: client === undefined ? null : createClientCall(session, client),
-    transforms: direction,
-  }
-  const { outcome } = await (await session.reactors(settings)).run(invocation)
-  if (outcome.kind === 'failure') throw outcome.error
-  return outcome.raw
 }

@@ -10,13 +10,8 @@ import { settingOf } from '../../domain/settings.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import { type Caller, decideBy, usingBy } from '../../framework/caller.js'
-import {
-  type CheckTools,
-  type Context,
-  HttpAnswer,
-  operation,
-  type Session,
-} from '../../framework/operation.js'
+import { type CheckTools, type Context, operation, type Session } from '../../framework/operation.js'
+import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/reactor-runtime.js'
 import { requireRecord } from '../../framework/require-record.js'

@@ -1,7 +1,8 @@
 /** Creates synthetic tokens. */
 import { createDraw, generateData } from '../../domain/token/synthetic.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
-import { Existing, operation } from '../../framework/operation.js'
+import { operation } from '../../framework/operation.js'
+import { Existing } from '../../framework/outcome.js'
 import { arrayOf } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { type TokenView, tokenOutput } from './token-attributes.js'

@@ -2,7 +2,8 @@
 import { isObject } from '../../domain/json/json.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError } from '../../errors.js'
-import type { CheckTools, Context, Existing } from '../../framework/operation.js'
+import type { CheckTools, Context } from '../../framework/operation.js'
+import type { Existing } from '../../framework/outcome.js'
 import type { TokenView } from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 

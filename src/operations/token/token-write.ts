@@ -10,7 +10,8 @@ import {
   type TokenRules,
 } from '../../domain/token/token.js'
 import { invalid } from '../../errors.js'
-import { type CheckTools, type Context, Existing } from '../../framework/operation.js'
+import type { CheckTools, Context } from '../../framework/operation.js'
+import { Existing } from '../../framework/outcome.js'
 import { purgeToken } from './expiry.js'
 import { noteToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
 import { noteCreation, settleActivity } from './token-activity.js'

@@ -1,0 +1,107 @@
+/** What `coffer serve` prints when it answers: the address, the keys, and command lines that a person pastes. */
+import type { Plane } from '../../../control/plane.js'
+import { CONTROL_PATH } from '../../../framework/operation.js'
+import type { Sandbox } from '../../../framework/reactor-runtime.js'
+import { nameHeaders } from '../../../http/headers.js'
+import { DEFAULT_PREFIX } from '../../../http/start.js'
+import type { App } from '../../../vault/app.js'
+import type { SampleApplication } from '../../../vault/sample-applications.js'
+import type { CommandContext } from '../../context/context.js'
+import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
+import { printNotice } from '../../output/output.js'
+import { quoteWord } from '../../output/shell.js'
+import { write } from '../../output/terminal.js'
+import type { ServeOptions } from './serve-options.js'
+
+/** A vault to be served. */
+export interface Opened {
+  /** Of a vault in memory. */
+  plane?: Plane
+  /** By type, or by name. */
+  samples: Record<string, SampleApplication>
+  place: string
+  /** With these flags a command reaches the vault. */
+  flags?: readonly string[]
+}
+
+export type Announced = Opened & {
+  url: string
+  pageUrl: string | undefined
+  controlKey: string | undefined
+  sandbox: Sandbox
+}
+
+/** Prints it in the format of the configuration, and what weakens the server on standard error. */
+export async function announce(
+  { terminal, config, program }: CommandContext,
+  { prefix, isRemote, tls }: ServeOptions,
+  app: App,
+  announced: Announced,
+): Promise<void> {
+  const { url, pageUrl, samples, flags, controlKey, sandbox } = announced
+  if (config.output === 'json') {
+    const { id, owner_id } = await app.tenant()
+    const line = {
+      url,
+      prefix,
+      tenant_id: id,
+      owner_id,
+      applications: samples,
+      page_url: pageUrl,
+      control: controlKey && { url: `${url}${CONTROL_PATH}`, key: controlKey },
+      reactor_sandbox: sandbox,
+    }
+    await write(terminal.stdout, `${JSON.stringify(line)}\n`)
+  } else {
+    const header = nameHeaders(prefix).apiKey.toUpperCase()
+    const others = [
+      ...(prefix === DEFAULT_PREFIX ? [] : [['prefix', prefix]]),
+      ...(tls === undefined ? [] : [['ca', tls.cert]]),
+    ]
+    const profile = [['url', url], ...others].map(
+      (words) => `  coffer profile set local ${words.join(' ')}\n`,
+    )
+    const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
+    // Other processes cannot reach a vault in memory.
+    const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
+    await write(terminal.stdout, introduce(announced, { header, profile: profile.join(''), command }))
+  }
+  const gaps = describeConfinementGaps(sandbox)
+  if (gaps !== undefined) await printNotice(terminal, gaps)
+  if (isRemote && tls === undefined) {
+    const danger = 'Other machines can reach this server, and their requests are not encrypted.'
+    await printNotice(terminal, `${danger} Use --tls-cert and --tls-key.`)
+  }
+}
+
+/** `profile` and `command`: command lines that a person pastes. */
+function introduce(
+  { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
+  { header, profile, command }: { header: string; profile: string; command: string },
+): string {
+  const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
+  const isNew = Object.values(samples).some(({ key }) => key !== undefined)
+  const title = isNew ? 'Applications, with their keys' : 'Applications'
+  const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
+  const known = samples.private?.key ?? Object.values(samples).find(({ key }) => key !== undefined)?.key
+  const key = known ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
+  const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
+  const control =
+    controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
+  const page =
+    pageUrl === undefined ? '' : `Page, with what happens here; works once, for two minutes: ${pageUrl}\n`
+  return `Coffer answers at ${url} (reference: ${url}/)
+${page}Vault: ${place}
+${describeConfinement(sandbox)}
+${control}${list}${advice}
+Try:
+${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
+    -d '{"type":"card_number","data":"4242424242424242"}'
+  curl ${url}/tokens -H '${header}: ${key}'
+Or with the same commands, once a profile has the address and a key:
+${profile}  coffer profile set local api-key
+  coffer token list --profile local
+
+Press Ctrl-C to stop.
+`
+}

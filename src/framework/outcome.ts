@@ -1,0 +1,34 @@
+/** What an operation answers, and the two forms of it that are more than a result. */
+import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
+
+/** What an operation answered. */
+export interface Outcome<Result = unknown> {
+  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
+  status: number
+  result: Result
+  /** Only of an {@link HttpAnswer}, whose body is `result`. */
+  headers?: HeaderMap
+  /** It is the answer kept for the idempotency key; nothing was run. */
+  isReplayed?: true
+}
+
+/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
+export class HttpAnswer {
+  readonly answer: CodeAnswer
+  constructor(answer: CodeAnswer) {
+    this.answer = answer
+  }
+}
+
+/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
+export function resultOf({ status, headers, result }: Outcome): unknown {
+  return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
+}
+
+/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
+export class Existing<T> {
+  readonly result: T
+  constructor(result: T) {
+    this.result = result
+  }
+}
