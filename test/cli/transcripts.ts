@@ -1,5 +1,5 @@
 /**
- * Transcripts of command lines that are derived from the tree of commands: each command alone, and with each of its
+ * Transcripts of command lines that are derived from the tree of commands: each command alone, and with each of its own
  * flags. Each runs piped, on a wide and on a narrow terminal, with and without colours, on a copy of one vault; those of
  * the control plane on a server of a test. A command that goes on is interrupted.
  */
@@ -25,10 +25,23 @@ interface Facts {
   permissions?: string[]
 }
 
-/** They wait for a person, a signal or another process; each has tests of its own. */
-const WAITING = ['--follow', '--watch', '--wait', '--exit-with-parent']
-/** A command that runs until it is interrupted, and what it has printed when it waits for that. */
-const UNTIL: Readonly<Record<string, string>> = { serve: '://', unlock: 'until' }
+interface Tree {
+  commands: Facts[]
+  global_flags: FlagFacts[]
+}
+
+interface Line {
+  words: string[]
+  /** It is about a global flag, and runs piped alone. */
+  isGlobal?: boolean
+}
+
+/** It ends only with the process, and has tests of its own. */
+const ENDLESS = '--follow'
+/** They need a server, a store or a version; each has tests of its own. */
+const NEEDS_OTHERS = ['--url', '--store', '--version']
+/** A command, or a flag, that runs until it is interrupted, and what it has printed when it waits for that. */
+const UNTIL: Readonly<Record<string, string>> = { serve: '://', unlock: 'until', '--watch': '' }
 /** Their exit code tells of the machine, not of the command. */
 const OF_MACHINE = ['doctor']
 
@@ -41,9 +54,12 @@ const FILES = {
   'rule.json': '{}',
 }
 const VALUES: Readonly<Record<string, string>> = {
+  '--allow-host': 'vault.local',
+  '--allow-net': 'api.example.com:443',
   '--args': 'name=Ada',
   '--at': '2030-01-01T00:00:00Z',
   '--by': '1h',
+  '--ca': 'ca.pem',
   '--code': '@code.js',
   '--configuration': '{"name":"KEY","type":"string"}',
   '--container': '/pci/high/',
@@ -51,14 +67,23 @@ const VALUES: Readonly<Record<string, string>> = {
   '--destination-url': 'https://api.example.com/',
   '--email': 'new@example.com',
   '--expires-at': '72h',
+  '--fields': 'id',
   '--file': 'body.json',
   '--for': '1m',
   '--host': '127.0.0.1',
+  '--key-file': 'missing.key',
   '--log': 'json',
   '--metadata': 'customer=42',
+  '--modules': '.',
   '--name': 'another',
   '--port': '0',
   '--payload': '{"a":1}',
+  '--output': 'ndjson',
+  '--passphrase-command': 'echo secret',
+  '--passphrase-fd': '99',
+  '--passphrase-file': 'body.json',
+  '--prefix': 'bt',
+  '--profile': 'narrow',
   '--rate-limit': '100/s',
   '--permission': 'token:create',
   '--results': 'results.ndjson',
@@ -66,6 +91,10 @@ const VALUES: Readonly<Record<string, string>> = {
   '--rule': '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}',
   '--runtime': '{"timeout":5}',
   '--seed': 'seed.json',
+  '--store-password-fd': '99',
+  '--store-password-file': 'body.json',
+  '--tenant': 'default',
+  '--vault': '.',
   app: 'starter private',
   child_id: 'ada',
   file: 'rows.ndjson',
@@ -101,11 +130,18 @@ const NEEDED: Readonly<Record<string, Record<string, string | undefined>>> = {
   'control fault set': { '--rule': '{"status":503}' },
 }
 
-/** Command lines, each with the flag that it is about. */
-export function listLines(commands: readonly Facts[]): string[][] {
+/** Command lines, each with the flag that it is about: its own, or a global one. */
+export function listLines({ commands, global_flags }: Tree): Line[] {
   const isGroup = ({ words }: Facts) =>
     commands.some((other) => other.words.join(' ').startsWith(`${words.join(' ')} `))
-  return commands.filter((facts) => !isGroup(facts)).flatMap(linesOf)
+  const single = commands.filter((facts) => !isGroup(facts))
+  const globals = global_flags.filter(({ names }) => !NEEDS_OTHERS.includes(names.at(-1)!))
+  return [
+    ...single.flatMap((facts) => linesOf(facts).map((words) => ({ words }))),
+    ...single
+      .flatMap((facts) => linesOf({ ...facts, flags: globals }).slice(1))
+      .map((words) => ({ words, isGlobal: true })),
+  ]
 }
 
 function linesOf({ words, arguments: given, flags }: Facts): string[][] {
@@ -130,7 +166,7 @@ function linesOf({ words, arguments: given, flags }: Facts): string[][] {
     '--yes',
     '--no-input',
   ]
-  const own = flags.filter(({ names }) => !WAITING.includes(names.at(-1)!))
+  const own = flags.filter(({ names }) => names.at(-1) !== ENDLESS)
   return [line({}), ...own.map((flag) => line({ [flag.names.at(-1)!]: chooseValue(flag, name) }))]
 }
 
@@ -144,7 +180,7 @@ function chooseValue({ names, type, enum: choices, values }: FlagFacts, command:
 
 function run(cwd: string, words: readonly string[], options: Partial<Run> = {}): Promise<Outcome> {
   const env = { HOME: cwd, XDG_CONFIG_HOME: join(cwd, 'config'), ...options.env }
-  const interruptAt = UNTIL[words[0]!]
+  const interruptAt = UNTIL[words.find((word) => word in UNTIL) ?? '']
   return runProcess(main, {
     words,
     cwd,
@@ -209,16 +245,20 @@ export async function transcribe(
   try {
     const made = join(place, 'made')
     await makeVault(made)
-    const tree = JSON.parse((await run(made, ['help', '--json'])).stdout) as { commands: Facts[] }
-    const lines = listLines(tree.commands).filter((words, at) => pick(at, words))
-    for (const words of lines) {
-      const ways: [string, Partial<Run>, string[]][] = [
-        ['piped', {}, []],
-        ['piped, coloured', {}, ['--color', 'always']],
-        ['wide', { columns: 120 }, ['--color', 'never']],
-        ['narrow', { columns: 40 }, ['--color', 'never']],
-        ['narrow, coloured', { columns: 40 }, ['--color', 'always']],
-      ]
+    await run(made, ['profile', 'set', 'narrow', 'quiet', 'true'])
+    const tree = JSON.parse((await run(made, ['help', '--json'])).stdout) as Tree
+    const lines = listLines(tree).filter(({ words }, at) => pick(at, words))
+    for (const { words, isGlobal = false } of lines) {
+      const piped: [string, Partial<Run>, string[]] = ['piped', {}, []]
+      const ways: [string, Partial<Run>, string[]][] = isGlobal
+        ? [piped]
+        : [
+            piped,
+            ['piped, coloured', {}, ['--color', 'always']],
+            ['wide', { columns: 120 }, ['--color', 'never']],
+            ['narrow', { columns: 40 }, ['--color', 'never']],
+            ['narrow, coloured', { columns: 40 }, ['--color', 'always']],
+          ]
       const codes = new Set<number>()
       reached.clear()
       for (const [way, options, more] of ways) {
