@@ -16,6 +16,7 @@ const SHELLS: Record<string, string> = {
   bash: 'bash --norc --noprofile -i',
   dash: 'dash -i',
   zsh: 'zsh -f -i',
+  fish: 'fish --no-config -i',
 }
 /** What is different each time. */
 const CHANGING = [
