@@ -72,6 +72,19 @@ t.test('a log whose rows have many keys is flushed for them alone', async (t) =>
   }
 })
 
+t.test('the log of a server that only reads is flushed too', async (t) => {
+  const flushAt = { bytes: 2_000, rows: 1_000 }
+  const options = { ...optionsFor(new FakeFiles(), 'server'), flushAt }
+  const engine = await createFileEngine(options)
+  const deadline = Date.now() + 10_000
+  for (let at = 0; options.files.list('/vault/segments').length === 0 && Date.now() < deadline; at++) {
+    await engine.write((writer) => writer.append(asLog(draftOf({ name: `log-${at}` }))), 'soon')
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  t.not(options.files.list('/vault/segments').length, 0)
+  await engine.close()
+})
+
 t.test('what was removed is in no file once the removal is answered', async (t) => {
   const options = optionsFor(new FakeFiles())
   const { files } = options

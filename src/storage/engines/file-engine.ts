@@ -295,7 +295,10 @@ export class FileEngine implements Engine, EngineMaintenance {
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       if (this.#closing !== undefined || !this.#groupCommit.isUnsynced) return
-      void attempt(this.#options.notice, 'synced', () => this.#runExclusive(async () => undefined))
+      // Who only reads never waits for a commit, after which it would be flushed.
+      void attempt(this.#options.notice, 'synced', () =>
+        this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt)),
+      )
     }, SOON_MS)
   }
 

@@ -98,29 +98,36 @@ export class Memtable {
   oldLogs: Row[] = []
   /** Whether older versions of rows hold what is to be overwritten soon. */
   isErasing = false
-  readonly #records = new Rows()
+  /** By the kinds of changed rows, so that the many keys of logs are in no index until logs are asked for. */
+  readonly #rows = new Map<number, Rows>()
   readonly #entries = new Map<string, Entry>()
-  /** The kinds of changed rows; a few. */
-  readonly #kinds: number[] = []
 
   constructor(changes: readonly Change[] = []) {
     for (const change of changes) this.apply(change)
   }
 
   apply({ kind, row }: Change): void {
-    if (!this.#kinds.includes(row.kind)) this.#kinds.push(row.kind)
     if (kind === DROP) this.#drop(row.tenant)
     else if (kind === LOG) this.oldLogs.push(row)
     else if (kind === REMOVE) this.#remove(row)
     else this.#put(row, kind)
   }
 
+  #rowsOf(kind: number): Rows {
+    const known = this.#rows.get(kind)
+    if (known !== undefined) return known
+    const rows = new Rows()
+    this.#rows.set(kind, rows)
+    return rows
+  }
+
   #put(row: Row, kind: Change['kind']): void {
     const text = toText(row.id)
     const item = { row, isLive: true }
     const entry = this.#entries.get(text)
-    if (entry?.item !== undefined) this.#records.kill(entry.item)
-    this.#records.add(item)
+    const rows = this.#rowsOf(row.kind)
+    if (entry?.item !== undefined) rows.kill(entry.item)
+    rows.add(item)
     if (entry !== undefined) entry.item = item
     else this.#entries.set(text, { item, isShadowing: this.#shadow(row, kind) })
   }
@@ -128,11 +135,12 @@ export class Memtable {
   #remove(row: Row): void {
     const text = toText(row.id)
     const entry = this.#entries.get(text)
+    const rows = this.#rowsOf(row.kind)
     if (entry === undefined) {
       this.#entries.set(text, { item: undefined, isShadowing: this.#shadow(row, REMOVE) })
       return
     }
-    if (entry.item !== undefined) this.#records.kill(entry.item)
+    if (entry.item !== undefined) rows.kill(entry.item)
     entry.item = undefined
     if (!entry.isShadowing) this.#entries.delete(text)
   }
@@ -147,15 +155,15 @@ export class Memtable {
 
   #drop(tenant: number): void {
     this.dropped = new Set([...this.dropped, tenant])
-    const rows = this.#records
-    for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
+    for (const rows of this.#rows.values())
+      for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
     this.oldLogs = this.oldLogs.filter((row) => row.tenant !== tenant)
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
   }
 
   /** Whether rows of this kind were changed. */
   changes(kind: number): boolean {
-    return this.#kinds.includes(kind) || this.dropped.size > 0
+    return this.#rows.has(kind) || this.dropped.size > 0
   }
 
   /** What is known here of the id, given as text; undefined when that is to be asked of what is older. */
@@ -173,23 +181,29 @@ export class Memtable {
     return [...this.each()].sort((left, right) => left.seq - right.seq)
   }
 
-  /** Live rows in the order they were added. */
+  /** Live rows: those of a kind in the order they were added. */
   *each(): Generator<Row> {
-    for (const { row, isLive } of this.#records.items) if (isLive) yield row
+    for (const { items } of this.#rows.values()) for (const { row, isLive } of items) if (isLive) yield row
   }
 
   get count(): number {
-    return this.#records.items.length
+    let count = 0
+    for (const { items } of this.#rows.values()) count += items.length
+    return count
   }
 
   /** Keys of all rows that were put, which take most of the memory where rows have many, as those of logs. */
   get keyCount(): number {
-    return this.#records.keyCount
+    let count = 0
+    for (const { keyCount } of this.#rows.values()) count += keyCount
+    return count
   }
 
   /** Live rows of this kind and tenant that match, in no order. `all` is the key that each of them has. */
   search(kind: number, tenant: number, all: Uint8Array, where: Where | undefined): Row[] {
-    const candidates = this.#candidates(where) ?? this.#records.withKey(all)
+    const rows = this.#rows.get(kind)
+    if (rows === undefined) return []
+    const candidates = this.#candidates(rows, where) ?? rows.withKey(all)
     const found: Row[] = []
     for (const { row, isLive } of candidates) {
       if (!isLive || row.tenant !== tenant || row.kind !== kind) continue
@@ -205,7 +219,8 @@ export class Memtable {
     all: Uint8Array,
     where: Where = { key: all },
   ): (below: number) => Row | undefined {
-    const rows = this.#records
+    const rows = this.#rows.get(kind)
+    if (rows === undefined) return () => undefined
     const posting = (key: Uint8Array) => {
       const items = rows.withKey(key)
       return { count: items.length, at: (index: number) => items[index]!.row.seq }
@@ -228,18 +243,20 @@ export class Memtable {
   }
 
   /** A superset of what can match, each item once; undefined when the condition does not narrow it. */
-  #candidates(where: Where | undefined): readonly Item[] | undefined {
+  #candidates(rows: Rows, where: Where | undefined): readonly Item[] | undefined {
     if (where === undefined || 'not' in where || 'range' in where) return undefined
-    if ('key' in where) return this.#records.withKey(where.key)
+    if ('key' in where) return rows.withKey(where.key)
     if ('ids' in where)
       return [...new Set(where.ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? []))]
     if ('and' in where) {
-      const known = where.and.map((part) => this.#candidates(part)).filter((items) => items !== undefined)
+      const known = where.and
+        .map((part) => this.#candidates(rows, part))
+        .filter((items) => items !== undefined)
       return known.sort((left, right) => left.length - right.length)[0]
     }
     const union = new Set<Item>()
     for (const part of where.or) {
-      const items = this.#candidates(part)
+      const items = this.#candidates(rows, part)
       if (items === undefined) return undefined
       for (const item of items) union.add(item)
     }
