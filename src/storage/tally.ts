@@ -3,6 +3,7 @@
  * their index alone. It does not depend on the order of rows.
  */
 import type { Mac } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
 import type { Row } from './engine.js'
 
 const DIGEST_BYTES = 16
@@ -33,4 +34,22 @@ export class Tally {
   equals(other: Tally): boolean {
     return this.count === other.count && this.#sum === other.#sum
   }
+}
+
+/**
+ * Puts all rows but the first `done`, which an earlier attempt has put; and all of them where what is there then, read
+ * again, is not what was sent. Gives what is there. `put` gives what was to be put in all.
+ * @throws CofferError `storage_failed` where the two differ all the same
+ */
+export async function putAndRead(
+  done: number,
+  put: (first: number) => Promise<Tally>,
+  read: () => Promise<Tally>,
+): Promise<Tally> {
+  for (const first of done === 0 ? [0] : [done, 0]) {
+    const sent = await put(first)
+    const arrived = await read()
+    if (sent.equals(arrived)) return arrived
+  }
+  throw new CofferError('storage_failed', 'What arrived is not what was sent. Try again.')
 }

@@ -18,7 +18,7 @@ type Work<T> = (cargo: Cargo, keyring: Keyring) => Promise<T>
 
 /**
  * Copies the vault at `source` to `target`, where there is none yet. What arrived is read again and held against what
- * was sent; only then there is a vault. Ended early, the copy into a store goes on where it was when it is called again.
+ * was sent; only then there is a vault. Ended early, it goes on where it was when it is called again.
  * @throws CofferError `conflict` if there is a vault at `target`, and those of opening the source
  */
 export function copyVault(
@@ -68,7 +68,6 @@ function withStore<T>(effects: Effects, choose: ChooseOpener, work: Work<T>): Pr
   return usingStore(effects, choose, async ({ pool, header, engine, keyring }) => {
     const store = createSealedStore(engine, keyring)
     try {
-      await engine.fold()
       return await pool.using((connection) =>
         withSnapshot(connection, ({ state, count, ...found }) =>
           work({ header, times: state, most: count, ...found }, keyring),

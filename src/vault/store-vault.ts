@@ -32,7 +32,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
         'There is a vault in this store already. Choose another database, or a schema=.',
       )
     const { header, keyring, primitives } = await createHeader(effects, opener)
-    await beginStore(pool, header)
+    await beginStore(pool, header, effects.random)
     try {
       const engine = await openEngine(effects, pool, header, keyring)
       const app = createApp({ engine, keyring, random: effects.random, header, primitives })

@@ -5,6 +5,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class CuttingProxy {
   /** Commits whose answer was withheld. */
   cuts = 0
+  /** Whether it takes connections, and leads nothing that is sent on them anywhere. */
+  isSilent = false
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #path: string
@@ -64,7 +66,7 @@ export class CuttingProxy {
         this.#isArmed = false
         isCutting = true
       }
-      database.write(bytes)
+      if (!this.isSilent) database.write(bytes)
     })
     database.on('data', (bytes) => {
       if (isCutting && bytes.includes('COMMIT')) {
@@ -76,7 +78,7 @@ export class CuttingProxy {
         isCutting = false
         this.#isArmed = true
       }
-      client.write(bytes)
+      if (!this.isSilent) client.write(bytes)
     })
   }
 }

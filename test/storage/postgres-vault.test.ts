@@ -1,7 +1,5 @@
 /** A vault in PostgreSQL, open in several processes' worth of engines at once. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createControlMiddleware } from '../../src/control/middleware.js'
@@ -17,14 +15,15 @@ import { completeService, type ServiceOptions } from '../../src/http/start.js'
 import { createPost } from '../../src/mail/post.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
-import { Connection, ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
 import { SCHEMA } from '../../src/storage/postgres/schema.js'
 import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
 import { changeKeySlots } from '../../src/vault/key-slots.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
-import { findLeaks } from '../cli/leak.js'
+import { CuttingProxy } from './cutting-proxy.js'
+import { findStoreLeaks } from './postgres-leaks.js'
 import { startPostgres } from './postgres-server.js'
 
 /** Key files, which open faster than passphrases. */
@@ -452,6 +451,74 @@ t.test('new key slots, and the servers that have the vault open by others', asyn
   await app.close()
 })
 
+t.test("another vault in the place of one that is open is none of its servers' own", async (t) => {
+  const { apps, address } = await openVaults(t, 1)
+  const [app] = apps as [App]
+  await ask(app, 'token create', token('before'))
+  await app.maintenance().compact()
+  await run(address, 'truncate coffer_state, coffer_rows, coffer_keys, coffer_waiting, coffer_chains')
+  const other = await createVault(locate(address), 'second', createKey().create)
+  t.teardown(() => other.close())
+  t.equal(await ask(app, 'token create', token('after')), 'unavailable')
+  t.equal(await ask(app, 'token list'), 'unavailable')
+  t.equal((await ask(other, 'token list')).pagination.total_items, 0)
+  t.strictSame((await other.maintenance().verify()).findings, [])
+})
+
+t.test('whatever row of whichever chain is altered or gone, a log is not whole', async (t) => {
+  const { apps, address } = await openVaults(t, 2)
+  const [one, two] = apps as [App, App]
+  const { number } = await one.tenant()
+  const rows = async () =>
+    (await run(address, 'select id, sealed from coffer_rows where tenant = $1 and kind = 254', [number])).rows
+  const writeBy = async (app: App, name: string) => {
+    for (let index = 0; index < 3; index++) {
+      await ask(app, 'token create', { id: `${name}-${index}`, type: 'token', data: `${name} ${index}` })
+      await app.maintenance().compact()
+    }
+  }
+  await writeBy(one, 'one')
+  const first = await rows()
+  await writeBy(two, 'two')
+  const all = await rows()
+  const isOf = (chain: typeof all) => (row: { id: Buffer }) => chain.some(({ id }) => id.equals(row.id))
+  const second = all.filter((row) => !isOf(first)(row))
+  t.ok(first.length >= 4 && second.length >= 4, 'a head and its parts in each')
+  const isWhole = async () => {
+    try {
+      return (await one.store.verifyLogs(number)).brokenAt === undefined
+    } catch (error) {
+      t.match(error, { code: 'vault_damaged' })
+      return false
+    }
+  }
+  t.ok(await isWhole())
+  const removed =
+    'with gone as (delete from coffer_rows where id = any($1) returning *) insert into kept select * from gone'
+  await run(address, 'create table kept (like coffer_rows)')
+  const putBack = () =>
+    run(address, 'with back as (delete from kept returning *) insert into coffer_rows select * from back')
+  const seal = (id: Buffer, sealed: Buffer) =>
+    run(address, 'update coffer_rows set sealed = $2 where id = $1', [id, sealed])
+  for (const { id, sealed } of all) {
+    const altered = Buffer.from(sealed)
+    altered[altered.length - 1]! ^= 1
+    await seal(id, altered)
+    t.notOk(await isWhole(), 'one altered')
+    await seal(id, sealed)
+    await run(address, removed, [[id]])
+    t.notOk(await isWhole(), 'one gone')
+    await putBack()
+  }
+  t.ok(await isWhole())
+  for (const chain of [first, second]) {
+    await run(address, removed, [chain.map(({ id }) => id)])
+    t.notOk(await isWhole(), 'a whole chain is gone')
+    await putBack()
+  }
+  t.ok(await isWhole())
+})
+
 t.test('neither the tables nor the files of the database disclose anything', async (t) => {
   const { apps, address } = await openVaults(t, 1)
   const [app] = apps as [App]
@@ -468,37 +535,9 @@ t.test('neither the tables nor the files of the database disclose anything', asy
   await ask(app, 'app create', { name, type: 'private', permissions: ['token:read'] })
   await ask(app, 'token get', { id })
   await app.close()
-  await run(address, 'checkpoint')
-  const tables = [
-    'coffer_state',
-    'coffer_rows',
-    'coffer_keys',
-    'coffer_waiting',
-    'coffer_chains',
-    'coffer_schema',
-  ]
-  const rows = await Promise.all(tables.map((table) => run(address, `select * from ${table}`)))
-  const haystacks = rows.flatMap((found, index) =>
-    found.rows.flatMap((row) =>
-      Object.values(row).map((cell) => ({
-        name: tables[index]!,
-        bytes: Buffer.isBuffer(cell) ? cell : Buffer.from(String(cell)),
-      })),
-    ),
-  )
-  t.ok(haystacks.length > 50)
-  t.strictSame(findLeaks(secrets, haystacks), [])
-  if (server.directory === undefined) return
-  const files = readdirSync(server.directory, { recursive: true, encoding: 'utf8' })
-    .map((file) => join(server.directory!, file))
-    .filter((file) => statSync(file).isFile())
-  for (const file of files) {
-    const bytes = readFileSync(file)
-    t.notOk(
-      secrets.some((secret) => bytes.includes(secret)),
-      file,
-    )
-  }
+  const { leaks, cells } = await findStoreLeaks(server, address, secrets)
+  t.strictSame(leaks, [])
+  t.ok(cells > 50)
 })
 
 t.test('verifying finds what was changed behind our back', async (t) => {
@@ -580,4 +619,47 @@ t.test('when the database is away the answer is 503, soon, and it comes back by 
   t.equal((await get('/tokens/before')).status, 200, 'what was acknowledged is there')
   t.equal((await get('/tokens/never')).status, 404)
   t.equal((await get('/readyz')).status, 200)
+})
+
+t.test('a store that takes connections and never answers is away too', async (t) => {
+  if (!('socket' in server)) return
+  t.ok(PATIENCE_MS < 2000)
+  const proxy = await CuttingProxy.open(server.socket as string)
+  t.teardown(() => proxy.close())
+  const [name] = /\/coffer_\w+/.exec(await server.createDatabase())!
+  const address = `postgres://test@127.0.0.1:${proxy.port}${name}`
+  const app = await createVault(locate(address), 'first', createKey().create)
+  t.teardown(() => app.close())
+  await ask(app, 'token create', token('before'))
+  const permissions = ['token:read', 'token:create', 'token:search']
+  const { key } = await ask(app, 'app create', { name: 'app', type: 'private', permissions })
+  const answerer = openService(app)
+  const body = Buffer.from(JSON.stringify({ type: 'token', data: 'x' }))
+  const send = (line: string) => {
+    const [method, target] = line.split(' ') as [string, string]
+    const headers = { 'svc-api-key': key, 'content-type': 'application/json' }
+    return answerer({ method, target, headers, readBody: async () => (method === 'POST' ? body : undefined) })
+  }
+  const lines = ['GET /tokens/before', 'GET /tokens', 'POST /tokens', 'GET /v2/tokens', 'GET /readyz']
+  const sendAll = () => Promise.all(lines.map(send))
+  t.strictSame(
+    (await sendAll()).map(({ status }) => status),
+    [200, 200, 201, 200, 200],
+  )
+  proxy.isSilent = true
+  for (const which of ['on connections that were open', 'on new ones']) {
+    const began = performance.now()
+    for (const [index, answer] of (await sendAll()).entries())
+      t.match(answer, { status: 503, headers: { 'retry-after': '1' } }, `${lines[index]}, ${which}`)
+    t.ok(performance.now() - began < 5 * PATIENCE_MS, `waited for no longer than it should, ${which}`)
+    t.equal((await send('GET /healthz')).status, 200)
+  }
+  proxy.isSilent = false
+  for (let left = 100; left > 0 && (await send('GET /readyz')).status !== 200; left--)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  t.strictSame(
+    (await sendAll()).map(({ status }) => status),
+    [200, 200, 201, 200, 200],
+    'back by itself',
+  )
 })

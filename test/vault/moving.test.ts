@@ -2,6 +2,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
@@ -17,6 +18,9 @@ import type { App } from '../../src/vault/app.js'
 import { copyVault } from '../../src/vault/moving.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { restoreVault } from '../../src/vault/restore.js'
+import { waitFor } from '../cli/binary.js'
+import { startProgram } from '../start-program.js'
+import { findStoreLeaks } from '../storage/postgres-leaks.js'
 import { startPostgres } from '../storage/postgres-server.js'
 
 const server = await startPostgres()
@@ -27,6 +31,7 @@ t.teardown(async () => {
 })
 
 const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
+const CHILD = fileURLToPath(new URL('copy-child.js', import.meta.url))
 let count = 0
 const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
@@ -55,17 +60,17 @@ async function fill(address: string, tokens = 40) {
   const app = await createVault(locate(address), 'first', key.create)
   const many = Array.from({ length: tokens }, (_, index) => [
     `at${index}`,
-    { id: `many-${index}`, type: 'token', data: `value ${index}` },
+    { id: `many-${index}`, type: 'token', data: `data of ${index}` },
   ])
   await ask(app, 'token tokenize', { payload: Object.fromEntries(many) })
   await ask(app, 'token create', {
-    id: 'needle',
+    id: 'needle-id',
     type: 'card',
     data: { number: '4242424242424242' },
     metadata: { order: 'one' },
     search_indexes: ['{{ data.number | last4 }}'],
   })
-  await ask(app, 'token update', { id: 'needle', metadata: { order: 'two' } })
+  await ask(app, 'token update', { id: 'needle-id', metadata: { order: 'two' } })
   await ask(app, 'token create', { id: 'gone', type: 'token', data: 'x' })
   await ask(app, 'token delete', { id: 'gone' })
   const { key: apiKey } = await ask(app, 'app create', {
@@ -126,7 +131,7 @@ async function check(
 
 t.test('from a directory to a store, on to another store, and back to a directory', async (t) => {
   const [first, last] = [newDirectory(), newDirectory()]
-  const { app, key } = await fill(first)
+  const { app, key, apiKey } = await fill(first)
   const before = await look(app)
   await app.close()
   const stores = [await server.createDatabase(), await server.createDatabase()]
@@ -143,6 +148,8 @@ t.test('from a directory to a store, on to another store, and back to a director
     from = to
   }
   for (const address of [...stores, last]) await check(t, address, key, before)
+  const secrets = ['4242424242424242', 'needle-id', 'many-17', 'data of 17', apiKey]
+  t.strictSame((await findStoreLeaks(server, stores[1]!, secrets)).leaks, [])
 })
 
 t.test(
@@ -257,6 +264,98 @@ t.test(
     await check(t, address, key, now)
   },
 )
+
+/** Copies in processes that are killed, one after another, each at its moment; gives how many were. */
+async function killCopies(
+  from: string,
+  to: string,
+  key: ReturnType<typeof createKey>,
+  moments: readonly (readonly [effect: string, number: number])[],
+  between: () => Promise<unknown> = async () => {},
+): Promise<number> {
+  let kills = 0
+  for (const [effect, number] of moments) {
+    const words = [CHILD, from, to, effect, String(number)]
+    const env = { ...process.env, COPY_KEY: (await key.choose()).text }
+    const child = startProgram(process.execPath, words, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const { code, signal, stderr } = await waitFor(child)
+    if (code === 0) return kills
+    if (signal !== 'SIGKILL') throw new Error(stderr)
+    kills++
+    await between()
+  }
+  return kills
+}
+
+t.test('a copy into a store that was killed goes on, at whatever moment it was', async (t) => {
+  const first = newDirectory()
+  const { app, key } = await fill(first, TOKENS)
+  const before = await look(app)
+  await app.close()
+  const address = await server.createDatabase()
+  const client = new pg.Client(address)
+  await client.connect()
+  t.teardown(() => client.end())
+  const oldest = async () =>
+    (await client.query('select min(xmin::text::bigint) as x from coffer_rows')).rows[0].x
+  const seen: unknown[] = []
+  const note = async () => {
+    await t.rejects(openVault(locate(address), key.choose), { code: 'vault_missing' })
+    seen.push(await oldest().catch(() => 'no table'))
+  }
+  // Making the tables, clearing them, between batches, while it is read again, and before the header is put.
+  const numbers = [5, 8, 12, 10, 13]
+  const kills = await killCopies(
+    first,
+    address,
+    key,
+    numbers.map((number) => ['send', number] as const),
+    note,
+  )
+  t.equal(kills, numbers.length)
+  await copyVault(locate(first), locate(address), key.choose, nothing)
+  t.equal(await oldest(), seen.at(-1), 'what was there is not put again')
+  await check(t, address, key, before)
+})
+
+t.test('a copy into a directory that was killed goes on, at whatever moment it was', async (t) => {
+  const store = await server.createDatabase()
+  const { app, key } = await fill(store)
+  // More than is written as one table.
+  for (let index = 0; index < 6; index++)
+    await ask(app, 'token create', { id: `large-${index}`, type: 'token', data: 'x'.repeat(3_500_000) })
+  await app.close()
+  const [to, other] = [newDirectory(), newDirectory()]
+  const seen: string[][] = []
+  const note = async () => {
+    t.notOk(readdirSync(to).includes('vault.json'))
+    seen.push(readdirSync(join(to, 'segments')))
+  }
+  // Before there is a `state`, before it names the second table, and before the header is put.
+  const renames = [1, 3, 3]
+  const kills = await killCopies(
+    store,
+    to,
+    key,
+    renames.map((number) => ['rename', number] as const),
+    note,
+  )
+  t.equal(kills, renames.length)
+  const { count, digest } = await copyVault(locate(store), locate(to), key.choose, nothing)
+  const tables = readdirSync(join(to, 'segments'))
+  const [, begun = []] = seen
+  t.ok(
+    begun.some((name) => tables.includes(name)),
+    'what was there is not put again',
+  )
+  t.match(await copyVault(locate(store), locate(other), key.choose, nothing), { count, digest })
+  const copy = await openVault(locate(to), key.choose)
+  t.equal((await ask(copy, 'token get', { id: 'large-5' })).data.length, 3_500_000)
+  t.equal((await ask(copy, 'token get', { id: 'many-3' })).data, 'data of 3')
+  t.strictSame((await copy.maintenance().verify()).findings, [])
+  t.match(await copy.store.verifyLogs((await copy.tenant()).number), { brokenAt: undefined })
+  await copy.close()
+})
 
 t.test('of two copies into one store at once, one is refused', async (t) => {
   const first = newDirectory()

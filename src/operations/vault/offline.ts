@@ -53,8 +53,8 @@ export const copyVault = operation({
   details:
     'Ids, logs, keys and key slots stay as they are. Of a directory nothing else may have the vault open meanwhile; of a\n' +
     'store it is copied as it is at the beginning. What arrived is read again, counted, and held against a digest of what\n' +
-    'was sent. A copy into a store that was interrupted goes on where it was: run it again. Use one of the two from then\n' +
-    'on: what changes in one does not change in the other.',
+    'was sent. A copy that was interrupted goes on where it was, or begins anew where its source has changed: run it\n' +
+    'again. Use one of the two from then on: what changes in one does not change in the other.',
   input: closedInput(['to'], {
     to: {
       type: 'string',

@@ -18,18 +18,16 @@ export const NO_TAG = new Uint8Array(16)
 /** Begins the name of a log that was set aside. */
 export const ASIDE = 'aside-'
 
-/** A new vault's files, all but its header, which the caller writes last. `filled` is what it begins with. */
-export async function createLsmTree(
-  options: LsmOptions,
-  filled: Pick<Contents, 'counters' | 'sstables'> = { counters: createCounters(), sstables: [] },
-): Promise<LsmTree> {
+/** A new vault's files, all but its header, which the caller writes last. */
+export async function createLsmTree(options: LsmOptions): Promise<LsmTree> {
   const { random, header, keys } = options
   const contexts = createContexts(options)
   const wal = createWal(contexts.wals, random, NO_TAG)
   const contents: Contents = {
     generation: 1,
     headers: [digestHeader(keys, header)],
-    ...filled,
+    counters: createCounters(),
+    sstables: [],
     wals: [{ id: wal.id, previous: NO_TAG }],
   }
   contexts.state.data = encodeContents(contents)

@@ -176,9 +176,12 @@ export class LsmTree {
     await this.#flushMemtable(memtable, counters)
   }
 
-  /** Puts tables with all logs in the place of those of format 1. Contract: nothing is frozen, and all is synced. */
-  finishUpgrade(logs: readonly LiveSSTable[], counters: Counters): Promise<void> {
-    return this.#flushMemtable(this.memtable, counters, logs)
+  /**
+   * Adds tables to `state`, with the memtable's; new ones with all logs take the place of those of format 1. Contract:
+   * nothing is frozen, and all is synced.
+   */
+  addTables(tables: readonly LiveSSTable[], counters: Counters): Promise<void> {
+    return this.#flushMemtable(this.memtable, counters, tables)
   }
 
   /** Whether the disk is known to hold what it should. */

@@ -106,6 +106,10 @@ export class PostgresEngine implements Engine, Owner {
     this.#logs.look()
   }
 
+  send(): Promise<void> {
+    return this.#logs.send()
+  }
+
   async fold(): Promise<void> {
     await this.#logs.fold()
   }

@@ -5,17 +5,16 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { Row } from '../engine.js'
-import type { Tally } from '../tally.js'
+import { putAndRead, type Tally } from '../tally.js'
 import type { Times } from '../time.js'
 import { type Header, headerText } from '../vault-file.js'
 import { type Waiting, waitStatement } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement, splitKeys } from './query-sql.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
-import { alreadyThere, migrate, unfinishedCopy } from './tables.js'
+import { alreadyThere, drawGeneration, migrate, unfinishedCopy } from './tables.js'
 
 const ROWS_AT_ONCE = 500
-const GENERATION_BYTES = 6
 /** A second copier waits for the first one's batch, and then finds that it is not its turn. */
 const BEGIN_BATCH = { text: 'begin isolation level read committed' }
 
@@ -40,17 +39,13 @@ export interface FillOptions {
 export async function fillStore(pool: ConnectionPool, cargo: Cargo, options: FillOptions): Promise<Tally> {
   await migrate(pool)
   const filling = new Filling(pool, cargo, options)
-  const done = await filling.begin()
-  for (const first of done === 0 ? [0] : [done, 0]) {
-    // What was there before was that of a vault that has changed since.
-    if (first === 0) await filling.clear()
-    const sent = await filling.put(first)
-    const arrived = await filling.read()
-    if (!sent.equals(arrived)) continue
-    await filling.finish()
-    return arrived
-  }
-  throw new CofferError('storage_failed', 'What the store holds is not what was put there. Try again.')
+  const arrived = await putAndRead(
+    await filling.begin(),
+    (first) => filling.put(first),
+    () => filling.read(),
+  )
+  await filling.finish()
+  return arrived
 }
 
 class Filling {
@@ -70,15 +65,11 @@ class Filling {
 
   /** How many rows an earlier copy of the same vault has put. */
   async begin(): Promise<number> {
-    const generation = Buffer.from(this.#options.random.bytes(GENERATION_BYTES)).readUIntLE(
-      0,
-      GENERATION_BYTES,
-    )
     await this.#pool.query({
       text:
         'insert into coffer_state select 1, $1, $2, 0, 0, 0, 0, 0 where not exists (select 1 from coffer_rows)' +
         ' on conflict (id) do nothing',
-      values: [this.#mark, generation],
+      values: [this.#mark, drawGeneration(this.#options.random)],
     })
     const [found] = (
       await this.#pool.query({ text: 'select header, changes from coffer_state where id = 1' })
@@ -88,16 +79,14 @@ class Filling {
     return this.#done
   }
 
-  async clear(): Promise<void> {
-    const tables = ['coffer_rows', 'coffer_keys', 'coffer_waiting']
-    await this.#advance(
-      0,
-      tables.map((table) => ({ text: `delete from ${table}`, isSlow: true })),
-    )
+  /** What was there before was that of a vault that has changed since. */
+  async #clear(): Promise<void> {
+    await this.#advance(0, [{ text: 'truncate coffer_rows, coffer_keys, coffer_waiting', isSlow: true }])
   }
 
   /** Puts all rows but the first ones, which are there; gives all that were to be put. */
   async put(first: number): Promise<Tally> {
+    if (first === 0) await this.#clear()
     const { createTally, progress } = this.#options
     const tally = createTally()
     let batch: Row[] = []

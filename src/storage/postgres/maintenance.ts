@@ -28,6 +28,8 @@ export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
 /** What it needs of the engine. */
 export interface Owner {
   write<T>(work: (writer: EngineWriter) => T): Promise<T>
+  /** Sends the log entries of this process to the store now. */
+  send(): Promise<void>
   /** Puts log entries of every process into the logs now. */
   fold(): Promise<void>
   /** Tenants with log entries that are in no row yet and do not open. */
@@ -99,8 +101,9 @@ export class PostgresMaintenance implements EngineMaintenance {
     return false
   }
 
+  /** Log entries that are in no row yet go along. */
   async backup(path: string): Promise<number> {
-    await this.#engine.fold()
+    await this.#engine.send()
     return this.#shared.pool.using((connection) => this.#backUp(path, connection))
   }
 

@@ -6,11 +6,12 @@ import type { Statement } from './query-sql.js'
 /** Connections of one server; PostgreSQL allows 100 in all by default. */
 const MOST_CONNECTIONS = 16
 /** How long to wait for a connection, a free one included, and for the answer to a statement that is quick by itself. */
-const PATIENCE_MS = 1_700
+export const PATIENCE_MS = 1_700
 /** For a statement that may take long for a reason. */
 const LONG_PATIENCE_MS = 30_000
 const IDLE_MS = 30_000
 const RETRY_AFTER_SECONDS = 1
+const ALIVE: Statement = { name: 'alive', text: 'select 1' }
 
 /** The unit of work has met another, or what was remembered is out of date: it is run again from the start. */
 export class Collision extends Error {
@@ -103,8 +104,10 @@ export class Connection {
    */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
     const since = performance.now()
+    // A slow statement is waited for only as long as the store is there: one before it has to be answered soon.
+    const sent = statements[0]?.isSlow ? [ALIVE, ...statements] : statements
     const settled = await Promise.allSettled(
-      statements.map(({ isSlow = false, ...statement }) =>
+      sent.map(({ isSlow = false, ...statement }) =>
         this.#client.query({
           ...statement,
           query_timeout: isSlow ? LONG_PATIENCE_MS : PATIENCE_MS,
@@ -115,7 +118,8 @@ export class Connection {
     if (failed.length > 0)
       throw translateError(failed.find((error) => fieldOf(error, 'code') !== ABORTED) ?? failed[0])
     this.#answered(performance.now() - since)
-    return settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value)
+    const results = settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value)
+    return results.slice(sent.length - statements.length)
   }
 
   /** Gives the connection back. One that broke in the middle of something is closed. */

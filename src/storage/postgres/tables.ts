@@ -1,4 +1,5 @@
 /** Makes the tables of a vault, and brings them to the present version. */
+import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
@@ -11,6 +12,8 @@ import {
   SET_VERSION,
   VERSION_TABLE,
 } from './schema.js'
+
+const GENERATION_BYTES = 6
 
 /** Brings the tables to the present version, whatever it is now; one process at a time. @throws CofferError `vault_unsupported` */
 export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Promise<void> {
@@ -70,10 +73,15 @@ function checkVersion(version: number, known: number): number {
   )
 }
 
+/** That of another vault: a server that had an earlier one open in the same place takes it for no vault of its own. */
+export function drawGeneration(random: RandomSource): number {
+  return Buffer.from(random.bytes(GENERATION_BYTES)).readUIntLE(0, GENERATION_BYTES)
+}
+
 /** Puts the header of a new vault where there is none. @throws CofferError `conflict` */
-export async function beginStore(pool: ConnectionPool, header: Header): Promise<void> {
-  const text = 'insert into coffer_state values (1, $1, 0, 0, 0, 0, 0, 0) on conflict (id) do nothing'
-  const { rowCount } = await pool.query({ text, values: [headerText(header)] })
+export async function beginStore(pool: ConnectionPool, header: Header, random: RandomSource): Promise<void> {
+  const text = 'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do nothing'
+  const { rowCount } = await pool.query({ text, values: [headerText(header), drawGeneration(random)] })
   if (rowCount !== 1) throw alreadyThere()
 }
 

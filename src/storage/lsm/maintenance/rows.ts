@@ -1,35 +1,40 @@
 /** A vault's files made of rows, and the rows of a vault's files: what vaults are moved and salvaged with. */
 import type { Row } from '../../engine.js'
-import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
-import { createContexts, type LsmOptions } from '../options.js'
+import type { LsmOptions } from '../options.js'
 import { createLsmTree, openLsmTree } from '../recovery.js'
-import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
 import { readLiveRows } from '../sstable/scan.js'
 
 /**
- * Makes the files of a new vault, all but its header, of rows in any order. Contract: the directory exists; `counters`,
- * which are moved past the rows, are the caller's to give away.
+ * Makes the files of a new vault, all but its header, of rows in any order. `state` names each table once it is written,
+ * so that another call may go on where one was ended (`goesOn`). Contract: the directory exists; `counters`, which are
+ * moved past the rows, are the caller's to give away.
  */
 export async function createFromRows(
   options: LsmOptions,
   rows: AsyncIterable<Row>,
-  counters: Counters = createCounters(),
+  { counters = createCounters(), goesOn = false }: { counters?: Counters; goesOn?: boolean } = {},
 ): Promise<void> {
-  const contexts = createContexts(options)
-  const sstables: LiveSSTable[] = []
-  for await (const batch of inBatches(rows)) {
-    for (const { seq, rev, created, modified } of batch) {
-      counters.seq = Math.max(counters.seq, seq + 1)
-      counters.rev = Math.max(counters.rev, rev + 1)
-      counters.time = Math.max(counters.time, created, modified)
-    }
-    const sorted = batch.sort((left, right) => left.seq - right.seq)
-    sstables.push(...finish(writeSSTables(contexts.sstables, sorted)))
+  const tree = await (goesOn ? openLsmTree(options) : createLsmTree(options))
+  const raise = (name: 'seq' | 'rev' | 'time', least: number) => {
+    counters[name] = Math.max(counters[name], least)
   }
-  const tree = await createLsmTree(options, { counters, sstables: sortSSTables(sstables) })
-  tree.close()
+  try {
+    for (const name of ['seq', 'rev', 'time'] as const) raise(name, tree.counters[name])
+    for await (const batch of inBatches(rows)) {
+      for (const { seq, rev, created, modified } of batch) {
+        raise('seq', seq + 1)
+        raise('rev', rev + 1)
+        raise('time', Math.max(created, modified))
+      }
+      const sorted = batch.sort((left, right) => left.seq - right.seq)
+      await tree.addTables(finish(writeSSTables(tree.manifest.context, sorted)), counters)
+    }
+    await tree.addTables([], counters)
+  } finally {
+    tree.close()
+  }
 }
 
 /**

@@ -49,7 +49,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
     for (const row of damaged.rows()) if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read()))
     const { old: _, ...counters }: Counters = { ...createCounters(), ...found.contents?.counters }
     if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
-    await createFromRows(options.target, sealAnew(damaged.rows(), options, result), counters)
+    await createFromRows(options.target, sealAnew(damaged.rows(), options, result), { counters })
     return result
   } finally {
     for (const { sstable } of found.sstables) sstable.close()

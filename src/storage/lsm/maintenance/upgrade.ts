@@ -45,7 +45,7 @@ export async function upgradeVault({ tree, sealer, header, now }: UpgradeOptions
     if (!isBegun) await tree.replaceHeader(header, () => writeHeader(files, directory, random, header))
     // A change of keys that was under way made tables and a header of format 1: it begins anew.
     removeQuietly(files, `${directory}/rekey`)
-    await tree.finishUpgrade(written, counters)
+    await tree.addTables(written, counters)
   } catch (error) {
     const named = new Set(tree.manifest.contents.sstables)
     for (const live of written) {

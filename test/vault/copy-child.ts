@@ -1,0 +1,32 @@
+/**
+ * Copies a vault, and ends itself by SIGKILL just before a given effect. Arguments: source, target, name of a call of
+ * `Files`, or `send` (statements for a store), and which of them; the text of the key file is in `COPY_KEY`.
+ */
+import { nodeFiles } from '../../src/storage/node-files.js'
+import { Connection } from '../../src/storage/postgres/pool.js'
+import { copyVault } from '../../src/vault/moving.js'
+
+const [source = '', target = '', kind = '', number = ''] = process.argv.slice(2)
+let left = Number(number)
+const note = (effect: string) => {
+  if (effect === kind && --left === 0) process.kill(process.pid, 'SIGKILL')
+}
+
+const { send } = Connection.prototype
+Connection.prototype.send = function (statements) {
+  note('send')
+  return send.call(this, statements)
+}
+const files = new Proxy(nodeFiles(), {
+  get(own, name) {
+    const value = Reflect.get(own, name)
+    if (typeof value !== 'function') return value
+    return (...args: unknown[]) => {
+      note(String(name))
+      return value.apply(own, args)
+    }
+  },
+})
+const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {}, files })
+const choose = async () => ({ kind: 'key-file', text: process.env.COPY_KEY! }) as const
+await copyVault(locate(source), locate(target), choose, () => {})
