@@ -17,6 +17,8 @@ export interface AnswerRecord {
   headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
+  /** Instead of `body`: it is the view of the one token in it, which has `is_answered` and was not changed since. */
+  is_view?: true | undefined
   /** Those that one record can be found by; further ones are in records of their own. */
   subjects: AnswerSubject[]
   /** The number of these further records. */

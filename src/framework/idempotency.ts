@@ -7,12 +7,12 @@
 import type { Target } from '../domain/access.js'
 import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
-
+import type { TokenRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { dropAnswers, insertAnswer, readSubjects, removeAnswer } from './kept-answers.js'
+import { dropAnswers, insertAnswer, readSubjects, removeAnswer, viewOf } from './kept-answers.js'
 import type { AnyOperation, Context, OperationInput, ReachedEntity } from './operation.js'
 import type { Outcome } from './outcome.js'
 import { JsonText, type Recipient } from './recipient.js'
@@ -49,11 +49,11 @@ export async function answerOnce(
   const { definition, recipient } = request
   const identify = (reader: StoreReader) => host.hashSecret(scope, reader)
   const workAfterLook = async (failure?: { error: unknown }) => {
-    const { kept, isWhole } = await host.store.read(async (reader) => {
+    const { kept, answer } = await host.store.read(async (reader) => {
       const kept = await reader.get('answer', caller.tenant, await identify(reader))
-      return { kept, isWhole: kept !== undefined && (await isAllThere(reader, caller, request, kept)) }
+      return { kept, answer: kept && (await findWhole(reader, caller, definition, kept)) }
     })
-    if (kept !== undefined && isWhole) return readAnswer(kept, recipient)
+    if (answer !== undefined) return readAnswer(answer, recipient)
     if (kept === undefined && failure !== undefined) throw failure.error
     return work(createKeeping(identify, definition, kept !== undefined))
   }
@@ -69,35 +69,38 @@ export async function answerOnce(
 /** Caller, method, path and key. A session is a scope of its own. */
 function spellScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
   const { route = '' } = definition
-  const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
+  const named = route.includes('{') ? [...route.matchAll(/\{([a-z_]+)\}/g)] : []
+  const inPath = named.map(([, name]) => String(input[name!]))
   return JSON.stringify(['answer', tenant, actor.type, actor.id, session?.id ?? '', route, inPath, key])
 }
 
 /**
- * Whether everything that the answer is about still exists.
+ * The answer with its body, if everything that it is about still exists.
  * @throws CofferError `forbidden` if the caller could do less with a token today
  */
-async function isAllThere(
+async function findWhole(
   reader: StoreReader,
   caller: Caller,
-  { definition }: KeyedRequest,
+  definition: AnyOperation,
   answer: AnswerRecord,
-): Promise<boolean> {
+): Promise<AnswerRecord | undefined> {
   const subjects = await readSubjects(reader, caller.tenant, answer)
-  if (subjects === undefined) return false
+  if (subjects === undefined) return undefined
+  let { body } = answer
   const present: { granted: Grants; now: Grants }[] = []
   for (const { kind, id, granted } of subjects) {
     const record = await reader.get(kind, caller.tenant, id)
-    if (record === undefined) return false
-    if ('containers' in record && granted !== undefined)
-      present.push({ granted, now: grantsOn(caller, definition, record) })
+    if (record === undefined) return undefined
+    if (!('containers' in record) || granted === undefined) continue
+    present.push({ granted, now: grantsOn(caller, definition, record) })
+    if (answer.is_view) body = JSON.stringify(viewOf(answer, record as TokenRecord, definition.viewWritten!))
   }
   if (present.some(({ granted, now }) => isLess(now, granted)))
     throw new CofferError(
       'forbidden',
       'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
     )
-  return true
+  return { ...answer, body }
 }
 
 type Grants = Partial<Record<Permission, Transform>>
@@ -219,7 +222,8 @@ function createKeeping(
           granted: present && grantsOn(caller, definition, { id, containers: present }),
         })
       }
-      const json = toKeptJson(definition.output ?? {}, result)
+      const isView = definition.viewWritten !== undefined && status === 201 && caller.dependsOnId !== true
+      const json = toKeptJson(isView ? {} : (definition.output ?? {}), result)
       if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
         throw new CofferError(
           'validation',
@@ -227,7 +231,8 @@ function createKeeping(
         )
       const type = headers?.['content-type']
       const kept = headers && (type === undefined ? {} : { 'content-type': type })
-      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, body: json?.text, subjects })
+      const body = isView ? { is_view: isView } : { body: json?.text }
+      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, ...body, subjects })
     },
   }
 }

@@ -3,6 +3,8 @@
  * it is found through the rest of them.
  */
 import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
+import type { Transform } from '../domain/permissions.js'
+import type { TokenRecord } from '../domain/records.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -37,6 +39,37 @@ export async function insertAnswer(
     }
     await store.insert('answer', tenant, record, { expires })
   }
+}
+
+/** Writes out the answer to the creation of `token`, if it is kept as the token itself. */
+export async function writeOutAnswer(
+  store: StoreWriter,
+  tenant: number,
+  token: TokenRecord,
+  view: (token: TokenRecord, transform: Transform) => unknown,
+): Promise<void> {
+  const where = { field: 'token', value: token.id }
+  for (let page = 1; ; page++) {
+    const { records, total } = await store.find('answer', tenant, { where, page, size: READ_AT_ONCE })
+    const found = records.find(({ is_view }) => is_view)
+    if (found !== undefined) {
+      const { is_view: _, ...answer } = found
+      const body = JSON.stringify(viewOf(answer, token, view))
+      const expires = Date.parse(token.created_at) + KEPT_MS
+      return store.replace('answer', tenant, { ...answer, body }, { expires })
+    }
+    if (page * READ_AT_ONCE >= total) return
+  }
+}
+
+/** What the answer shows. Contract: it `is_view` of the token. */
+export function viewOf<T>(
+  { subjects }: AnswerRecord,
+  token: TokenRecord,
+  view: (token: TokenRecord, transform: Transform) => T,
+): T {
+  const { granted } = subjects.find(({ id }) => id === token.id)!
+  return view(token, granted!['token:create']!)
 }
 
 function partId(id: string, part: number): string {

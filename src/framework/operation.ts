@@ -8,7 +8,7 @@ import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission, Transform } from '../domain/permissions.js'
-import type { LogRecord, TenantRecord } from '../domain/records.js'
+import type { LogRecord, TenantRecord, TokenRecord } from '../domain/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
@@ -32,6 +32,8 @@ export interface Context {
   readonly now: number
   /** `now` as the API formats it. */
   readonly date: string
+  /** The answer is kept for an idempotency key. */
+  readonly isKept: boolean
   readonly random: RandomSource
   createUuid(): string
   /** The expression language, loaded on first use. */
@@ -230,6 +232,11 @@ export interface Operation<
   readonly isExplainable?: true
   /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
+  /**
+   * The answer about a token that it wrote, by what its first permission grants on it: an idempotency key then keeps no
+   * copy of the answer. Contract: whatever changes a token that `is_answered` calls `writeOutAnswer` before.
+   */
+  readonly viewWritten?: (record: TokenRecord, transform: Transform) => Answer<O>
   /** The handler may return {@link HttpAnswer}. */
   readonly mayAnswerHttp?: true
   /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */

@@ -39,7 +39,9 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     caller.belief?.check(store)
-    const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
+    const context = createContext(host, store, caller, definition.log, keeping !== undefined, (entity) =>
+      reached.push(entity),
+    )
     // What there is nothing to wait for is not awaited: this runs for every request.
     const kept = toOutcome === undefined ? undefined : keeping
     if (kept !== undefined) await kept.begin(store, caller.tenant)
@@ -69,6 +71,7 @@ function createContext(
   store: StoreWriter,
   caller: Caller,
   log: LogEntry | undefined,
+  isKept: boolean,
   reach: (entity: ReachedEntity) => void,
 ): Context {
   return {
@@ -76,6 +79,7 @@ function createContext(
     caller,
     now: store.now,
     date: formatDate(store.now),
+    isKept,
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
@@ -90,7 +94,7 @@ function createContext(
     },
     reached: (type, id, as = log, containers, transform) =>
       reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
-    as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
+    as: (other, otherLog) => createContext(host, store, other, otherLog, isKept, reach),
   }
 }
 

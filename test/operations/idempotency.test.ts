@@ -1,4 +1,5 @@
 /** Idempotency keys: what is kept of an answer and when it goes, requests at once, and deaths between units of work. */
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { createClaims } from '../../src/framework/claims.js'
@@ -10,6 +11,12 @@ import { openTestVault, permissionsOf, START } from './vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const TENANT = 1
+const BODY = {
+  type: 'token',
+  data: { number: 'secret', 1: 'secret' },
+  mask: { number: 'XXXX' },
+  metadata: { note: 'note' },
+}
 
 async function open(t: Test) {
   const vault = await openTestVault()
@@ -81,6 +88,63 @@ t.test('the body is not compared: not even one that would be refused, or that co
   for (const input of [{ type: 'card', data: 'no card' }, { id: 'own', type: 'token', data: 'x' }, {}])
     t.match(await repeat('token create', input), { status: 201, isReplayed: true, result })
   t.equal(await countTokens(), 1)
+})
+
+t.test(
+  'an answer to a creation is kept without its data, and stays what it was when the token changes',
+  async (t) => {
+    const { ask, app, clock, repeat, kept, createApplication } = await open(t)
+    const rule = { description: '', priority: 1, permissions: permissionsOf('private') }
+    const masking = { ...rule, container: '/m/', transform: 'mask' as const }
+    const redacting = { ...rule, priority: 2, container: '/r/', transform: 'redact' as const }
+    const { key: as } = await createApplication('private', { rules: [masking, redacting] })
+    const text = async (key: string, containers: string[]) => {
+      const input = { ...BODY, containers }
+      const { status, isReplayed, result } = await repeat('token create', input, key, { as })
+      return { status, isReplayed, text: JSON.stringify(result), id: (result as { id: string }).id }
+    }
+    for (const containers of [['/m/'], ['/r/']]) {
+      const [key] = containers as [string]
+      const first = await text(key, containers)
+      t.match(first, { status: 201, isReplayed: undefined })
+      t.same(JSON.stringify((await kept())[0]).match(/secret|note|XXXX/g), null)
+      const again = { ...first, isReplayed: true }
+      t.same(await text(key, containers), again)
+      for (const patch of [{ data: 'changed' }, { metadata: { note: 'other' } }, { containers: ['/m/x/'] }]) {
+        await ask('token update', { id: first.id, ...patch })
+        t.same(await text(key, containers), again)
+      }
+      await ask('token update', { id: first.id, containers })
+    }
+    clock.now += DAY_MS - 1
+    t.equal((await kept()).length, 2)
+    clock.now += 1
+    t.same(await kept(), [], 'not a day longer for being changed')
+    await app.sweep()
+  },
+)
+
+t.test('whatever was created, its answer is given again to the byte', async (t) => {
+  const { repeat, ask } = await open(t)
+  let count = 0
+  const metadata = fc.dictionary(fc.string({ minLength: 1, maxLength: 9 }), fc.string({ maxLength: 9 }))
+  const attributes = fc.record(
+    { data: fc.jsonValue(), metadata, mask: fc.constantFrom('{{ data }}', null) },
+    { requiredKeys: ['data'] },
+  )
+  await fc.assert(
+    fc.asyncProperty(attributes, fc.boolean(), async (given, isChanged) => {
+      const input = () => ({ type: 'token', ...given, data: given.data ?? 0 })
+      const key = `key ${count++}`
+      const first = await repeat('token create', input(), key).catch(() => undefined)
+      if (first === undefined) return
+      if (isChanged) await ask('token update', { id: (first.result as { id: string }).id, data: 'other' })
+      const { result, isReplayed } = await repeat('token create', input(), key)
+      t.equal(isReplayed, true)
+      t.equal(JSON.stringify(result), JSON.stringify(first.result))
+    }),
+    { numRuns: 60 },
+  )
 })
 
 t.test('a kept answer has neither the idempotency key nor an API key', async (t) => {

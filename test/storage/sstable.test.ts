@@ -3,6 +3,7 @@
  * opened by one look-up, memory bounded by the cache.
  */
 import t, { type Test } from 'tap'
+import { CofferError } from '../../src/errors.js'
 import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { BlockCache } from '../../src/storage/lsm/sstable/block-cache.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
@@ -41,7 +42,10 @@ function rowOf(number: number): Row {
   }
 }
 
-function makeSSTable(rows: number, cacheBytes = 4_000_000): { live: LiveSSTable; cache: BlockCache } {
+function makeSSTable(
+  rows: number,
+  cacheBytes = 4_000_000,
+): { live: LiveSSTable; cache: BlockCache; files: FakeFiles } {
   const files = new FakeFiles()
   files.makeDirectory('/vault')
   files.makeDirectory('/vault/segments')
@@ -51,7 +55,7 @@ function makeSSTable(rows: number, cacheBytes = 4_000_000): { live: LiveSSTable;
   const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, all))
   const cache = new BlockCache(cacheBytes)
   const sstable = new SSTable({ files, directory: '/vault', cipher, random, cache }, name)
-  return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache }
+  return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache, files }
 }
 
 function searchFor(live: LiveSSTable, where?: Where, now = 5): number[] {
@@ -183,6 +187,40 @@ t.test('a cache keeps to its bound and opens what it forgot again', (t) => {
   for (let number = 0; number < 5000; number += 50) t.equal(live.sstable.find(idOf(number)), number)
   t.ok(cache.opened > before, 'blocks were opened again')
   t.equal(live.sstable.count(POST) > 0, true)
+  t.end()
+})
+
+t.test('a table that is searched often knows what it has not without opening a block', (t) => {
+  const { live, cache } = makeSSTable(5000, 0)
+  const { sstable } = live
+  const absent = numbers(1000, () => true).map((number) => idOf(5000 + number))
+  const countFound = () => absent.filter((id) => sstable.find(id) !== undefined).length
+  t.equal(countFound(), 0)
+  const before = cache.opened
+  t.equal(countFound(), 0)
+  t.ok(cache.opened - before < 50, `${cache.opened - before} of 1000 searches opened a block`)
+  t.equal(numbers(5000, (number) => sstable.find(idOf(number)) === number).length, 5000)
+  t.end()
+})
+
+t.test('a damaged block of ids is reported to those who need it, and costs nobody else a row', (t) => {
+  const { live, files } = makeSSTable(5000, 0)
+  const { sstable } = live
+  const { start } = sstable.footer.sections[IDS]
+  const byte = Buffer.alloc(1)
+  files.read(sstable.file, byte, start + 50)
+  files.write(sstable.file, Buffer.from([byte[0]! ^ 1]), start + 50)
+  for (let round = 0; round < 2; round++) {
+    const found = numbers(5000, () => true).filter((number) => {
+      try {
+        return sstable.find(idOf(number)) === number
+      } catch (error) {
+        if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
+        return false
+      }
+    })
+    t.equal(found.length, 5000 - 682, 'all but those of one block')
+  }
   t.end()
 })
 

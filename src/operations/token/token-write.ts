@@ -10,6 +10,7 @@ import {
   type TokenRules,
 } from '../../domain/token/token.js'
 import { invalid } from '../../errors.js'
+import { writeOutAnswer } from '../../framework/kept-answers.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { purgeToken } from './expiry.js'
@@ -77,6 +78,7 @@ export async function createFrom(
     created_by: context.caller.actor.id,
     created_at: context.date,
     counts,
+    is_answered: context.isKept || undefined,
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
@@ -123,6 +125,7 @@ export async function updateFrom(
     counts: before.counts && draft.expires === undefined ? true : undefined,
     ...draft.record,
   }
+  if (before.is_answered) await writeOutAnswer(context.store, context.caller.tenant, before, viewWritten)
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.counts === undefined) await settleActivity(context, before)
   noteToken(context, record)

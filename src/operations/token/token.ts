@@ -3,7 +3,14 @@ import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
-import { filterConditions, listTokensWhere, noteToken, reachToken, requireTransform } from './token-access.js'
+import {
+  filterConditions,
+  listTokensWhere,
+  noteToken,
+  reachToken,
+  requireTransform,
+  viewWritten,
+} from './token-access.js'
 import { settleActivity } from './token-activity.js'
 import {
   checkFilters,
@@ -38,6 +45,7 @@ export const createToken = operation({
   ],
   log: { operation: 'create', message: 'Token created' },
   check: checkNewToken,
+  viewWritten,
   run: (context, _, draft) => createFrom(context, draft),
 })
 

@@ -34,6 +34,7 @@ import {
   TAIL_LENGTH,
   wholeBlock,
 } from './format.js'
+import { IdFilter } from './id-filter.js'
 
 /** What tables are read and written with. */
 export interface SSTableContext {
@@ -75,6 +76,7 @@ export class SSTable {
   readonly path: string
   readonly #context: SSTableContext
   readonly #serial: number
+  readonly #ids = new IdFilter()
   #file: number | undefined
   #footer: Footer | undefined
 
@@ -191,16 +193,19 @@ export class SSTable {
 
   /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the id's first half matches. */
   find(id: RowId): number | undefined {
-    const { idFences } = this.footer
+    const { idFences, rows } = this.footer
     const key = asBuffer(id)
+    if (this.#ids.excludes(key, rows, idFences.length / 8, this.#idBlock)) return undefined
     for (let number = lastFence(idFences, key); number >= 0; number--) {
-      const row = this.#findIn(this.block(IDS, number), key)
+      const row = this.#findIn(this.#idBlock(number), key)
       if (row !== undefined) return row
       // Only where this block begins with the first half may ids with it lie in the block before.
       if (!isKeyAt(idFences, number * 8, key)) return undefined
     }
     return undefined
   }
+
+  readonly #idBlock = (number: number): Buffer => this.block(IDS, number)
 
   #findIn(block: Buffer, id: Buffer): number | undefined {
     const width = ENTRY_BYTES[IDS]

@@ -1,0 +1,64 @@
+/** A Bloom filter of a table's ids: it knows of nearly every id that is not there, without a search of the index. */
+import { ENTRY_BYTES, IDS } from './format.js'
+
+/** A command searches a table less often than this, and then needs no filter. */
+const SEARCHES_BEFORE = 64
+/** At least, for each row. */
+const BITS = 8
+const PROBES = 4
+
+/**
+ * It takes in one block of ids with each search, so that none waits for all of them, and knows nothing before it has
+ * them all. Ids are keyed digests, whose bytes are as good as hashes of them.
+ */
+export class IdFilter {
+  /** Bits, a power of two many, so that a mask of a hash is the number of one. */
+  #words = new Int32Array(0)
+  #mask = 0
+  #nextBlock = -SEARCHES_BEFORE
+  #isWhole = false
+
+  /** Whether the table of `count` ids in `blocks` has not this one; false where that is not known. */
+  excludes(id: Buffer, count: number, blocks: number, block: (number: number) => Buffer): boolean {
+    if (!this.#isWhole) {
+      this.#takeNext(count, blocks, block)
+      return false
+    }
+    return !this.#eachBit(id, 0, (word, bit) => (this.#words[word]! & bit) !== 0)
+  }
+
+  #takeNext(count: number, blocks: number, block: (number: number) => Buffer): void {
+    const number = this.#nextBlock++
+    if (number < 0) return
+    if (number === 0) {
+      const bits = 2 ** Math.max(5, Math.ceil(Math.log2(count * BITS)))
+      this.#words = new Int32Array(bits / 32)
+      this.#mask = bits - 1
+    }
+    try {
+      const ids = block(number)
+      const add = (word: number, bit: number) => {
+        this.#words[word]! |= bit
+        return true
+      }
+      for (let at = 0; at < ids.length; at += ENTRY_BYTES[IDS]) this.#eachBit(ids, at, add)
+      this.#isWhole = number === blocks - 1
+    } catch {
+      // A block that is damaged is reported by the searches that need it, and the table has no filter.
+      this.#nextBlock = Number.NEGATIVE_INFINITY
+    }
+  }
+
+  /** Whether `test` holds for every bit of the id at `at`. */
+  #eachBit(ids: Buffer, at: number, test: (word: number, bit: number) => boolean): boolean {
+    // Odd, so that no two probes are of one bit.
+    const step = ids.readInt32BE(at + 4) | 1
+    let hash = ids.readInt32BE(at)
+    for (let probe = 0; probe < PROBES; probe++) {
+      const number = hash & this.#mask
+      if (!test(number >>> 5, 1 << (number & 31))) return false
+      hash = (hash + step) | 0
+    }
+    return true
+  }
+}
