@@ -171,6 +171,20 @@ t.test('the global process is named in bin alone', async (t) => {
   }
 })
 
+t.test('the SQL is what engines of the protocol have in common', async (t) => {
+  const own = files.filter((file) => file.startsWith('storage/postgres/'))
+  const unportable =
+    /\b(plpgsql|listen|notify|\w*advisory\w*|nextval|serial|bigserial|sequence|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/
+  for (const file of own) {
+    const code = stripComments(readFileSync(join(source, file), 'utf8'))
+    for (const [text] of code.matchAll(/'[^'\n]*'|`[^`]*`/g)) {
+      if (/^.(\.|node:|pg.)/.test(text)) continue
+      t.notMatch(text.toLowerCase(), unportable, file)
+    }
+  }
+  t.ok(own.length > 10)
+})
+
 t.test('no file grows beyond what one can read at once, tables aside', async (t) => {
   const tables = ['domain/token/token-types.ts', 'domain/expression/standard-filters.ts']
   for (const file of files.filter((name) => !tables.includes(name))) {

@@ -1,12 +1,14 @@
 /** Vaults in a store, from the command line. */
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { main } from '../../src/cli/main.js'
+import { startProgram } from '../start-program.js'
 import { emptyDatabase, sharedDatabase } from '../storage/postgres-server.js'
-import { createMachine } from './binary.js'
+import { createMachine, PROGRAM, waitFor } from './binary.js'
 import { runProcess } from './fake-process.js'
 
 const place = mkdtempSync(join(tmpdir(), 'coffer-store-'))
@@ -136,3 +138,48 @@ t.test('a server over a store, whose line other users see without its password',
   server.kill('SIGTERM')
   t.strictSame(await ended, [0, null])
 })
+
+/** Takes connections as PostgreSQL does, asks each for its password, and refuses it. */
+async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
+  const told: string[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+      // A byte for the kind of the message, four for its length, and a zero at its end.
+      socket.once('data', (bytes) => {
+        told.push(bytes.toString('utf8', 5, bytes.length - 1))
+        socket.end()
+      })
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { port: (server.address() as AddressInfo).port, told }
+}
+
+t.test(
+  'the password comes from a file, a PGPASSFILE or the environment, and goes to the store alone',
+  async (t) => {
+    const { port, told } = await startAsking(t)
+    const bare = `postgres://bob@127.0.0.1:${port}/v`
+    const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
+    writeFileSync(join(place, 'password'), 'of-file-pw\n', { mode: 0o600 })
+    writeFileSync(join(place, 'pgpass'), `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`, { mode: 0o600 })
+    const env = { PATH: process.env.PATH ?? '', HOME: place, XDG_CONFIG_HOME: place }
+    const passFile = { PGPASSFILE: join(place, 'pgpass') }
+    const cases: [words: string[], more: Record<string, string>, password: string][] = [
+      [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
+      [['--store', bare], passFile, 'of-pgpass-pw'],
+      [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
+    ]
+    for (const [words, more, password] of cases) {
+      const options = { cwd: place, env: { ...env, ...more } }
+      const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
+      const { code, stdout, stderr } = await waitFor(child)
+      t.equal(code, 9, stderr)
+      t.equal(told.pop(), password)
+      t.notMatch(stdout + stderr, /-pw/)
+    }
+  },
+)

@@ -81,7 +81,11 @@ class Filling {
 
   /** What was there before was that of a vault that has changed since. */
   async #clear(): Promise<void> {
-    await this.#advance(0, [{ text: 'truncate coffer_rows, coffer_keys, coffer_waiting', isSlow: true }])
+    const tables = ['coffer_rows', 'coffer_keys', 'coffer_waiting']
+    await this.#advance(
+      0,
+      tables.map((table) => ({ text: `delete from ${table}`, isSlow: true })),
+    )
   }
 
   /** Puts all rows but the first ones, which are there; gives all that were to be put. */
