@@ -24,46 +24,64 @@ import {
   spareChildProcess,
   VALIDATOR,
 } from './bundle-packages.js'
+import type { AnyOperation } from './src/framework/operation.js'
+import { registry } from './src/operations/all.js'
+
+/** A command and its words. */
+type Line = readonly string[]
 
 /**
- * The parts, by what they are for: a chunk is in the first one of whose commands one uses it. `coffer` is always loaded.
- * What V8 compiled is kept of these commands; what is compiled for others would only have to be read.
+ * Whose code a chunk is, by the commands that use it: each noun has a part, and so has a server until it says that it is
+ * ready. What V8 compiled is kept of these commands; what is compiled for others would only have to be read.
  */
-const PARTS: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  coffer: [
-    ['token', 'create'],
-    ['token', 'get', 'build'],
-  ],
-  'coffer-nouns': [
-    ['--help'],
-    ['completion', 'words', '--', 'token', 'get', ''],
-    ...['app', 'formula', 'invite', 'log', 'member', 'proxy', 'reactor', 'tenant', 'token'].map((noun) => [
-      noun,
-      'list',
-    ]),
-  ],
-  'coffer-server': [['serve', '--ephemeral', '--port', '0']],
-}
+const USERS: ReadonlyMap<string, readonly Line[]> = new Map(
+  registry.nouns.map(({ name, operations }) => [name, linesOf(name, operations)]),
+)
+/** What a server uses until it says that it is ready, and what it uses then. */
+const SERVER = 'server'
+const REQUESTS = 'requests'
+/** Always loaded: what the commands of tokens, and of somebody else, use. */
+const COMMON_PART = 'coffer'
+/** What several users need, but for tokens. */
+const SHARED_PART = 'coffer-nouns'
 const OTHERS = 'coffer-others'
 /** One operation needs one of them, and all are as large as the rest together. */
 const VALIDATORS = 'coffer-validators'
+
+/** Commands of a noun that can be run without knowing more. */
+function linesOf(noun: string, operations: readonly AnyOperation[]): Line[] {
+  if (noun === 'token')
+    return [
+      ['token', 'create'],
+      ['token', 'get', 'build'],
+    ]
+  const [first] = operations
+  const completed = ['completion', 'words', '--', ...first!.name.split(' '), '']
+  return operations.some(({ name }) => name === `${noun} list`) ? [completed, [noun, 'list']] : [completed]
+}
 
 export async function bundleCommandLine(places: Bundled): Promise<void> {
   await bundleLatePackages(places)
   const chunks = (await splitCommandLine(places)).map(toChunk)
   // In one part at first, to see which chunks the commands use.
-  const everything = new Map([['coffer', chunks]])
+  const everything = new Map([[COMMON_PART, chunks]])
   writeParts(places, everything)
-  const used = await useParts(places, everything)
+  const used = await findUsed(places)
   const parts = new Map<string, Chunk[]>()
   for (const chunk of chunks) {
-    const part =
-      Object.keys(PARTS).find((name) => used.get(name)!.has(chunk.name)) ??
-      (chunk.name.startsWith(VALIDATOR) ? VALIDATORS : OTHERS)
+    const part = partOf(chunk, used)
     parts.set(part, [...(parts.get(part) ?? []), chunk])
   }
   writeParts(places, parts)
-  await useParts(places, parts)
+  await keepCompiled(places, parts)
+}
+
+function partOf({ name }: Chunk, used: ReadonlyMap<string, ReadonlySet<string>>): string {
+  const users = [...used.keys()].filter((user) => user !== REQUESTS && used.get(user)!.has(name))
+  if (users.length > 1) return users.includes('token') ? COMMON_PART : SHARED_PART
+  if (users.length === 1) return `coffer-${users[0]}`
+  if (used.get(REQUESTS)!.has(name)) return `coffer-${REQUESTS}`
+  return name.startsWith(VALIDATOR) ? VALIDATORS : OTHERS
 }
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
@@ -173,57 +191,88 @@ interface Bundle {
   ready: object
 }
 
+const SERVE: Line = ['serve', '--ephemeral', '--port', '0']
+
+/** The chunks that the commands of each user use, in a process of their own; last those of a server's requests. */
+async function findUsed(places: Bundled): Promise<Map<string, ReadonlySet<string>>> {
+  const used = new Map<string, ReadonlySet<string>>()
+  await inScratch(places, async (place) => {
+    for (const [user, lines] of USERS) {
+      const { bundle } = openBundle(places)
+      for (const words of lines) await runCommand(bundle, place, words)
+      used.set(user, new Set(Object.keys(bundle.ready)))
+    }
+    const { bundle } = openBundle(places)
+    used.set(SERVER, await runCommand(bundle, place, SERVE))
+    used.set(REQUESTS, new Set(Object.keys(bundle.ready)))
+  })
+  return used
+}
+
 /**
- * Runs the commands of each part, and keeps beside it what V8 compiled for them, where `bin/coffer.js` looks for it. It is
- * of use to this version of Node alone. @returns the chunks that were used, by part
+ * Keeps beside each part what V8 compiled of it for the commands of its user, where `bin/coffer.js` looks for it. It is of
+ * use to this version of Node alone.
  */
-async function useParts(
-  { distribution }: Bundled,
-  parts: ReadonlyMap<string, unknown>,
-): Promise<Map<string, Set<string>>> {
+async function keepCompiled(places: Bundled, parts: ReadonlyMap<string, unknown>): Promise<void> {
+  const { bundle, scripts, loadPart } = openBundle(places)
+  const keep = (part: string) => {
+    if (!parts.has(part)) return
+    if (!scripts.has(part)) loadPart(part)
+    writeFileSync(join(places.distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
+  }
+  await inScratch(places, async (place) => {
+    for (const [user, lines] of USERS) {
+      for (const words of lines) await runCommand(bundle, place, words)
+      // What others use of the common part would only have to be read.
+      if (user === 'token') keep(COMMON_PART)
+      keep(`coffer-${user}`)
+    }
+    await runCommand(bundle, place, SERVE)
+    for (const part of parts.keys())
+      if (part !== COMMON_PART && !USERS.has(part.slice('coffer-'.length))) keep(part)
+  })
+}
+
+/** A bundle of which nothing is loaded. */
+function openBundle({ distribution }: Bundled) {
   const scripts = new Map<string, Script>()
-  const loadPart = (file: string): unknown => {
-    const filename = join(distribution, file)
+  const loadPart = (part: string): unknown => {
+    const filename = join(distribution, `${part}.cjs`)
     const near = createRequire(filename)
     const script = new Script(Module.wrap(readFileSync(filename, 'latin1')), { filename })
-    scripts.set(basename(file, '.cjs'), script)
+    scripts.set(part, script)
     const loaded = { exports: {} }
-    const find = (name: string) => (parts.has(basename(name, '.cjs')) ? loadPart(name) : near(name))
+    const find = (name: string) =>
+      name.startsWith('./coffer-') ? loadPart(basename(name, '.cjs')) : near(name)
     script.runInThisContext()(loaded.exports, find, loaded, filename, dirname(filename))
     return loaded.exports
   }
-  const bundle = loadPart('coffer.cjs') as Bundle
-  const keepCompiled = (part: string) => {
-    if (!parts.has(part)) return
-    if (!scripts.has(part)) loadPart(`${part}.cjs`)
-    writeFileSync(join(distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
-  }
+  return { bundle: loadPart(COMMON_PART) as Bundle, scripts, loadPart }
+}
+
+/** `work` with the path of a directory that has a vault. */
+async function inScratch(places: Bundled, work: (place: string) => Promise<void>): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
-  const used = new Map<string, Set<string>>()
   try {
-    const other = createRequire(distribution)('./coffer.cjs') as Bundle
-    await runCommand(other, place, ['init'])
-    for (const [part, commands] of Object.entries(PARTS)) {
-      for (const words of commands) await runCommand(bundle, place, words)
-      used.set(part, new Set(Object.keys(bundle.ready)))
-      // As a server sets it. What is compiled under other flags is refused.
-      setFlagsFromString('--allocation-site-pretenuring')
-      keepCompiled(part)
-    }
-    for (const part of parts.keys()) if (!Object.hasOwn(PARTS, part)) keepCompiled(part)
+    await runCommand(openBundle(places).bundle, place, ['init'])
+    await work(place)
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
-  return used
 }
 
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
-/** A server is stopped as soon as it says that it is ready. */
-async function runCommand({ main }: Bundle, place: string, words: readonly string[]): Promise<void> {
+/** Runs a command; a server until it says that it is ready. @returns the chunks that were used at its first output */
+async function runCommand({ main, ready }: Bundle, place: string, words: Line): Promise<Set<string>> {
   const stops: (() => void)[] = []
   const stdout = new PassThrough()
-  stdout.once('data', () => words[0] === 'serve' && stops[0]!()).resume()
+  let used = new Set<string>()
+  stdout.once('data', () => {
+    used = new Set(Object.keys(ready))
+    if (words === SERVE) stops[0]!()
+  })
+  stdout.resume()
   const code = await main({
     argv: ['node', 'coffer', ...words],
     env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
@@ -236,4 +285,7 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
     off: () => undefined,
   })
   if (code !== 0) throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
+  // As it was before a server. What is compiled under other flags is refused.
+  setFlagsFromString('--allocation-site-pretenuring')
+  return used
 }

@@ -1,7 +1,8 @@
 /** The HTTP service of a vault that a test has opened, with and without sockets. */
 import { createHandler as createAnswer, type Handler } from '../src/http/handle.js'
 import type { RunningServer } from '../src/http/server.js'
-import { completeService, type SocketOptions, serveHttp } from '../src/http/start.js'
+import type { SocketOptions } from '../src/http/sockets.js'
+import { completeService, serveHttp } from '../src/http/start.js'
 import { type AppServiceOptions, serviceOf } from '../src/library/service.js'
 import type { App } from '../src/vault/app.js'
 

@@ -1,6 +1,7 @@
 /** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, toProblem } from '../errors.js'
+import { createRegistry } from '../framework/registry.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import { openOutput } from './closed-output.js'
@@ -72,8 +73,10 @@ async function runLine(
   settled: Settled,
 ): Promise<void> {
   const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
-  const registry = await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
-  const { describeCommand, listCommands, parseLine } = await import('./program.js')
+  const { describeCommand, isAlone, listCommands, parseLine } = await import('./program.js')
+  const registry = isAlone(argv)
+    ? createRegistry([])
+    : await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
   const columns = streams.stdout.columns ?? DEFAULT_COLUMNS
   const parsed = parseLine(argv, registry, columns)
   if ('text' in parsed) {

@@ -29,6 +29,11 @@ export interface ParsedLine {
   run: Run
 }
 
+/** Whether `argv` can be parsed, and its command run, without the operations. */
+export function isAlone([first]: readonly string[]): boolean {
+  return TERMINAL_COMMANDS.some((command) => command.name === first && command.isAlone)
+}
+
 /** Parses `argv` (without node and script); `text` is the requested help or version. @throws CofferError `usage` */
 export function parseLine(
   argv: readonly string[],

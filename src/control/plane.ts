@@ -47,6 +47,12 @@ export class Plane implements ControlPlane {
     return this
   }
 
+  /** Links in mail begin with `url`, unless the settings name another one. */
+  listenAt(url: string): void {
+    this.app.post.publicUrl = url
+    for (const { plane } of this.forks.values()) plane.listenAt(url)
+  }
+
   get hasState(): boolean {
     return this.#controlled !== undefined
   }
@@ -93,6 +99,7 @@ export class Plane implements ControlPlane {
     const forked = await memory.fork(this.#start!, own.now)
     const plane = await new Plane(forked.app, { memory: forked.memory, clock: own, names }).begin()
     forked.app.control = plane
+    forked.app.post.publicUrl = this.app.post.publicUrl
     const { id, name } = await forked.app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
     const facts: Fork = { id, tenant: { id, name }, keys: Object.fromEntries(keys) }

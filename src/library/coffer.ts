@@ -5,7 +5,8 @@ import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
 import { resultOf } from '../framework/outcome.js'
 import { type Handler, toHandler } from '../http/handle.js'
-import { createServiceAnswerer, DEFAULT_PREFIX } from '../http/start.js'
+import { DEFAULT_PREFIX } from '../http/sockets.js'
+import { createServiceAnswerer } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { App } from '../vault/app.js'
 import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.js'
@@ -97,9 +98,8 @@ export class OpenCoffer implements Coffer {
     return serviceOf(this.#app, { ...chosen, middleware })
   }
 
-  /** Links in mail begin with `url`, unless the settings name another one. */
   listenAt(url: string): void {
-    this.#app.post.publicUrl = url
+    this.#plane.listenAt(url)
   }
 
   admitOthers(): void {

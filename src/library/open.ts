@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { drawControlKey, openControlled } from '../control/open.js'
 import { Plane } from '../control/plane.js'
 import type { RunningServer } from '../http/server.js'
-import { LOOPBACK, serveHttp } from '../http/start.js'
+import { LOOPBACK } from '../http/sockets.js'
+import { serveHttp } from '../http/start.js'
 import { openVault as openApp } from '../vault/open.js'
 import type {
   Coffer,

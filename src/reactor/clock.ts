@@ -1,5 +1,4 @@
 /** The clock and timers of the pool. Tests pass their own. */
-import { performance } from 'node:perf_hooks'
 
 export interface PoolClock {
   /** ms of a monotonic clock. */

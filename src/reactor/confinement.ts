@@ -2,7 +2,14 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Sandbox } from '../framework/reactor-runtime.js'
-import { type Confinement, isAtLeast, type NodeProgram, TIME_ZONE } from './launch.js'
+import {
+  type Confinement,
+  describeThisNode,
+  findGuestFile,
+  isAtLeast,
+  type NodeProgram,
+  TIME_ZONE,
+} from './launch.js'
 
 /** If the probe takes longer, in ms, no confinement is used. */
 const PROBE_MS = 5_000
@@ -53,6 +60,19 @@ function canFindChildren(): boolean {
 }
 
 /** Starts some processes; call it once. */
+export function confine(node: NodeProgram, modulesDirectory?: string): Promise<Confinement> {
+  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
+}
+
+export function confineThisNode(modulesDirectory?: string): Promise<Confinement> {
+  return confine(describeThisNode(), modulesDirectory)
+}
+
+/** The active protections of guests of this Node. */
+export function describeThisSandbox(confinement: Confinement): Sandbox {
+  return describeSandbox(describeThisNode(), confinement)
+}
+
 export async function findConfinement(
   node: NodeProgram,
   guestFile: string,

@@ -11,7 +11,7 @@ import type {
 } from '../framework/reactor-runtime.js'
 import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
-import { describeSandbox, findConfinement, listWrappers } from './confinement.js'
+import { describeSandbox } from './confinement.js'
 import { createHostFetch } from './fetch.js'
 import { GuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
@@ -41,7 +41,7 @@ export interface PoolOptions {
   /** Additional certificate authorities to trust, PEM. */
   ca?: string
   settings?: Partial<PoolSettings>
-  /** The result of {@link confine}. */
+  /** The result of `confine`. */
   confinement: Confinement
 }
 
@@ -66,10 +66,6 @@ export function createReactorPool({
 }
 
 /** Finds out how guests can be confined on this machine. */
-export function confine(node: NodeProgram, modulesDirectory?: string): Promise<Confinement> {
-  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
-}
-
 interface Job extends QueuedRun, Assignment {
   client: ClientCall | null
   limits: ReactorLimits

@@ -1,10 +1,10 @@
 /** Creates pools from the settings of a vault and the options of the process. */
 import { settingOf } from '../domain/settings.js'
-import type { ReactorOptions, ReactorRuntime, Sandbox } from '../framework/reactor-runtime.js'
-import { describeSandbox } from './confinement.js'
+import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
+import { confineThisNode } from './confinement.js'
 import { type Confinement, describeThisNode } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'
-import { confine, createReactorPool } from './pool.js'
+import { createReactorPool } from './pool.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 
 type Values = Readonly<Record<string, unknown>>
@@ -13,11 +13,12 @@ type Values = Readonly<Record<string, unknown>>
 export class Reactors {
   readonly #options: ReactorOptions
   readonly #pools = new Set<ReactorRuntime>()
-  #confinement: Promise<Confinement> | undefined
+  readonly #confine: () => Promise<Confinement>
   #current: { settings: string; pool: ReactorRuntime } | undefined
 
-  constructor(options: ReactorOptions) {
+  constructor(options: ReactorOptions, confine: () => Promise<Confinement>) {
     this.#options = options
+    this.#confine = confine
   }
 
   /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
@@ -32,24 +33,14 @@ export class Reactors {
     return pool
   }
 
-  /** The active protections on this machine. */
-  async sandbox(): Promise<Sandbox> {
-    return describeSandbox(describeThisNode(), await this.#confine())
-  }
-
   async close(): Promise<void> {
     await Promise.all([...this.#pools].map((pool) => pool.close()))
-  }
-
-  #confine(): Promise<Confinement> {
-    this.#confinement ??= confine(describeThisNode(), this.#options.modulesDirectory)
-    return this.#confinement
   }
 }
 
 /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export async function startReactors(values: Values, options: ReactorOptions): Promise<ReactorRuntime> {
-  return createPool(values, options, await confine(describeThisNode(), options.modulesDirectory))
+  return createPool(values, options, await confineThisNode(options.modulesDirectory))
 }
 
 function createPool(values: Values, options: ReactorOptions, confinement: Confinement): ReactorRuntime {

@@ -27,6 +27,7 @@ import { readSettings } from '../operations/config/settings-record.js'
 import { loadOperation } from '../operations/load.js'
 import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
 import { sweepExpired } from '../operations/token/expiry.js'
+import type { Confinement } from '../reactor/launch.js'
 import type { LastingOutbound } from '../reactor/outbound.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
@@ -80,13 +81,21 @@ export function createApp(parts: {
   let secretsMac: Mac | undefined
   let reactorOptions: ReactorOptions = {}
   let reactors: Promise<Reactors> | undefined
+  let confinement: Promise<Confinement> | undefined
   let outbound: Promise<LastingOutbound> | undefined
   const ownPorts = new Set<number>()
   let closing: Promise<void> | undefined
   let hasChosenKeys = false
   let isExposed = false
+  const loadConfinement = () => import('../reactor/confinement.js')
+  const confine = () => {
+    confinement ??= loadConfinement().then(({ confineThisNode }) =>
+      confineThisNode(reactorOptions.modulesDirectory),
+    )
+    return confinement
+  }
   const loadReactors = () => {
-    reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions))
+    reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions, confine))
     return reactors
   }
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
@@ -131,7 +140,7 @@ export function createApp(parts: {
       )
       return outbound
     },
-    sandbox: async () => (await loadReactors()).sandbox(),
+    sandbox: async () => (await loadConfinement()).describeThisSandbox(await confine()),
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

@@ -124,6 +124,25 @@ t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   await right.stop()
 })
 
+t.test(
+  'links in the mail of a fork lead to the server, whether it began to listen before or after',
+  async (t) => {
+    const vault = await open()
+    t.teardown(() => vault.stop())
+    const early = await vault.control.fork()
+    const server = await startServer({ vault })
+    t.teardown(() => server.stop())
+    const late = await server.control.fork()
+    for (const fork of [early, late]) {
+      const { data: mails } = (await fork.control.outbox()) as { data: { link: string }[] }
+      t.same(
+        mails.map(({ link }) => new URL(link).origin),
+        [server.url],
+      )
+    }
+  },
+)
+
 t.test('forks and snapshots share the sealed rows of the seed, and copy nothing', async (t) => {
   const data = 'x'.repeat(20_000)
   const tokens = Array.from({ length: 200 }, (_, index) => ({

@@ -8,6 +8,7 @@ import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { answerResult } from '../../src/http/exchange.js'
 import { listen } from '../../src/http/listen.js'
 import { type RunningServer, SERVER_LIMITS, type ServerOptions, startServer } from '../../src/http/server.js'
+import { answerLater } from '../../src/http/sockets.js'
 import { CERTIFICATE, PRIVATE_KEY } from './certificate.js'
 import { readAnswers, sendRaw, spellRequest } from './socket.js'
 import { createToy, KEYS } from './toy.js'
@@ -53,6 +54,28 @@ t.test('one port answers on both loopback addresses', async (t) => {
     if (response === undefined) t.equal(host, '[::1]')
     else t.equal(response.status, 200, host)
   }
+})
+
+t.test('requests that come before the answerer is made wait for it, and it is made once', async (t) => {
+  let made = 0
+  let make = () => {}
+  const { answerer, begin } = answerLater(async () => {
+    made++
+    await new Promise<void>((resolve) => {
+      make = resolve
+    })
+    return async () => answerResult(200, { done: true })
+  })
+  const server = await start(answerer)
+  t.teardown(() => server.stop())
+  const answers = [1, 2].map(() => fetch(`http://127.0.0.1:${server.port}/`))
+  await until(() => made > 0)
+  const begun = begin()
+  make()
+  await begun
+  for (const answer of [...answers, fetch(`http://127.0.0.1:${server.port}/`)])
+    t.equal((await answer).status, 200)
+  t.equal(made, 1)
 })
 
 t.test('a request with a body gets its answer, and the connection is kept', async (t) => {

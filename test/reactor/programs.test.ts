@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { ClientCall, ReactorRun } from '../../src/framework/reactor-runtime.js'
-import { confine, createReactorPool } from '../../src/reactor/pool.js'
+import { confine } from '../../src/reactor/confinement.js'
+import { createReactorPool } from '../../src/reactor/pool.js'
 
 const fixtures = new URL('../../../fixtures/formulas/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, fixtures), 'utf8')

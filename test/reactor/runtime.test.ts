@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ReactorRuntime } from '../../src/framework/reactor-runtime.js'
-import { confine, createReactorPool } from '../../src/reactor/pool.js'
+import { confine } from '../../src/reactor/confinement.js'
+import { createReactorPool } from '../../src/reactor/pool.js'
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const modulesDirectory = mkdtempSync(join(tmpdir(), 'bundles-'))

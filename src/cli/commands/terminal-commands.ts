@@ -21,6 +21,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   { name: 'vault init', ...init },
   {
     name: 'serve',
+    isAlone: true,
     summary: 'Serve the vault over HTTP',
     options: SERVE_OPTIONS,
     examples: [

@@ -77,5 +77,7 @@ export interface TerminalCommand {
   readonly arguments?: readonly (readonly [name: string, description: string])[]
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
+  /** Its line is parsed without the operations, which it loads itself. */
+  readonly isAlone?: true
   run(context: CommandContext, words: readonly (string | undefined)[], options: Options): Promise<void>
 }

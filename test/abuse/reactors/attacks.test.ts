@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { ReactorRun, ReactorRuntime } from '../../../src/framework/reactor-runtime.js'
+import { confine } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { confine, createReactorPool } from '../../../src/reactor/pool.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
 import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
 
 t.setTimeout(500_000)

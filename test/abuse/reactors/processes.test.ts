@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startGuest } from '../../../src/reactor/child.js'
-import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
+import { confine, describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
 import {
   type Confinement,
   describeLaunch,
@@ -13,7 +13,7 @@ import {
   type NodeProgram,
 } from '../../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { confine, createReactorPool } from '../../../src/reactor/pool.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
 import { openEphemeral } from '../../ephemeral.js'
 
 const { execPath, versions, platform } = process

@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
+import { confine } from '../../../src/reactor/confinement.js'
 import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/guest/error-classes.js'
 import { findGuestFile } from '../../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { confine, createReactorPool } from '../../../src/reactor/pool.js'
+import { createReactorPool } from '../../../src/reactor/pool.js'
 import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js'
 
 t.setTimeout(400_000)

@@ -5,7 +5,7 @@ import { CofferError } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate, type Rate } from '../../../http/rate-limit.js'
-import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/start.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
 
 type Flags = Readonly<Record<string, unknown>>
 

@@ -3,21 +3,18 @@
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { Dashboard } from '../../../control/dashboard.js'
-import { createControlMiddleware } from '../../../control/middleware.js'
 import { drawControlKey, openControlled } from '../../../control/open.js'
 import { Plane } from '../../../control/plane.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
-import { authenticate } from '../../../framework/authenticate.js'
 import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
-import { type ServiceOptions, serveHttp } from '../../../http/start.js'
+import { answerLater, listenFor } from '../../../http/sockets.js'
 import type { App } from '../../../vault/app.js'
 import {
   beginBeyondAuthorizer,
   ensureSampleApplications,
   findSampleApplications,
 } from '../../../vault/sample-applications.js'
-import { VERSION } from '../../../version.js'
 import type { CommandContext } from '../../context/context.js'
 import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
 import { findVaultDirectory } from '../../context/credentials.js'
@@ -25,6 +22,7 @@ import { reactorOptions } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
 import { announce, type Opened } from './announcement.js'
+import type { ServedOptions } from './answering.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { withServeVariables } from './serve-variables.js'
@@ -42,15 +40,11 @@ export async function serve(
 }
 
 async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
-  disablePretenuring()
-  const limited = limitCore(context.pid)
-  let isTold = false
-  const tellOfCore = async () => {
-    if (!(await limited) && !isTold) await printNotice(context.terminal, CORE_DANGER)
-    isTold = true
-  }
+  const limited = limitCore(context.pid).then((isLimited) =>
+    isLimited ? undefined : printNotice(context.terminal, CORE_DANGER),
+  )
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
-  if (options.vault !== 'ephemeral' || options.seed !== undefined) await tellOfCore()
+  if (options.vault !== 'ephemeral' || options.seed !== undefined) await limited
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const samples = options.wantsSamples
@@ -68,7 +62,7 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
   }
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
-    await tellOfCore()
+    await limited
     await serveVault(context, options, opened.app, opened)
   } finally {
     await opened.app.close()
@@ -127,15 +121,20 @@ async function serveVault(
   if (hasControls) app.control = plane
   const key = hasControls ? drawControlKey(app.random) : undefined
   const dashboard = isRemote ? undefined : new Dashboard(plane, { prefix, isSecure: tls !== undefined })
-  const middleware = createControlMiddleware({ plane, key, dashboard, prefix })
-  const service = { ...createService(context, options, app), middleware }
+  const service = createService(context, options, app)
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
+  const { answerer, begin } = answerLater(async () => {
+    const { createServerAnswerer } = await import('./answering.js')
+    const answer = createServerAnswerer(service, { plane, key, dashboard, prefix }, allowHosts)
+    disablePretenuring()
+    return answer
+  })
   if (options.isRemote) app.admitOthers()
-  const server = await serveHttp(service, { port, addresses, allowHosts, ...pem })
+  // Node checks an IPv6 address with a regular expression that V8 interprets only after 3 ms of preparation.
+  setFlagsFromString('--no-regexp-tier-up')
+  const server = await listenFor(answerer, service, { port, addresses, ...pem })
+  setFlagsFromString('--regexp-tier-up')
   context.stopsItself()
-  const sweeping = sweepRegularly(app, signal, (error) =>
-    terminal.stderr.write(describeFault(error, 'sweep')),
-  )
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
@@ -155,6 +154,10 @@ async function serveVault(
     controlKey: key,
     sandbox: await sandbox,
   })
+  await begin()
+  const sweeping = sweepRegularly(app, signal, (error) =>
+    terminal.stderr.write(describeFault(error, 'sweep')),
+  )
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   void printNotice(terminal, STOPPING)
@@ -163,8 +166,8 @@ async function serveVault(
   await plane.close()
 }
 
-function createService(context: CommandContext, options: ServeOptions, app: App): ServiceOptions {
-  const { registry, clock, terminal } = context
+function createService(context: CommandContext, options: ServeOptions, app: App): ServedOptions {
+  const { clock, terminal } = context
   const { prefix, bodyLimitBytes, rate, cors } = options
   const { stderr } = terminal
   // The server keeps answering if the reader of standard error stops.
@@ -172,9 +175,6 @@ function createService(context: CommandContext, options: ServeOptions, app: App)
   const format = chooseLogFormat(context, options)
   return {
     host: app,
-    registry,
-    authenticate,
-    version: VERSION,
     prefix,
     bodyLimitBytes,
     cors,

@@ -1,0 +1,74 @@
+/** Listens for an answerer, which may be made when the first request comes. */
+import { omitUndefined } from '../domain/omit-undefined.js'
+import type { Host } from '../framework/host.js'
+import type { AccessEntry } from './access-log.js'
+import type { Answerer } from './answerer.js'
+import { nameCorsHeaders } from './cors.js'
+import { nameHeaders } from './headers.js'
+import { Load } from './load.js'
+import { type RunningServer, type ServerLimits, startServer } from './server.js'
+
+export const DEFAULT_PORT = 4010
+export const DEFAULT_PREFIX = 'svc'
+export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
+export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
+
+/** The options of the sockets. */
+export interface SocketOptions {
+  port?: number
+  addresses?: readonly string[]
+  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
+  allowHosts?: readonly string[]
+  tls?: { cert: string; key: string }
+  limits?: ServerLimits
+}
+
+/** What sockets need to know of the service that they are for. */
+export interface SocketService {
+  host: Host
+  prefix?: string
+  bodyLimitBytes?: number
+  /** Whether web pages of other origins may read answers (CORS); true if absent. */
+  cors?: boolean
+  record?(entry: AccessEntry): void
+  reportFault?(error: unknown, traceId: string): void
+}
+
+/** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
+export async function listenFor(
+  answerer: Answerer,
+  service: SocketService,
+  { port = DEFAULT_PORT, addresses = LOOPBACK, tls, limits }: SocketOptions = {},
+): Promise<RunningServer> {
+  const { host, prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES } = service
+  const { cors = true, record, reportFault } = service
+  const server = await startServer({
+    ...omitUndefined({ tls, limits, record, reportFault }),
+    port,
+    addresses,
+    answerer,
+    load: new Load(bodyLimitBytes),
+    traceHeader: nameHeaders(prefix).traceId,
+    headers: cors ? nameCorsHeaders(prefix) : {},
+    createTraceId: host.createUuid,
+  })
+  host.ownPorts?.add(server.port)
+  return { port: server.port, stop: () => server.stop().finally(() => host.ownPorts?.delete(server.port)) }
+}
+
+/** An answerer that `make` makes when the first request comes, or at `begin`. */
+export function answerLater(make: () => Promise<Answerer>): {
+  answerer: Answerer
+  begin(): Promise<unknown>
+} {
+  let made: Promise<Answerer> | undefined
+  const begin = () => {
+    made ??= make()
+    return made
+  }
+  let answer: Answerer = async (ask) => {
+    answer = await begin()
+    return answer(ask)
+  }
+  return { answerer: (ask) => answer(ask), begin }
+}
