@@ -33,7 +33,7 @@ const LARGEST_KEPT = 16_384
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
 /** Above this many bytes Node's SHA-256 is faster, with the garbage that each of its objects is. */
-const LARGEST_EXPANDED = 2048
+const LARGEST_EXPANDED = 1024
 const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64

@@ -181,8 +181,9 @@ async function runOperation(
 
 /** The answer is wanted as text, and its bytes must be reserved. */
 function recipientOf({ share }: Ask): Recipient {
+  const { mostBytes, isStrict } = LOCAL_RECIPIENT
   const reserve = share === undefined ? LOCAL_RECIPIENT.reserve : (bytes: number) => share.reserve(bytes)
-  return { ...LOCAL_RECIPIENT, wantsText: true, reserve }
+  return { mostBytes, isStrict, wantsText: true, reserve }
 }
 
 /** Whether the request takes one unit of work, which can check what is believed of its caller. */

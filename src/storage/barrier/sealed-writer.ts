@@ -4,7 +4,15 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { andThen, type Draft, type EngineWriter, isPromise, type LogEntry, type Row } from '../engine.js'
+import {
+  andThen,
+  type Draft,
+  type EngineWriter,
+  isPromise,
+  type LogEntry,
+  type MaybePromise,
+  type Row,
+} from '../engine.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'
@@ -37,7 +45,8 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     const room = this.#room
     const hasRoom = room !== undefined && room.name === name && room.kind === kind && room.tenant === tenant
     const id = hasRoom ? room.id : digestId(keys, kind, tenant, name)
-    if (!options.fresh) await this.#makeRoom(kind, tenant, id)
+    const making = options.fresh ? undefined : this.#makeRoom(kind, tenant, id)
+    if (isPromise(making)) await making
     const putting = this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options))
     if (isPromise(putting)) await putting
   }
@@ -46,7 +55,8 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     const opening = this.keysOf(tenant)
     const id = digestId(isPromise(opening) ? await opening : opening, kind, tenant, name)
     this.#room = { kind, tenant, name, id }
-    await this.#makeRoom(kind, tenant, id)
+    const making = this.#makeRoom(kind, tenant, id)
+    if (isPromise(making)) await making
   }
 
   async replace<K extends Kind>(
@@ -152,10 +162,13 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   /** Purges an expired record that still has the id, so that it may be given again. */
-  async #makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
-    const reading = this.rows.get(KINDS[kind], tenant, id, { expired: true })
-    const row = isPromise(reading) ? await reading : reading
-    if (row === undefined) return
+  #makeRoom(kind: Kind, tenant: number, id: Uint8Array): MaybePromise<void> {
+    return andThen(this.rows.get(KINDS[kind], tenant, id, { expired: true }), (row) =>
+      row === undefined ? undefined : this.#removeExpired(kind, tenant, row),
+    )
+  }
+
+  #removeExpired(kind: Kind, tenant: number, row: Row): MaybePromise<void> {
     if (row.expires === 0 || row.expires > this.now) {
       throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
     }
@@ -166,7 +179,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
         `${reason} Try again in an hour, or confirm the clock: coffer vault compact`,
       )
     }
-    await this.rows.remove(KINDS[kind], tenant, id)
+    return this.rows.remove(KINDS[kind], tenant, row.id)
   }
 
   #noteContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> | undefined {

@@ -2,7 +2,7 @@
  * Queries: `get` and `find` over memtables and sorted tables. Merges their rows newest first, counts exactly, and reads
  * only the records of the page that is asked for.
  */
-import { toText } from '../bytes.js'
+import { asBuffer, toText } from '../bytes.js'
 import type { Key, LogEntry, OldLog, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
@@ -54,9 +54,10 @@ function newestVersion(view: View, tenant: number, id: RowId): Row | undefined {
     if (entry !== undefined) return entry.item && bare(entry.item.row)
     if (memtable.dropped.has(tenant)) return undefined
   }
+  const key = asBuffer(id)
   for (let index = view.records.length - 1; index >= 0; index--) {
     const live = view.records[index]!
-    const row = live.find(tenant, id)
+    const row = live.find(tenant, key)
     if (row !== undefined) return live.sstable.row(row)
   }
   return undefined

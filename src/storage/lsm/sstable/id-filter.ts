@@ -24,7 +24,14 @@ export class IdFilter {
       this.#takeNext(count, blocks, block)
       return false
     }
-    return !this.#eachBit(id, 0, (word, bit) => (this.#words[word]! & bit) !== 0)
+    const step = stepOf(id, 0)
+    let hash = id.readInt32BE(0)
+    for (let probe = 0; probe < PROBES; probe++) {
+      const bit = hash & this.#mask
+      if ((this.#words[bit >>> 5]! & (1 << (bit & 31))) === 0) return true
+      hash = (hash + step) | 0
+    }
+    return false
   }
 
   #takeNext(count: number, blocks: number, block: (number: number) => Buffer): void {
@@ -37,11 +44,7 @@ export class IdFilter {
     }
     try {
       const ids = block(number)
-      const add = (word: number, bit: number) => {
-        this.#words[word]! |= bit
-        return true
-      }
-      for (let at = 0; at < ids.length; at += ENTRY_BYTES[IDS]) this.#eachBit(ids, at, add)
+      for (let at = 0; at < ids.length; at += ENTRY_BYTES[IDS]) this.#add(ids, at)
       this.#isWhole = number === blocks - 1
     } catch {
       // A block that is damaged is reported by the searches that need it, and the table has no filter.
@@ -49,16 +52,18 @@ export class IdFilter {
     }
   }
 
-  /** Whether `test` holds for every bit of the id at `at`. */
-  #eachBit(ids: Buffer, at: number, test: (word: number, bit: number) => boolean): boolean {
-    // Odd, so that no two probes are of one bit.
-    const step = ids.readInt32BE(at + 4) | 1
+  #add(ids: Buffer, at: number): void {
+    const step = stepOf(ids, at)
     let hash = ids.readInt32BE(at)
     for (let probe = 0; probe < PROBES; probe++) {
-      const number = hash & this.#mask
-      if (!test(number >>> 5, 1 << (number & 31))) return false
+      const bit = hash & this.#mask
+      this.#words[bit >>> 5]! |= 1 << (bit & 31)
       hash = (hash + step) | 0
     }
-    return true
   }
+}
+
+/** Odd, so that no two probes are of one bit. */
+function stepOf(ids: Buffer, at: number): number {
+  return ids.readInt32BE(at + 4) | 1
 }
