@@ -22,7 +22,6 @@ import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
 import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
 import { attempt, settle } from '../lsm/settle.js'
-import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
 import type { Durability } from '../store.js'
@@ -30,6 +29,7 @@ import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
 import { BackgroundJobs, type Size } from './background.js'
 import { ANYTHING, ROLES, type RoleName } from './roles.js'
+import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -55,13 +55,6 @@ export interface FileEngineOptions {
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
-/** A unit of work, or what runs between two of them. */
-interface Task {
-  run(): MaybePromise<void>
-  /** Receives what `run` throws. */
-  refuse(error: unknown): void
-}
-
 export class FileEngine implements Engine, EngineMaintenance {
   readonly maintenance: EngineMaintenance = this
   readonly #options: FileEngineOptions
@@ -69,12 +62,10 @@ export class FileEngine implements Engine, EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #flushAt: Size
-  readonly #tasks: Task[] = []
-  readonly #timeSlice = new TimeSlice()
-  #running: Promise<void> | undefined
+  readonly #tasks: TaskQueue
+  /** What is to be done soon, once. */
+  readonly #timers = new Map<string, NodeJS.Timeout>()
   #closing: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
-  #eraser: NodeJS.Timeout | undefined
 
   constructor(options: FileEngineOptions, tree: LsmTree) {
     this.#options = options
@@ -87,6 +78,17 @@ export class FileEngine implements Engine, EngineMaintenance {
       isConcurrent,
       runExclusive: (work) => this.#runExclusive(work),
     })
+    this.#tasks = new TaskQueue({
+      gathers: isConcurrent,
+      isAwaited: () => this.#groupCommit.isAwaited,
+      pass: () => this.#syncSoon(),
+      end: async () => {
+        await this.#groupCommit.commit()
+        await this.#background.flushIfLarger(this.#flushAt)
+        this.#syncSoon()
+        this.#eraseLater()
+      },
+    })
   }
 
   read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
@@ -96,7 +98,7 @@ export class FileEngine implements Engine, EngineMaintenance {
         const view = () => ({ ...this.#tree.view(), held: this.#groupCommit.held })
         return andThen(work(createReader(view, this.#groupCommit.counters, now)), resolve)
       }
-      this.#enqueue({ run, refuse: reject })
+      this.#tasks.add({ run, refuse: reject })
     })
   }
 
@@ -123,7 +125,7 @@ export class FileEngine implements Engine, EngineMaintenance {
         }
         return isPromise(working) ? working.then(kept, failed) : kept(working)
       }
-      this.#enqueue({ run, refuse: reject })
+      this.#tasks.add({ run, refuse: reject })
     })
   }
 
@@ -134,10 +136,9 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   async #close(): Promise<void> {
-    await this.#running
+    await this.#tasks.close()
     await this.#background.close()
-    clearTimeout(this.#timer)
-    clearTimeout(this.#eraser)
+    for (const timer of this.#timers.values()) clearTimeout(timer)
     const { closing, closingCompaction } = ROLES[this.#options.role]
     try {
       await this.#groupCommit.commitAll()
@@ -233,87 +234,37 @@ export class FileEngine implements Engine, EngineMaintenance {
         if (settled.ok) resolve(settled.value)
         else reject(settled.error)
       }
-      this.#enqueue({ run, refuse: reject })
+      this.#tasks.add({ run, refuse: reject })
     })
-  }
-
-  #enqueue(task: Task): void {
-    if (this.#closing !== undefined) {
-      task.refuse(new CofferError('internal', 'The vault is closed already.'))
-      return
-    }
-    this.#tasks.push(task)
-    this.#running ??= this.#run()
-  }
-
-  /** Runs what waits, then commits the group; a server first lets everything join that comes in the same turn. */
-  async #run(): Promise<void> {
-    await Promise.resolve()
-    this.#timeSlice.begin()
-    while (this.#tasks.length > 0) {
-      await this.#runWaiting()
-      if (!this.#groupCommit.isAwaited) {
-        this.#syncSoon()
-        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
-        continue
-      }
-      if (this.#options.role === 'server') {
-        await this.#timeSlice.yieldToOthers()
-        await this.#runWaiting()
-      }
-      await this.#groupCommit.commit()
-      await this.#background.flushIfLarger(this.#flushAt)
-      this.#syncSoon()
-      this.#eraseLater()
-      this.#timeSlice.begin()
-    }
-    this.#running = undefined
-  }
-
-  /**
-   * Only what waits now: those who come meanwhile must not keep the others from their sync. And not for longer than a
-   * slice: whoever is answered together is answered in one go.
-   */
-  async #runWaiting(): Promise<void> {
-    for (let left = this.#tasks.length; left > 0; left--) {
-      const { run, refuse } = this.#tasks.shift()!
-      try {
-        const running = run()
-        if (isPromise(running)) await running
-      } catch (error) {
-        refuse(error)
-      }
-      if (this.#timeSlice.isOver) return
-    }
   }
 
   /** A command syncs when it closes; a server would keep others waiting for ever. */
   #syncSoon(): void {
     const { isUnsynced, hasFailed } = this.#groupCommit
     // What the disk has refused is tried again by the next unit of work and on closing.
-    if (this.#options.role === 'command' || this.#timer !== undefined || !isUnsynced || hasFailed) return
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
-      if (this.#closing !== undefined || !this.#groupCommit.isUnsynced) return
-      // Who only reads never waits for a commit, after which it would be flushed.
-      void attempt(this.#options.notice, 'synced', () =>
-        this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt)),
-      )
-    }, SOON_MS)
+    if (isUnsynced && !hasFailed) this.#later('synced', SOON_MS, this.#flushAt)
   }
 
   /** Replaced rows are overwritten when the log is flushed, which a small log would wait for too long. */
   #eraseLater(): void {
-    const { role, notice, eraseAfterMs = ERASE_AFTER_MS } = this.#options
-    if (role === 'command' || this.#eraser !== undefined || !this.#tree.memtable.isErasing) return
-    this.#eraser = setTimeout(() => {
-      this.#eraser = undefined
-      if (this.#closing !== undefined) return
-      void attempt(notice, 'flushed', () =>
-        this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)),
-      )
-    }, eraseAfterMs)
-    this.#eraser.unref()
+    const { eraseAfterMs = ERASE_AFTER_MS } = this.#options
+    if (this.#tree.memtable.isErasing) this.#later('flushed', eraseAfterMs, ANYTHING)
+  }
+
+  /**
+   * Has a server sync the log, and flush it if it is larger than `size`: who only reads never waits for a commit, after
+   * which it would be flushed.
+   */
+  #later(what: 'synced' | 'flushed', afterMs: number, size: Size): void {
+    const { role, notice } = this.#options
+    if (role === 'command' || this.#timers.has(what)) return
+    const timer = setTimeout(() => {
+      this.#timers.delete(what)
+      if (this.#closing !== undefined || (what === 'synced' && !this.#groupCommit.isUnsynced)) return
+      void attempt(notice, what, () => this.#runExclusive(() => this.#background.flushIfLarger(size)))
+    }, afterMs)
+    if (what === 'flushed') timer.unref()
+    this.#timers.set(what, timer)
   }
 }
 

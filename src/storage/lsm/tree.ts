@@ -4,12 +4,12 @@
  */
 
 import { toText } from '../bytes.js'
-import { removeQuietly } from '../files.js'
 import type { Header } from '../vault-file.js'
 import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
+import { CurrentWal } from './current-wal.js'
 import { FrozenMemtable } from './flush.js'
 import { type OldLogs, readOldLog } from './format-1.js'
 import type { WalPosition } from './frames.js'
@@ -22,7 +22,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Change, decodeFrame, encodeFrame, INSERT, REPLACE } from './sstable/row-change.js'
 import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents, type LsmStatus } from './status.js'
-import { createWal, type Wal, type WalContext, walPath } from './wal.js'
+import { type Wal, walPath } from './wal.js'
 
 /** What a tree is made of; `recovery.ts` brings it together. */
 export interface LsmParts extends LsmContexts {
@@ -45,8 +45,7 @@ export class LsmTree {
   counters: Counters
   readonly cache: BlockCache
   readonly manifest: Manifest
-  readonly #wals: WalContext
-  #wal: Wal
+  readonly #log: CurrentWal
   #frozen: FrozenMemtable | undefined
   /** The last one; nothing in it changes but what its memtables hold. */
   #view: View | undefined
@@ -55,15 +54,14 @@ export class LsmTree {
     this.options = options
     this.cache = sstables.cache
     this.manifest = new Manifest(options.keys, sstables, state, contents)
-    this.#wals = wals
-    this.#wal = wal
+    this.#log = new CurrentWal(wals, wal, options.random, (text) => this.options.notice(text))
     this.counters = copyCounters(contents.counters)
   }
 
   /** Whether the current log has more than this. */
   isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
     const { count, keyCount } = this.memtable
-    return !this.isOld && (this.#wal.position.end > bytes || count > rows || keyCount > (keys ?? Infinity))
+    return !this.isOld && (this.#log.position.end > bytes || count > rows || keyCount > (keys ?? Infinity))
   }
 
   /** What readers see: everything that is synced. */
@@ -99,12 +97,12 @@ export class LsmTree {
    */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.manifest.refuseIfBroken()
-    const { position } = this.#wal
+    const { position } = this.#log
     const waiting = this.pending.length
     const before = this.counters
     try {
       const plain = encodeFrame(changes, counters.last, counters.rev)
-      this.#wal.append(plain)
+      this.#log.wal.append(plain)
       this.isUnsynced = true
       for (const change of decodeFrame(plain).changes) this.pending.push(change)
       this.counters = copyCounters(counters)
@@ -119,7 +117,7 @@ export class LsmTree {
 
   #truncate(position: WalPosition, cause: unknown): void {
     try {
-      this.#wal.truncate(position)
+      this.#log.wal.truncate(position)
     } catch {
       this.manifest.break(cause)
     }
@@ -134,7 +132,7 @@ export class LsmTree {
     this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return
     try {
-      this.#wal.sync()
+      this.#log.wal.sync()
     } catch (error) {
       this.manifest.break(error)
       throw error
@@ -145,18 +143,7 @@ export class LsmTree {
     }
     this.pending = []
     this.isUnsynced = false
-    this.#acknowledge()
-  }
-
-  #acknowledge(): void {
-    try {
-      this.#wal.acknowledge()
-    } catch {
-      // The frames are synced; without `head`, opening judges them by their chain alone.
-      this.options.notice(
-        "The vault's file `head` could not be written; everything is stored, but check the disk.",
-      )
-    }
+    this.#log.acknowledge()
   }
 
   /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */
@@ -165,7 +152,7 @@ export class LsmTree {
     this.sync()
     while (!this.advanceFlush());
     await this.finishFlush()
-    if (this.#wal.position.frames === 0 && this.manifest.contents.wals.length === 1) return
+    if (this.#log.position.frames === 0 && this.manifest.contents.wals.length === 1) return
     await this.#flushMemtable(this.memtable, this.counters)
   }
 
@@ -195,21 +182,20 @@ export class LsmTree {
     more: readonly LiveSSTable[] = [],
   ): Promise<void> {
     this.manifest.refuseIfBroken()
-    const old = this.#wal
-    const wal = old.position.frames === 0 ? old : this.#createWal()
+    const wal = this.#log.position.frames === 0 ? this.#log.wal : this.#log.createNext()
     let written: LiveSSTable[] = []
     try {
       written = finish(writeSSTables(this.manifest.context, memtable.live()))
     } catch (error) {
-      if (wal !== old) this.#discard(wal)
+      this.#log.discard(wal)
       throw error
     }
-    const unused = await this.#closeOnFailure(wal, () =>
+    const unused = await this.#log.closeOnFailure(wal, () =>
       this.manifest.addFlushed(memtable, [...written, ...more], counters, wal),
     )
     this.counters = copyCounters(counters)
     this.memtable = new Memtable()
-    if (wal !== old) this.#switchTo(wal)
+    this.#log.switchTo(wal)
     await this.manifest.cleanUp(unused)
   }
 
@@ -219,12 +205,12 @@ export class LsmTree {
    */
   async freeze(): Promise<void> {
     this.sync()
-    if (this.#frozen !== undefined || this.#wal.position.frames === 0) return
-    const wal = this.#createWal()
-    await this.#closeOnFailure(wal, () => this.manifest.addWal(wal))
+    if (this.#frozen !== undefined || this.#log.position.frames === 0) return
+    const wal = this.#log.createNext()
+    await this.#log.closeOnFailure(wal, () => this.manifest.addWal(wal))
     this.#frozen = new FrozenMemtable(this.manifest.context, this.memtable, copyCounters(this.counters))
     this.memtable = new Memtable()
-    this.#switchTo(wal)
+    this.#log.switchTo(wal)
   }
 
   /** Does one step of flushing the frozen memtable; true when none is left. @throws CofferError `storage_failed`. */
@@ -238,35 +224,10 @@ export class LsmTree {
     if (this.#frozen?.written === undefined) return
     const { memtable, written, counters } = this.#frozen
     this.manifest.refuseIfBroken()
-    const unused = await this.manifest.addFlushed(memtable, written, counters, this.#wal)
+    const unused = await this.manifest.addFlushed(memtable, written, counters, this.#log.wal)
     this.#frozen = undefined
     this.#view = undefined
     await this.manifest.cleanUp(unused)
-  }
-
-  #createWal(): Wal {
-    return createWal(this.#wals, this.options.random, this.#wal.position.tag)
-  }
-
-  #switchTo(wal: Wal): void {
-    this.#wal.close()
-    this.#wal = wal
-    this.#acknowledge()
-  }
-
-  /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
-  async #closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      if (wal !== this.#wal) wal.close()
-      throw error
-    }
-  }
-
-  #discard(wal: Wal): void {
-    wal.close()
-    removeQuietly(this.options.files, walPath(this.options.directory, wal.id))
   }
 
   /**
@@ -311,16 +272,16 @@ export class LsmTree {
     const { directory } = this.options
     const paths = this.manifest.contents.sstables.map(({ sstable }) => sstable.path)
     const sstables = paths.map((path) => path.slice(directory.length + 1))
-    return { sstables, others: [walPath('', this.#wal.id).slice(1), 'state'] }
+    return { sstables, others: [walPath('', this.#log.wal.id).slice(1), 'state'] }
   }
 
   status(): LsmStatus {
-    return describeContents(this.manifest.contents, this.#memtables(), this.#wal.position.end)
+    return describeContents(this.manifest.contents, this.#memtables(), this.#log.position.end)
   }
 
   close(): void {
     this.#frozen?.close()
-    this.#wal.close()
+    this.#log.wal.close()
     this.manifest.close()
   }
 }
