@@ -447,3 +447,31 @@ t.test('no row of a log shows an id, a message or whose it is', async (t) => {
     t.notOk(rows.includes(needle), needle)
   await vault.store.close()
 })
+
+t.test('units of work that do not fit in a frame with others follow the rows of the log', async (t) => {
+  const vault = await openOnDisk()
+  const { clock } = vault
+  // Entries that nobody waits for, of more bytes than a frame takes.
+  const reads = Array.from({ length: 500 }, (_, index) => logRecord(`read-${index}`, clock()))
+  for (let round = 0; round < 40; round++) await append(vault, reads, { durability: 'soon' })
+  // Changes that come at once, each with its entry.
+  const ids = Array.from({ length: 30 }, (_, index) => `large-${index}`)
+  const create = (id: string) =>
+    vault.store.write(async (writer) => {
+      await writer.insert('activity', 1, { id, month: 'x'.repeat(300_000), at: '' })
+      await writer.log(1, logRecord(id, clock()))
+    })
+  await Promise.all(ids.map(create))
+  for (const turn of ['written', 'opened anew', 'flushed']) {
+    if (turn === 'opened anew') await vault.reopen()
+    if (turn === 'flushed') await vault.engine.maintenance!.compact()
+    await vault.store.read(async (reader) => {
+      for (const id of ids) t.equal((await reader.get('activity', 1, id))?.month.length, 300_000, turn)
+      t.equal((await reader.find('log', 1, { page: 1, size: 1 })).total, 40 * 500 + 30, turn)
+      const where = { field: 'entity', value: 'read-499' }
+      t.equal((await reader.find('log', 1, { where, page: 1, size: 1 })).total, 40, turn)
+    })
+  }
+  const { findings } = await vault.engine.maintenance!.verify(() => ({}))
+  t.same(findings, [])
+})

@@ -112,7 +112,7 @@ export class FileEngine implements Engine, EngineMaintenance {
           transaction.end()
           const waiting = { done, fail: reject }
           if (!isKept || !transaction.hasEffect) return this.#groupCommit.answer(waiting)
-          if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting)
+          if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting, run)
           return this.#upgrade().then(run)
         }
         const kept = (value: T) => end(true, () => resolve(value))

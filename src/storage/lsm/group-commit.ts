@@ -106,9 +106,17 @@ export class GroupCommit {
     else waiting.done()
   }
 
-  /** Adds a transaction to the group; one that is too large for a frame is stored at once. */
-  take(transaction: Transaction, durability: Durability, waiting: Waiter): MaybePromise<void> {
-    const { bytes, changes } = this.#group
+  /**
+   * Adds a transaction to the group; one that is too large for a frame is stored at once. `again` runs its work anew:
+   * where the group is committed before, the rows of its log take numbers that the transaction has given to its own.
+   */
+  take(
+    transaction: Transaction,
+    durability: Durability,
+    waiting: Waiter,
+    again: () => MaybePromise<void>,
+  ): MaybePromise<void> {
+    const { bytes, changes, isNoted } = this.#group
     const { entries } = transaction
     const size = entries.reduce((sum, entry) => sum + PACKED * entry.bytes, transaction.bytes)
     const mostBytes = GROUP_BYTES - LOG_BYTES
@@ -116,11 +124,10 @@ export class GroupCommit {
     const isLarge = size > mostBytes || transaction.changes.length > mostChanges
     const isFull = bytes + size > mostBytes || changes.length + transaction.changes.length > mostChanges
     if (!isLarge && !isFull) return this.#join(transaction, size, durability, waiting)
-    return this.commit().then((failure) => {
-      // The transaction saw changes that were just undone.
-      if (failure !== undefined) return waiting.fail(failure)
-      return isLarge ? this.#store(transaction, waiting) : this.#join(transaction, size, durability, waiting)
-    })
+    if (changes.length === 0 && this.#group.entries.length === 0 && !isNoted)
+      return this.#store(transaction, waiting)
+    // After a failure the transaction has seen changes that were undone.
+    return this.commit().then((failure) => (failure === undefined ? again() : waiting.fail(failure)))
   }
 
   #join(transaction: Transaction, size: number, durability: Durability, waiting: Waiter): void {
