@@ -55,6 +55,11 @@ t.test(
       ours.map(([name]) => name),
       ['init', 'coffer', 'backup'],
     )
+    const wordsOf = (name: string) => services[name]!.command.join(' ')
+    t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database speaks TLS')
+    t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'and so does a server')
+    t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
+    t.strictSame(services.backup!.volumes, ['./backups:/backups'])
     t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'a flag that is not there')
   },
 )

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
+import { KINDS } from '../../src/domain/records.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
@@ -17,7 +18,7 @@ import { readHeader } from '../../src/storage/vault-file.js'
 import type { App } from '../../src/vault/app.js'
 import { copyVault } from '../../src/vault/moving.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { restoreVault } from '../../src/vault/restore.js'
+import { restoreVault, salvageVault } from '../../src/vault/restore.js'
 import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 import { findStoreLeaks } from '../storage/postgres-leaks.js'
@@ -355,6 +356,39 @@ t.test('a copy into a directory that was killed goes on, at whatever moment it w
   t.strictSame((await copy.maintenance().verify()).findings, [])
   t.match(await copy.store.verifyLogs((await copy.tenant()).number), { brokenAt: undefined })
   await copy.close()
+})
+
+t.test('what is readable of a damaged store is salvaged by way of a directory', async (t) => {
+  const store = await server.createDatabase()
+  const { app, key } = await fill(store)
+  const { number } = await app.tenant('first')
+  const second = await openVault(locate(store), key.choose)
+  await ask(second, 'token create', { id: 'by-second', type: 'token', data: 'x' })
+  await second.maintenance().compact()
+  const before = await look(second)
+  await app.close()
+  await second.close()
+  const client = new pg.Client(store)
+  await client.connect()
+  t.teardown(() => client.end())
+  const damage = (which: string, kind: number) =>
+    client.query(
+      `update coffer_rows set sealed = sealed || '\\x00' where tenant = $1 and kind = $2 and seq =
+       (select ${which}(seq) from coffer_rows where tenant = $1 and kind = $2)`,
+      [number, kind],
+    )
+  await damage('min', KINDS.token)
+  await damage('max', KINDS.log_block)
+  const [copied, salvaged] = [newDirectory(), newDirectory()]
+  await copyVault(locate(store), locate(copied), key.choose, nothing)
+  const { missing } = await salvageVault(locate(salvaged), copied, key.choose)
+  t.match(missing, { token: 1 })
+  t.ok(missing.log! > 0)
+  const opened = await openVault(locate(salvaged), key.choose)
+  const after = await look(opened)
+  t.equal(after.tokens.length, before.tokens.length - 1)
+  t.strictSame((await opened.maintenance().verify()).findings, [])
+  await opened.close()
 })
 
 t.test('of two copies into one store at once, one is refused', async (t) => {
