@@ -73,7 +73,8 @@ export async function salvageVault(
     const primitives = await choosePrimitives(effects.role)
     const { header, upgraded: present = header, keyring } = await openKeyring(effects, primitives, secret)
     const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
-    const context = { present: keyring, next: keyring, tenants, renderSearch: createSearchRenderer(effects) }
+    const renderSearch = createSearchRenderer(effects)
+    const context = { present: keyring, next: keyring, tenants, renderSearch, logsAnew: true }
     let reseal: ReturnType<typeof createReseal> | undefined
     const logs = new LogSalvage()
     const report = await salvageRows({

@@ -20,6 +20,8 @@ export interface ResealOptions {
   /** The keys of every tenant, as its record holds them and as it will. */
   tenants: ReadonlyMap<number, { present: TenantKeyBytes; next: TenantKeyBytes }>
   renderSearch: RenderSearch
+  /** Logs are not resealed but written anew, in the first chain alone. */
+  logsAnew?: boolean
 }
 
 /** Reseals rows in any order. */
@@ -39,7 +41,9 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
     let record = openRecord(keys.present, row)
     if (kind === 'tenant') {
       const tenant = record as RecordOf['tenant']
-      record = { ...tenant, keys: requireTenant(options.tenants, tenant.number).next }
+      const { log_chains: chains, ...rest } = tenant
+      const listed = chains === undefined || options.logsAnew ? {} : { log_chains: chains }
+      record = { ...rest, ...listed, keys: requireTenant(options.tenants, tenant.number).next }
     }
     const id = digestId(keys.next, kind, row.tenant, idOf(record))
     const search = kind === 'token' ? await renderSearch(record as RecordOf['token']) : []
