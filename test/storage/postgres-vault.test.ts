@@ -131,7 +131,7 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
   const [one, two] = apps as [App, App]
   await ask(one, 'token create', token('kept'))
   const rules = (transform: string) => [
-    { description: '', priority: 1, container: '/', transform, permissions: ['token:read'] },
+    { description: '', priority: 1, container: '/', transform, permissions: ['token:read', 'token:create'] },
   ]
   const app = await ask(one, 'app create', { name: 'app', type: 'private', rules: rules('reveal') })
   const answer = openService(one)
@@ -145,14 +145,25 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
       }),
     )
   /** A server that logs for a tenant for the first time changes its record, which the next request reads. */
-  const getSettled = async () => {
+  const getSettled = async (ask = get) => {
     for (let left = 10; ; left--) {
-      const found = await get()
+      const found = await ask()
       if (found.sent.length === 1 || left === 0) return found
     }
   }
   const { result, sent } = await getSettled()
   t.strictSame(sent, [['get']])
+  const body = JSON.stringify({ type: 'card', data: { number: '5555555555554444' } })
+  const post = () =>
+    roundTripsOf(() =>
+      answer({
+        method: 'POST',
+        target: '/tokens',
+        headers: { 'svc-api-key': app.key, 'content-type': 'application/json' },
+        readBody: async () => Buffer.from(body),
+      }),
+    )
+  t.strictSame((await getSettled(post)).sent, [['new rows logs']], 'a POST is one statement')
   t.match(JSON.parse(result.body), { id: 'kept', data: { number: '4242424242424242' } })
   const change = async (input: object) =>
     t.equal((await ask(two, 'app update', { id: app.id, name: 'app', ...input })).id, app.id)

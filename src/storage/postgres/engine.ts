@@ -14,6 +14,8 @@ import type {
 } from '../engine.js'
 import type { Durability } from '../store.js'
 import type { Header } from '../vault-file.js'
+import { Gatherer } from './gatherer.js'
+import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
 import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
 import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
@@ -68,10 +70,13 @@ export class PostgresEngine implements Engine, Owner {
       sealer,
       owner: self,
       claimChain: () => this.#chain.claim(),
-      write: (work) => this.#run(work, 'now'),
+      write: (work) => this.#run(work, 'now', true),
     })
     const unsent = () => this.#logs.unsent()
     this.#shared = {
+      notedAt: 0,
+      reads: new Gatherer((names) => readTogether(pool, names), READS),
+      commits: new Gatherer((commits) => commitTogether(this.#shared, commits), COMMITS),
       pool,
       self,
       clock,
@@ -145,13 +150,19 @@ export class PostgresEngine implements Engine, Owner {
     return running
   }
 
-  async #run<T>(work: (unit: Unit) => MaybePromise<T>, durability: Durability): Promise<T> {
+  async #run<T>(work: (unit: Unit) => MaybePromise<T>, durability: Durability, holds = false): Promise<T> {
     // A unit whose changes must be durable at once is a change; another is a read that is logged.
     let inTransaction = durability === 'now'
     let wasTaken = false
+    let mayJoin = true
     for (let attempt = 1; ; attempt++) {
       const end = inTransaction && performance.now() < this.#calmUntil ? await this.#takeTurn() : undefined
-      const unit = new Unit(this.#shared, { inTransaction, maySendLater: durability === 'soon' })
+      const unit = new Unit(this.#shared, {
+        inTransaction,
+        maySendLater: durability === 'soon',
+        mayJoin,
+        holds,
+      })
       try {
         const result = await work(unit)
         await unit.commit()
@@ -167,12 +178,14 @@ export class PostgresEngine implements Engine, Owner {
         if (collision.reason === 'taken' && wasTaken) throw taken()
         wasTaken = collision.reason === 'taken'
         inTransaction ||= collision.reason !== 'stale'
+        mayJoin &&= collision.reason === 'stale'
         if (collision.reason === 'conflict') {
           this.#calmUntil = performance.now() + CALMING_MS
           end?.()
           await this.#pause(attempt)
         }
-        if (collision.reason === 'stale') await this.#refresh()
+        // The answer that told so told the new state too, but for keys of the vault that were changed.
+        if (collision.reason === 'stale' && unit.isStillBelieved) await this.#refresh()
       } finally {
         unit.end()
         end?.()

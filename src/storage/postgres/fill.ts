@@ -8,11 +8,12 @@ import type { Row } from '../engine.js'
 import { putAndRead, type Tally } from '../tally.js'
 import type { Times } from '../time.js'
 import { type Header, headerText } from '../vault-file.js'
-import { type Waiting, waitStatement } from './log-sql.js'
+import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
-import { COMMIT, ROLLBACK, type Statement, splitKeys } from './query-sql.js'
+import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
 import { alreadyThere, drawGeneration, migrate, unfinishedCopy } from './tables.js'
+import { insertStatement, type News } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
 /** A second copier waits for the first one's batch, and then finds that it is not its turn. */
@@ -84,6 +85,7 @@ class Filling {
     const tables = ['coffer_rows', 'coffer_keys', 'coffer_waiting']
     await this.#advance(
       0,
+      { rows: [], waiting: [] },
       tables.map((table) => ({ text: `delete from ${table}`, isSlow: true })),
     )
   }
@@ -95,7 +97,7 @@ class Filling {
     const tally = createTally()
     let batch: Row[] = []
     const send = async () => {
-      if (batch.length > 0) await this.#advance(tally.count, putRowsStatements(batch))
+      if (batch.length > 0) await this.#advance(tally.count, { rows: batch, waiting: [] })
       batch = []
       progress(tally.count, Math.max(this.#cargo.most, tally.count))
     }
@@ -128,8 +130,7 @@ class Filling {
   async finish(): Promise<void> {
     const { header, times, waiting } = this.#cargo
     const { time, last, since, until } = times
-    await this.#advance(1, [
-      ...waiting.map(waitStatement),
+    await this.#advance(1, { rows: [], waiting }, [
       {
         text: 'update coffer_state set header = $1, time = $2, last = $3, since = $4, until = $5 where id = 1',
         values: [headerText(header), time, last, since, until],
@@ -138,7 +139,7 @@ class Filling {
   }
 
   /** Does this, and notes how many rows are there then, both or neither. @throws CofferError `conflict` */
-  async #advance(done: number, statements: readonly Statement[]): Promise<void> {
+  async #advance(done: number, news: News, statements: readonly Statement[] = []): Promise<void> {
     const text = 'update coffer_state set changes = $1 where id = 1 and header = $2 and changes = $3'
     await this.#pool.using(async (connection) => {
       const [, noted] = await connection.send([BEGIN_BATCH, { text, values: [done, this.#mark, this.#done] }])
@@ -149,46 +150,9 @@ class Filling {
           'Another copy into this store is under way. Wait until it has ended.',
         )
       }
-      await connection.send([...statements, COMMIT])
+      const put = { ...insertStatement(news, { isDated: true }), isSlow: true }
+      await connection.send([put, ...statements, COMMIT])
     })
     this.#done = done
   }
-}
-
-/** Rows as they are, with the keys that they are found by. */
-function putRowsStatements(rows: readonly Row[]): Statement[] {
-  const columns = [
-    'tenant',
-    'kind',
-    'id',
-    'seq',
-    'rev',
-    'created',
-    'modified',
-    'expires',
-    'keys',
-    'sealed',
-  ] as const
-  const types = ['integer', 'smallint', 'bytea', ...Array(5).fill('bigint'), 'bytea', 'bytea']
-  const found = rows.flatMap(({ tenant, kind, seq, keys }) =>
-    splitKeys(keys).map((key) => ({ tenant, kind, key, seq })),
-  )
-  const insert = (table: string, types: readonly string[], values: unknown[][]): Statement => ({
-    name: `put ${table}`,
-    text: `insert into ${table} select * from unnest(${types.map((type, index) => `$${index + 1}::${type}[]`).join(', ')})`,
-    values,
-    isSlow: true,
-  })
-  return [
-    insert(
-      'coffer_rows',
-      types,
-      columns.map((column) => rows.map((row) => row[column])),
-    ),
-    insert(
-      'coffer_keys',
-      ['integer', 'smallint', 'bytea', 'bigint'],
-      (['tenant', 'kind', 'key', 'seq'] as const).map((column) => found.map((each) => each[column])),
-    ),
-  ]
 }

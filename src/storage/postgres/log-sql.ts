@@ -10,14 +10,6 @@ export interface Waiting {
   sealed: Uint8Array
 }
 
-export function waitStatement({ id, tenant, owner, written, sealed }: Waiting): Statement {
-  return {
-    name: 'wait',
-    text: 'insert into coffer_waiting (id, tenant, owner, written, sealed) values ($1, $2, $3, $4, $5)',
-    values: [id, tenant, owner, written, sealed],
-  }
-}
-
 /** What lies in the table: of a tenant, or of a process what is older than `below` with what anybody left before `left`. */
 export type WhichWaiting = { tenant: number } | { owner: Uint8Array; below: number; left: number }
 

@@ -1,12 +1,15 @@
 /** The port's queries and writes as SQL over the tables of `schema.ts`. Values are parameters, never part of the text. */
-import type { Draft, Query, Row, RowId, SeekQuery, Where } from '../engine.js'
+import type { Query, Row, RowId, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
+import { bytesArray, numbersArray } from './binary.js'
 
 /** With a name it is prepared once a connection. */
 export interface Statement {
   name?: string
   text: string
   values?: unknown[]
+  /** Rows of the answer have no names. */
+  rowMode?: 'array'
   /** May take long for a reason. */
   isSlow?: boolean
 }
@@ -22,9 +25,19 @@ const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified, r.expi
 /** More rows than a table holds, and no more than the database can count. */
 const MOST_SKIPPED = Number.MAX_SAFE_INTEGER
 const NO_KEYS = new Uint8Array(0)
-const KEY_BYTES = 8
 
+/** The default of every connection is serializable. */
 export const BEGIN: Statement = { text: 'begin' }
+/**
+ * For a transaction that changes every row that it relies on but the state, which it ends with holding. Serializable, it
+ * would collide with all who read or write near its rows.
+ */
+export const BEGIN_HOLDING: Statement = { text: 'begin isolation level repeatable read' }
+/** Fails where somebody has changed the state since the transaction began, and has nobody change it before it has ended. */
+export const HOLD_STATE: Statement = {
+  name: 'hold',
+  text: 'select 1 from coffer_state where id = 1 for share',
+}
 export const COMMIT: Statement = { text: 'commit' }
 export const ROLLBACK: Statement = { text: 'rollback' }
 export const READ_STATE: Statement = {
@@ -73,12 +86,65 @@ export function rowsOf(
 
 export function getStatement(kind: number, tenant: number, id: RowId): Statement {
   return {
-    name: 'get',
+    name: 'get one',
     text:
       `select ${STATE}, ${ROW} from coffer_state s` +
       ' left join coffer_rows r on r.tenant = $1 and r.kind = $2 and r.id = $3 where s.id = 1',
     values: [tenant, kind, id],
   }
+}
+
+/** What one row is found by. */
+export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
+
+/** The same for several rows. The limit has each looked up by itself, even where reading the table seems cheaper. */
+export function getManyStatement(names: readonly RowName[]): Statement {
+  const columns = 'seq, rev, created, modified, expires, sealed'
+  return {
+    name: 'get',
+    text:
+      'select 0, s.changes, s.generation, s.time, s.last, s.since, s.until, null from coffer_state s where s.id = 1' +
+      ` union all select w.n, 0, r.* from unnest($1::integer[], $2::smallint[], $3::bytea[]) with ordinality` +
+      ` as w (tenant, kind, id, n) cross join lateral (select ${columns} from coffer_rows r` +
+      ' where r.tenant = w.tenant and r.kind = w.kind and r.id = w.id limit 1) r',
+    values: [
+      numbersArray(
+        'int4',
+        names.map(({ tenant }) => tenant),
+      ),
+      numbersArray(
+        'int2',
+        names.map(({ kind }) => kind),
+      ),
+      bytesArray(names.map(({ id }) => id)),
+    ],
+    rowMode: 'array',
+  }
+}
+
+/** The state that an answer to {@link getManyStatement} has, and each row that there is. */
+export function readMany(
+  names: readonly RowName[],
+  answer: readonly unknown[][],
+): { state: StoreState; rows: (Row | undefined)[] } | undefined {
+  let state: StoreState | undefined
+  const rows: (Row | undefined)[] = names.map(() => undefined)
+  for (const each of answer as [number, number, number, number, number, number, number, Buffer | null][]) {
+    const [n, changes, a, b, c, d, e, sealed] = each
+    if (sealed === null) state = { changes, generation: a, time: b, last: c, since: d, until: e }
+    else
+      rows[n - 1] = {
+        ...names[n - 1]!,
+        seq: a,
+        rev: b,
+        created: c,
+        modified: d,
+        expires: e,
+        keys: NO_KEYS,
+        sealed,
+      }
+  }
+  return state && { state, rows }
 }
 
 /** `claims`: for the transaction alone; what another has claimed is passed over. */
@@ -183,95 +249,6 @@ function hasKey(keys: readonly Uint8Array[], parameter: Parameter): string {
 
 function join(parts: readonly Where[], word: string, none: string, parameter: Parameter): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter))].join(` ${word} `)})`
-}
-
-/** In units of 10 µs since 2026, so that it fits the 48 bits that the files of a vault have for it. */
-const SEQ = '(floor(extract(epoch from clock_timestamp()) * 100000) - 176722560000000)::bigint'
-
-/** `order`: that of the row among the new ones of its unit. */
-export function insertStatement(draft: Draft, rev: number, created: number, order: number): Statement {
-  const { tenant, kind, id, modified, expires, keys } = draft
-  const insert =
-    `insert into coffer_rows (tenant, kind, id, seq, rev, created, modified, expires, keys, sealed)` +
-    ` values ($1, $2, $3, ${SEQ} + $4, $5, $6, $7, $8, $9, $10)`
-  const values = [tenant, kind, id, order, rev, created, modified, expires, keys, draft.seal(rev)]
-  const others = splitKeys(keys)
-  if (others.length === 0) return { name: 'insert', text: insert, values }
-  const text =
-    `with w as (${insert} returning *) insert into coffer_keys` +
-    ' select w.tenant, w.kind, k, w.seq from w, unnest($11::bytea[]) as k'
-  return { name: 'insert keys', text, values: [...values, others] }
-}
-
-/** Contract: of the row's `seq`, which it keeps. */
-export function replaceStatements(draft: Draft, rev: number): Statement[] {
-  const { tenant, kind, id, seq, modified, expires, keys } = draft
-  const statements: Statement[] = [
-    dropKeys(tenant, kind, id),
-    {
-      name: 'replace',
-      text:
-        'update coffer_rows set rev = $4, modified = $5, expires = $6, keys = $7, sealed = $8' +
-        ' where tenant = $1 and kind = $2 and id = $3',
-      values: [tenant, kind, id, rev, modified, expires, keys, draft.seal(rev)],
-    },
-  ]
-  const others = splitKeys(keys)
-  if (others.length === 0) return statements
-  const text = 'insert into coffer_keys select $1, $2, k, $3 from unnest($4::bytea[]) as k'
-  return [...statements, { name: 'keys', text, values: [tenant, kind, seq, others] }]
-}
-
-export function removeStatements(kind: number, tenant: number, id: RowId): Statement[] {
-  return [
-    dropKeys(tenant, kind, id),
-    {
-      name: 'remove',
-      text: 'delete from coffer_rows where tenant = $1 and kind = $2 and id = $3',
-      values: [tenant, kind, id],
-    },
-  ]
-}
-
-/** All but the first, which is that of the kind and has an index of its own; each once. */
-export function splitKeys(keys: Uint8Array): Uint8Array[] {
-  const found = new Map<string, Uint8Array>()
-  for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES) {
-    const key = keys.subarray(at, at + KEY_BYTES)
-    found.set(Buffer.from(key).toString('latin1'), key)
-  }
-  return [...found.values()]
-}
-
-function dropKeys(tenant: number, kind: number, id: RowId): Statement {
-  // Each key is looked up by itself: a join would read, and lock against others, the keys of all rows of this kind.
-  const text =
-    'with o as (select seq, keys from coffer_rows where tenant = $1 and kind = $2 and id = $3)' +
-    ' delete from coffer_keys where tenant = $1 and kind = $2 and seq = (select seq from o) and key = any(array(' +
-    'select substring(o.keys from n * 8 + 1 for 8) from o, generate_series(1, 254) as n where n * 8 < octet_length(o.keys)))'
-  return { name: 'unkey', text, values: [tenant, kind, id] }
-}
-
-export function dropTenantStatements(tenant: number): Statement[] {
-  return ['coffer_keys', 'coffer_rows', 'coffer_waiting'].map((table) => ({
-    text: `delete from ${table} where tenant = $1`,
-    values: [tenant],
-    isSlow: true,
-  }))
-}
-
-export function noteTimeStatement({ time, last, since, until }: Times): Statement {
-  return {
-    name: 'time',
-    text: 'update coffer_state set time = $1, last = $2, since = $3, until = $4 where id = 1',
-    values: [time, last, since, until],
-  }
-}
-
-/** Others see by it that what they remember of tenants, applications and the like is out of date. */
-export const COUNT_CHANGE: Statement = {
-  name: 'change',
-  text: 'update coffer_state set changes = changes + 1 where id = 1',
 }
 
 /** Where a row is in the order of all. */

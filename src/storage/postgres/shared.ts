@@ -1,8 +1,11 @@
 /** What units of work over one store share. */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import type { LogEntry, LogSealer } from '../engine.js'
+import type { EngineReader, LogEntry, LogSealer, Row } from '../engine.js'
+import type { Gatherer } from './gatherer.js'
+import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
-import type { StoreState } from './query-sql.js'
+import type { RowName, StoreState } from './query-sql.js'
+import type { News } from './write-sql.js'
 
 const ID_BYTES = 16
 
@@ -19,6 +22,23 @@ export function drawId(random: RandomSource): Uint8Array {
   return random.bytes(ID_BYTES)
 }
 
+export interface UnitOptions {
+  inTransaction: boolean
+  /** Nobody waits for what it logs to be durable. */
+  maySendLater?: boolean
+  /** It may be committed with others. */
+  mayJoin?: boolean
+  /** It changes every row that it relies on, and has nobody change what is remembered meanwhile. */
+  holds?: boolean
+}
+
+/** What a unit of work commits that has read nothing. */
+export interface Commit {
+  news: News
+  entries: readonly LogEntry[]
+  believed: StoreState
+}
+
 export interface Shared {
   readonly pool: ConnectionPool
   /** This process, among those that have the store open. */
@@ -30,6 +50,11 @@ export interface Shared {
   readonly sealer: LogSealer
   /** As the last answer of the database had it. */
   state: StoreState
+  /** When a unit last undertook to note the time. */
+  notedAt: number
+  /** Reads of one row, each a unit of its own. */
+  readonly reads: Gatherer<RowName, { state: StoreState; row: Row | undefined }>
+  readonly commits: Gatherer<Commit, { state: StoreState }>
   /** Log entries of this process that are not sent yet, oldest first. */
   unsent(): readonly Batch[]
   /** The moment of a unit that logs, µs since the epoch: what was logged before is older, what is logged later newer. */
@@ -47,4 +72,14 @@ export function intoBatches({ random, mark }: Shared, entries: readonly LogEntry
     batches.set(tenant, batch)
   }
   return [...batches.values()]
+}
+
+/** What waits in its table; undefined where the tenant exists no more. */
+export async function sealBatch(
+  { sealer, self: owner }: Shared,
+  reader: EngineReader,
+  { id, tenant, written, entries }: Batch,
+): Promise<Waiting | undefined> {
+  const sealed = await sealer.keep(reader, tenant, id, entries)
+  return sealed && { id, tenant, owner, written, sealed }
 }

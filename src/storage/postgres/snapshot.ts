@@ -9,9 +9,9 @@ import {
   readRowsStatement,
   rowsOf,
   type StoreState,
-  splitKeys,
   stateOf,
 } from './query-sql.js'
+import { splitKeys } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
 export const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read read only' }

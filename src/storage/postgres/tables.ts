@@ -3,7 +3,7 @@ import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
-import { BEGIN, COMMIT, ROLLBACK } from './query-sql.js'
+import { COMMIT, ROLLBACK } from './query-sql.js'
 import {
   FIRST_VERSION,
   LOCK_VERSION,
@@ -21,7 +21,7 @@ export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Pr
   for (const text of [VERSION_TABLE, FIRST_VERSION]) await again(() => pool.query({ text }))
   await pool.using(async (connection) => {
     // What others have committed meanwhile counts once the row is locked.
-    await connection.send([{ text: `${BEGIN.text} isolation level read committed` }])
+    await connection.send([{ text: 'begin isolation level read committed' }])
     try {
       const [locked] = await connection.send([{ text: LOCK_VERSION, isSlow: true }])
       await applyFrom(connection, checkVersion(locked!.rows[0].version, migrations.length), migrations)

@@ -10,10 +10,14 @@ import type { Draft, EngineWriter, LogEntry, Query, Row, RowId, RowPage, SeekQue
 import { checkRow } from '../lsm/sstable/row-change.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
+import { Belief } from './belief.js'
+import { HeldWrites } from './held-writes.js'
 import * as logs from './log-sql.js'
-import { Collision, type Connection } from './pool.js'
+import { Collision } from './pool.js'
 import * as sql from './query-sql.js'
-import { type Batch, intoBatches, type Shared } from './shared.js'
+import { type Batch, intoBatches, type Shared, sealBatch, type UnitOptions } from './shared.js'
+import { Transaction } from './transaction.js'
+import { COUNT_CHANGE, dropTenantStatements, noteTimeStatement, removeStatements } from './write-sql.js'
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
@@ -31,43 +35,37 @@ export class Unit implements EngineWriter {
   /** What it logged, where that may wait for others. */
   readonly entries: LogEntry[] = []
   readonly #shared: Shared
-  readonly #inTransaction: boolean
-  readonly #maySendLater: boolean
-  /** What it believes. */
-  #state: sql.StoreState
+  readonly #options: UnitOptions
+  readonly #belief: Belief
   #times: Times
   /** Of this process, before the unit read anything: what is sent meanwhile it does not see in the table. */
   readonly #gathered: readonly Batch[]
-  #connection: Promise<Connection> | undefined
-  /** Statements that are sent with the next read, or at the end. */
-  #unsent: sql.Statement[] = []
-  #inserted = 0
+  readonly #transaction: Transaction
+  /** Sent with the next read, or at the end. */
+  readonly #writes = new HeldWrites()
   readonly #changed = new Set<number>()
-  /** Whether it relies on something that was remembered. */
-  #relies = false
   #hasQueried = false
-  /** Whether an answer of the database has confirmed what it believes. */
-  #isConfirmed = false
   #hasWritten = false
   /** Whether it left log entries in the table of those that wait. */
   hasLogged = false
   #isNoted = false
   #isOver = false
 
-  /** `maySendLater`: nobody waits for what it logs to be durable. */
-  constructor(shared: Shared, options: { inTransaction: boolean; maySendLater: boolean }) {
+  constructor(shared: Shared, options: UnitOptions) {
     this.#shared = shared
-    this.#inTransaction = options.inTransaction
-    this.#maySendLater = options.maySendLater
-    this.#state = shared.state
+    this.#options = options
+    this.#transaction = new Transaction(shared.pool, options.holds ? sql.BEGIN_HOLDING : sql.BEGIN)
+    this.#belief = new Belief(shared)
     this.now = Math.floor(shared.clock())
-    this.clock = judgeClock(this.#state, this.now)
-    this.#times = passTime(this.#state, this.now)
+    this.clock = judgeClock(this.#belief.state, this.now)
+    this.#times = passTime(this.#belief.state, this.now)
     this.#gathered = shared.unsent()
   }
 
   async get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Promise<Row | undefined> {
-    const [row] = sql.rowsOf(await this.#query(sql.getStatement(kind, tenant, id)))
+    const [row] = this.#options.inTransaction
+      ? sql.rowsOf(await this.#query(sql.getStatement(kind, tenant, id)))
+      : [(await this.#ask(() => this.#shared.reads.ask({ kind, tenant, id }))).row]
     return row === undefined || (!expired && row.expires !== 0 && row.expires <= this.now) ? undefined : row
   }
 
@@ -82,7 +80,7 @@ export class Unit implements EngineWriter {
 
   async findExpired(limit: number): Promise<Row[]> {
     return sql.rowsOf(
-      await this.#query(sql.findExpiredStatement(limit, this.clock.purgeUntil, this.#inTransaction)),
+      await this.#query(sql.findExpiredStatement(limit, this.clock.purgeUntil, this.#options.inTransaction)),
     )
   }
 
@@ -103,38 +101,33 @@ export class Unit implements EngineWriter {
   }
 
   endWaiting(waiting: readonly logs.Waiting[]): void {
-    this.#write([logs.endWaitingStatement(waiting.map(({ id }) => id))])
+    this.#hold().add([logs.endWaitingStatement(waiting.map(({ id }) => id))])
   }
 
   /** Keeps log entries until they are put into rows. */
-  async wait({ id, tenant, written, entries }: Batch): Promise<void> {
-    const sealed = await this.#shared.sealer.keep(this, tenant, id, entries)
-    if (sealed === undefined) return
-    this.#write([logs.waitStatement({ id, tenant, owner: this.#shared.self, written, sealed })])
+  async wait(batch: Batch): Promise<void> {
+    const waiting = await sealBatch(this.#shared, this, batch)
+    if (waiting === undefined) return
+    this.#hold().wait(waiting)
     this.hasLogged = true
   }
 
   changeCounter(kind: number): number | undefined {
     if (!this.#shared.remembered.has(kind) || this.#changed.has(kind)) return undefined
-    this.#relies = true
-    return this.#state.changes
+    return this.#belief.relyOn()
   }
 
   put(draft: Draft): void {
     const { seq = 0, created = draft.seq === undefined ? this.now : -1 } = draft
     checkRow({ ...draft, seq, created, rev: 0, sealed: draft.keys })
     const rev = Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES) % HIGHEST_REV
-    const isNew = draft.seq === undefined
-    this.#change(
-      draft.kind,
-      isNew
-        ? [sql.insertStatement(draft, rev, this.now, this.#inserted++)]
-        : sql.replaceStatements(draft, rev),
-    )
+    this.#hold().put(draft, rev, this.now)
+    this.#noteChange(draft.kind)
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#change(kind, sql.removeStatements(kind, tenant, id))
+    this.#hold().add(removeStatements(kind, tenant, id))
+    this.#noteChange(kind)
   }
 
   append(entry: LogEntry): void {
@@ -144,7 +137,7 @@ export class Unit implements EngineWriter {
 
   dropTenant(tenant: number): void {
     for (const kind of this.#shared.remembered) this.#changed.add(kind)
-    this.#write(sql.dropTenantStatements(tenant))
+    this.#hold().add(dropTenantStatements(tenant))
   }
 
   noteTime({ isTrusted = false } = {}): void {
@@ -157,37 +150,49 @@ export class Unit implements EngineWriter {
   /** Makes it durable what the unit wrote, and sure what it believed. */
   async commit(): Promise<void> {
     if (this.collision !== undefined) throw this.collision
-    if (this.entries.length > 0 && (!this.#maySendLater || this.#hasWritten))
-      for (const batch of intoBatches(this.#shared, this.entries.splice(0))) await this.wait(batch)
-    const isTimely = this.#isNoted || this.now - this.#state.last > NOTE_TIME_MS || this.clock.isJump
-    const notesTime = isTimely && (this.#hasWritten || this.#isNoted)
-    if (this.#changed.size > 0) this.#unsent.push(sql.COUNT_CHANGE)
-    if (notesTime) this.#unsent.push(sql.noteTimeStatement(this.#times))
-    if (this.#unsent.length > 0 && !this.#inTransaction) this.#collide('promote')
-    if (this.#connection === undefined && this.#unsent.length === 0) {
-      if (this.#relies && !this.#isConfirmed)
-        this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
+    const logs = !this.#options.maySendLater || this.#hasWritten ? this.entries.splice(0) : []
+    this.#hasWritten ||= logs.length > 0
+    const notesTime = this.#notesTime()
+    const areNew = this.#writes.areNew || (this.#writes.length === 0 && logs.length > 0)
+    const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
+    if (areNew && isPlain && this.#options.mayJoin) return this.#commitWithOthers(logs)
+    for (const batch of intoBatches(this.#shared, logs)) await this.wait(batch)
+    if (this.#changed.size > 0) this.#hold().add([COUNT_CHANGE])
+    else if (this.#options.holds && this.#hasQueried) this.#hold().add([sql.HOLD_STATE])
+    if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
+    if (this.#hasWritten && !this.#options.inTransaction) this.#collide('promote')
+    if (!this.#transaction.hasBegun && !this.#hasWritten) {
+      if (this.#belief.isOpen) this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
       return
     }
-    const result = await this.#send([sql.COMMIT])
-    await this.#release(false)
-    // The database takes back a transaction in which something failed, and says so.
-    if (result.command !== 'COMMIT') this.#collide('conflict')
-    if (!this.#isConfirmed) return
-    const changes = this.#state.changes + Math.sign(this.#changed.size)
-    this.#learn({ ...this.#state, ...(notesTime && this.#times), changes })
+    if (!(await this.#sending((statements) => this.#transaction.commit(statements))))
+      this.#collide('conflict')
+    const changes = this.#belief.state.changes + Math.sign(this.#changed.size)
+    this.#belief.change({ ...(notesTime && this.#times), changes })
+  }
+
+  /** What is put as new without having read goes in one statement with that of other units. */
+  async #commitWithOthers(entries: LogEntry[]): Promise<void> {
+    await this.#ask(() =>
+      this.#shared.commits.ask({ news: this.#writes.news, entries, believed: this.#belief.state }),
+    )
+    this.hasLogged ||= entries.length > 0
+  }
+
+  /** With what it writes, at times; one unit does it for all that run at once. */
+  #notesTime(): boolean {
+    const isOld = this.now - this.#belief.state.last > NOTE_TIME_MS
+    const isFirst = Math.abs(this.now - this.#shared.notedAt) > NOTE_TIME_MS
+    const isTimely = this.clock.isJump || (isOld && isFirst)
+    // Two that hold the state would wait for one another to change it.
+    const notes = this.#isNoted || (isTimely && this.#hasWritten && !this.#options.holds)
+    if (notes) this.#shared.notedAt = this.now
+    return notes
   }
 
   /** Takes back what it wrote. */
-  async abandon(): Promise<void> {
-    if (this.#connection === undefined) return
-    try {
-      await (await this.#connection).send([sql.ROLLBACK])
-      await this.#release(false)
-    } catch {
-      // What broke the connection has ended the unit of work too, and that error is the one to report.
-      await this.#release(true)
-    }
+  abandon(): Promise<void> {
+    return this.#transaction.rollBack()
   }
 
   /**
@@ -197,7 +202,7 @@ export class Unit implements EngineWriter {
   async doubt(error: unknown): Promise<Collision | undefined> {
     if (error instanceof Collision) return error
     const isAway = error instanceof CofferError && error.code === 'unavailable'
-    if (!this.#relies || this.#isConfirmed || isAway) return undefined
+    if (!this.#belief.isOpen || isAway) return undefined
     try {
       this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
     } catch (failure) {
@@ -206,20 +211,26 @@ export class Unit implements EngineWriter {
     return this.collision
   }
 
+  /** Whether no later answer has told another state than the unit began with. */
+  get isStillBelieved(): boolean {
+    const { changes } = this.#shared.state
+    return changes === this.#belief.state.changes
+  }
+
   /** From here on every write is refused. */
   end(): void {
     this.#isOver = true
   }
 
-  #change(kind: number, statements: sql.Statement[]): void {
-    this.#write(statements)
+  #noteChange(kind: number): void {
     if (this.#shared.remembered.has(kind)) this.#changed.add(kind)
   }
 
-  #write(statements: sql.Statement[]): void {
+  /** What is to take a write. */
+  #hold(): HeldWrites {
     this.#refuseLate()
-    this.#unsent.push(...statements)
     this.#hasWritten = true
+    return this.#writes
   }
 
   #refuseLate(): void {
@@ -228,14 +239,28 @@ export class Unit implements EngineWriter {
 
   // biome-ignore lint/suspicious/noExplicitAny: the columns of each statement are in `query-sql.ts`.
   async #query(statement: sql.Statement): Promise<any[]> {
+    const { rows } = await this.#ask(async () => {
+      const { rows } = await (this.#options.inTransaction
+        ? this.#sending((held) => this.#transaction.send([...held, statement]))
+        : this.#alone(statement))
+      return { rows, state: sql.stateOf(rows[0]) }
+    })
+    return rows
+  }
+
+  async #ask<Answer extends { state: sql.StoreState }>(ask: () => Promise<Answer>): Promise<Answer> {
     if (this.collision !== undefined) throw this.collision
     if (this.#isOver) throw new CofferError('internal', 'A unit of work read after it had ended.')
     // A single statement is a transaction of its own; a second one would see another state.
-    if (!this.#inTransaction && (this.#hasQueried || this.#hasWritten)) this.#collide('promote')
+    if (!this.#options.inTransaction && (this.#hasQueried || this.#hasWritten)) this.#collide('promote')
     this.#hasQueried = true
-    const { rows } = this.#inTransaction ? await this.#send([statement]) : await this.#alone(statement)
-    this.#confirm(sql.stateOf(rows[0]))
-    return rows
+    try {
+      const answer = await ask()
+      this.#confirm(answer.state)
+      return answer
+    } catch (error) {
+      throw this.#note(error)
+    }
   }
 
   async #alone(statement: sql.Statement): Promise<QueryResult> {
@@ -246,40 +271,20 @@ export class Unit implements EngineWriter {
     }
   }
 
-  /** Sends all that was held back, then the statements; gives the result of the last. */
-  async #send(statements: sql.Statement[]): Promise<QueryResult> {
-    const isFirst = this.#connection === undefined
-    const held = this.#unsent.splice(0, this.#unsent.length)
+  /** What `send` makes of all that was held back. */
+  async #sending<T>(send: (statements: sql.Statement[]) => Promise<T>): Promise<T> {
     // What is believed is checked by the answer to the first statement that reads; without one, by one of its own.
-    const check = isFirst && this.#relies && !this.#hasQueried ? [sql.checkState(this.#state)] : []
+    const isChecked = this.#transaction.hasBegun || !this.#belief.isOpen || this.#hasQueried
+    const check = isChecked ? [] : [sql.checkState(this.#belief.state)]
     try {
-      this.#connection ??= this.#shared.pool.connect()
-      const connection = await this.#connection
-      const results = await connection.send([
-        ...(isFirst ? [sql.BEGIN] : []),
-        ...check,
-        ...held,
-        ...statements,
-      ])
-      return results.at(-1)!
+      return await send([...check, ...this.#writes.take()])
     } catch (error) {
       throw this.#note(error)
     }
   }
 
-  /** Takes what the database says for what it believes, unless it relied on something else. */
   #confirm(state: sql.StoreState): void {
-    this.#isConfirmed = true
-    this.#learn(state)
-    const { changes, generation } = this.#state
-    if (state.generation !== generation || (this.#relies && state.changes !== changes)) this.#collide('stale')
-    this.#state = state
-  }
-
-  /** Answers may arrive in another order than they were given. */
-  #learn(state: sql.StoreState): void {
-    const { generation, changes } = this.#shared.state
-    if (state.generation === generation && state.changes >= changes) this.#shared.state = state
+    if (!this.#belief.confirm(state)) this.#collide('stale')
   }
 
   #collide(reason: Collision['reason']): never {
@@ -289,11 +294,5 @@ export class Unit implements EngineWriter {
   #note(error: unknown): unknown {
     if (error instanceof Collision) this.collision ??= error
     return error
-  }
-
-  async #release(isBroken: boolean): Promise<void> {
-    const connection = await this.#connection?.catch(() => undefined)
-    this.#connection = undefined
-    connection?.release(isBroken)
   }
 }
