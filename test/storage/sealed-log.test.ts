@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/log-record.js'
 import type { LogRecord, RecordOf } from '../../src/domain/records.js'
+import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import {
   digestId,
   keysOfRecord,
@@ -474,4 +475,67 @@ t.test('units of work that do not fit in a frame with others follow the rows of 
   }
   const { findings } = await vault.engine.maintenance!.verify(() => ({}))
   t.same(findings, [])
+})
+
+t.test('a reader that is behind the writer does not change what the writer goes on from', async (t) => {
+  let wait: (() => Promise<void>) | undefined
+  const vault = await openInMemory(1, (engine) => {
+    const read = engine.read.bind(engine)
+    // As a store of several servers does: a reader sees what was there when it began, and waits for each answer.
+    engine.read = async (work) => {
+      if (wait === undefined) return read(work)
+      const { save, fork } = engine.branches!
+      const past = fork(await save(), { clock: vault.clock, keeps: () => true })
+      const holding = wait
+      return past.read((rows) => {
+        const get: typeof rows.get = async (...given) => {
+          await holding()
+          return rows.get(...given)
+        }
+        return work({ ...rows, get })
+      })
+    }
+  })
+  let logged = 0
+  const log = async (units: number, count: number) => {
+    for (let unit = 0; unit < units; unit++) {
+      const records = Array.from({ length: count }, () => logRecord(`${++logged}`, vault.clock()))
+      await append(vault, records)
+    }
+  }
+  for (const [units, count] of [
+    [5, 1],
+    [40, 3],
+    [20, 500],
+  ] as const)
+    for (let held = 0; held < 4; held++) {
+      await log(units, count)
+      const before = logged
+      // A server that has just begun remembers nothing.
+      vault.store = createSealedStore(vault.engine, vault.keyring)
+      let asked = 0
+      let isBehind = () => undefined as unknown
+      const behind = new Promise<void>((resolve) => (isBehind = resolve as () => void))
+      let goOn = () => undefined as unknown
+      const written = new Promise<void>((resolve) => (goOn = resolve as () => void))
+      wait = async () => {
+        if (asked++ < held) return
+        isBehind()
+        await written
+      }
+      const where = { and: [{ range: 'created', from: 0 }] } as Condition
+      const listing = vault.store.read((reader) => reader.find('log', 1, { where, page: 1, size: 5 }))
+      await Promise.race([behind, listing])
+      wait = undefined
+      await log(units, count)
+      goOn()
+      const { records, total } = await listing
+      t.equal(total, before)
+      t.equal(records[0]?.entity_id, `${before}`)
+      await log(units, count)
+      t.same(await vault.store.verifyLogs(1), { count: logged })
+      const all = await vault.store.read((reader) => reader.find('log', 1, { page: 1, size: 10 }))
+      t.equal(all.total, logged)
+      t.equal(all.records[0]?.entity_id, `${logged}`)
+    }
 })

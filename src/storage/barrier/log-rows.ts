@@ -53,14 +53,18 @@ const EMPTY: Omit<LogHeadRecord, 'id'> = {
   value: '',
 }
 
-/** What is remembered of a log, as of one version of its head. */
+/**
+ * What is remembered of a log, as of one version of its head. Readers that are still at work on it add what they read,
+ * so a writer never changes it: it makes the next version.
+ */
 export interface Chain {
-  head: LogHeadRecord
+  readonly head: LogHeadRecord
   /** Names the version: a `rev` that was taken back is given again, a nonce is not. */
-  rev: number
-  nonce: Uint8Array
+  readonly rev: number
+  readonly nonce: Uint8Array
   /** What is in no block yet; undefined where it was not read. */
-  end: LogBlockRecord[] | undefined
+  end: readonly LogBlockRecord[] | undefined
+  /** The same for the versions between which no block was added. */
   readonly indexes: BoundedMap<number, LogIndexRecord>
 }
 
@@ -146,6 +150,12 @@ export function createChain({ keys, ids }: LogRows, row: Row | undefined): Chain
   }
 }
 
+export function copyIndexes({ indexes }: Chain): Chain['indexes'] {
+  const copy: Chain['indexes'] = new BoundedMap(MOST_INDEXES)
+  for (const [number, index] of indexes) copy.set(number, index)
+  return copy
+}
+
 export async function readIndex(rows: LogRows, chain: Chain, number: number): Promise<LogIndexRecord> {
   const known = chain.indexes.get(number)
   if (known !== undefined) return known
@@ -161,7 +171,7 @@ export async function headerOf(rows: LogRows, chain: Chain, block: number): Prom
 }
 
 /** The parts that are in no block yet, oldest first. @throws CofferError `vault_damaged` */
-export async function readEnd(rows: LogRows, chain: Chain): Promise<LogBlockRecord[]> {
+export async function readEnd(rows: LogRows, chain: Chain): Promise<readonly LogBlockRecord[]> {
   if (chain.end !== undefined) return chain.end
   const { parts, count, partRecords } = chain.head
   const end: LogBlockRecord[] = []

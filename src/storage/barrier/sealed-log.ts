@@ -22,6 +22,7 @@ import {
 import {
   type Chain,
   chainValue,
+  copyIndexes,
   createChain,
   headerOf,
   INDEXED,
@@ -50,21 +51,18 @@ export class SealedLog {
     const isKnown = known !== undefined && row !== undefined && known.rev === row.rev
     if (isKnown && isEqual(known.nonce, row.sealed.subarray(0, NONCE_BYTES))) return known
     const chain = createChain(rows, row)
-    this.#chains.set(name, chain)
+    // A reader may be behind the writer.
+    if (known === undefined || known.rev <= chain.rev) this.#chains.set(name, chain)
     return chain
   }
 
   /** Adds the entries to a chain. On failure nothing of the unit of work may be committed. */
   async append(rows: LogWriter, entries: readonly LogEntry[]): Promise<void> {
     const chain = await this.load(rows)
-    // Taken back by whatever fails: then it is read anew.
-    this.#chains.delete(nameOf(rows))
     const lines = entries.map((entry) => (entry as SealedEntry).line)
     const { head } = chain
     const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(lines) < BLOCK_BYTES
-    chain.head = fits ? await addPart(rows, chain, head, lines) : await join(rows, chain, lines)
-    await putHead(rows, chain)
-    this.#chains.set(nameOf(rows), chain)
+    await this.#put(rows, fits ? await addPart(rows, chain, lines) : await join(rows, chain, lines))
   }
 
   /**
@@ -73,7 +71,6 @@ export class SealedLog {
    */
   async drop(rows: LogWriter, before: number, limit: number): Promise<number> {
     const chain = await this.load(rows)
-    this.#chains.delete(nameOf(rows))
     let { gone, dropped, start } = chain.head
     while (gone < chain.head.blocks && gone - chain.head.gone < limit) {
       const header = await headerOf(rows, chain, gone)
@@ -85,12 +82,15 @@ export class SealedLog {
       start = header.value
     }
     const count = gone - chain.head.gone
-    if (count > 0) {
-      chain.head = { ...chain.head, gone, dropped, start }
-      await putHead(rows, chain)
-    }
-    this.#chains.set(nameOf(rows), chain)
+    if (count > 0) await this.#put(rows, { ...chain, head: { ...chain.head, gone, dropped, start } })
     return count
+  }
+
+  /** Remembers the version too, which nothing asks for if it is not committed: its nonce tells. */
+  async #put(rows: LogWriter, chain: Changed): Promise<void> {
+    await rows.put(chain.head, false, (rev, nonce) => {
+      this.#chains.set(nameOf(rows), { ...chain, rev, nonce })
+    })
   }
 
   clear(): void {
@@ -102,24 +102,18 @@ function nameOf({ tenant, chain }: LogRows): string {
   return `${tenant}/${chain}`
 }
 
-async function putHead(rows: LogWriter, chain: Chain): Promise<void> {
-  await rows.put(chain.head, false, (rev, nonce) => {
-    chain.rev = rev
-    chain.nonce = nonce
-  })
-}
+/** The next version of a chain, before its head is put. */
+type Changed = Pick<Chain, 'head' | 'end' | 'indexes'>
 
-/** Adds a part to the end. `head` is that of the log without it. */
+/** Adds a part to the end. */
 async function addPart(
   rows: LogWriter,
-  chain: Chain,
-  head: LogHeadRecord,
+  { head, end, indexes }: Changed,
   lines: readonly LogLine[],
-): Promise<LogHeadRecord> {
+): Promise<Changed> {
   const part = pack(rows.ids.part(head.parts), head.count, lines)
   await rows.put(part, head.parts >= head.mostParts)
-  if (chain.end !== undefined) chain.end = [...chain.end, part]
-  return {
+  const next: LogHeadRecord = {
     ...head,
     count: head.count + lines.length,
     parts: head.parts + 1,
@@ -128,10 +122,11 @@ async function addPart(
     partRecords: head.partRecords + lines.length,
     value: chainValue(rows.keys, head.value, part),
   }
+  return { head: next, end: end && [...end, part], indexes }
 }
 
 /** Makes full blocks of the parts and `lines`, and one part of the rest. Parts stay as rows, to be replaced by later ones. */
-async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): Promise<LogHeadRecord> {
+async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): Promise<Changed> {
   const { head } = chain
   const waiting = (await readEnd(rows, chain)).flatMap(linesOf)
   const runs = cut([...waiting, ...lines])
@@ -147,29 +142,30 @@ async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): P
     headers.push(describe(block, value))
     count += run.length
   }
-  await putHeaders(rows, chain, head.blocks, headers)
-  chain.end = []
-  const joined = { ...head, count, blocks, parts: 0, partBytes: 0, partRecords: 0, base: value, value }
-  return rest.length === 0 ? joined : addPart(rows, chain, joined, rest)
+  const indexes = await putHeaders(rows, chain, headers)
+  const next = { ...head, count, blocks, parts: 0, partBytes: 0, partRecords: 0, base: value, value }
+  const joined = { head: next, end: [], indexes }
+  return rest.length === 0 ? joined : addPart(rows, joined, rest)
 }
 
-/** `first` is the number of the first header's block. */
+/** Adds the headers to those of the chain; gives the indexes of the next version. */
 async function putHeaders(
   rows: LogWriter,
   chain: Chain,
-  first: number,
   headers: readonly LogBlockHeader[],
-): Promise<void> {
+): Promise<Chain['indexes']> {
+  const indexes = copyIndexes(chain)
   for (let done = 0; done < headers.length; ) {
-    const block = first + done
+    const block = chain.head.blocks + done
     const at = block % INDEXED
     const number = Math.floor(block / INDEXED)
-    const isNew = at === 0 && block >= chain.head.blocks
+    const isNew = at === 0
     const before = isNew ? [] : (await readIndex(rows, chain, number)).headers.slice(0, at)
     const more = headers.slice(done, done + INDEXED - at)
     const index = { id: rows.ids.index(number), headers: [...before, ...more] }
     await rows.put(index, isNew)
-    chain.indexes.set(number, index)
+    indexes.set(number, index)
     done += more.length
   }
+  return indexes
 }
