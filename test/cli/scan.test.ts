@@ -67,6 +67,10 @@ t.test('what cannot be read is told, and is no success', async (t) => {
     [missing.code, missing.stderr],
     [2, /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./],
   )
+  await home.run(['token', 'create'], { stdin: '{"id":"note","type":"token","data":"a secret note"}' })
+  const alone = await home.run(['scan', 'nowhere'])
+  t.match([alone.code, alone.stderr], [2, /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./])
+  t.equal((await home.json(['log', 'reveals', 'note'])).count, 0, 'no token was read for nothing')
   const nothing = await home.run(['scan'])
   t.match([nothing.code, nothing.stderr], [2, /Missing required argument 'path'/])
   if (process.getuid?.() === 0) return

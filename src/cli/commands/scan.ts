@@ -1,5 +1,5 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
-import { type Dirent, readdirSync } from 'node:fs'
+import { accessSync, constants, type Dirent, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import {
   createValueFinder,
@@ -44,17 +44,23 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task
   const { terminal, clock, signal } = context
   const finder = createValueFinder()
-  await task.together(() => readTokens(task, finder), 'server')
+  let unread = 0
+  const tellUnread = async (error: unknown) => {
+    if (!(error instanceof CofferError)) throw error
+    unread++
+    await printWarning(terminal, error.message)
+  }
+  const named: string[] = []
+  for (const path of paths) await requireReadable(context, path).then(() => named.push(path), tellUnread)
+  // Every token that is read is logged, so none is where there is nothing to look through.
+  if (named.length > 0) await task.together(() => readTokens(task, finder), 'server')
   const { short, ends } = finder.omitted
   if (short > 0) await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${short}.`)
   if (ends > 0) await task.notice(`Values looked for by their first ${LONGEST_VALUE} bytes alone: ${ends}.`)
   const progress = createProgress(terminal, { label: 'Scanning' }, clock)
   const findings: Finding[] = []
-  let files = 0
-  let unread = 0
-  for (const file of paths.flatMap((path) =>
-    path === '-' ? [path] : listFiles(resolve(context.cwd, path), path),
-  )) {
+  const files = named.flatMap((path) => (path === '-' ? [path] : listFiles(resolve(context.cwd, path), path)))
+  for (const [done, file] of files.entries()) {
     try {
       const { chunks, close } = await context.input.openStream(file, 'the file')
       try {
@@ -66,11 +72,9 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
         await close()
       }
     } catch (error) {
-      if (!(error instanceof CofferError)) throw error
-      unread++
-      await printWarning(terminal, error.message)
+      await tellUnread(error)
     }
-    await progress.show(++files)
+    await progress.show(done + 1)
   }
   await progress.finish()
   await printForRun(context, findings, {
@@ -92,6 +96,17 @@ async function readTokens({ ask }: Task, finder: ValueFinder): Promise<void> {
     for (const token of data) finder.add(token.id, token.data)
     start = pagination.next
     if (start === undefined) return
+  }
+}
+
+/** Opens nothing that can be read, because a pipe is read once. @throws CofferError `usage` */
+async function requireReadable({ cwd, input }: CommandContext, path: string): Promise<void> {
+  if (path === '-') return
+  try {
+    accessSync(resolve(cwd, path), constants.R_OK)
+  } catch {
+    const { close } = await input.openStream(path, 'the file')
+    await close()
   }
 }
 
