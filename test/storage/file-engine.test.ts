@@ -85,6 +85,21 @@ t.test('the log of a server that only reads is flushed too', async (t) => {
   await engine.close()
 })
 
+t.test('tables of units that are too large for a frame are compacted as they come', async (t) => {
+  const options = optionsFor(new FakeFiles(), 'server')
+  const engine = await createFileEngine(options)
+  const count = () => options.files.list('/vault/segments').length
+  const text = 'x'.repeat(1024 * 1024)
+  for (let unit = 0; unit < 4; unit++)
+    await engine.write(async (writer) => {
+      for (let at = 0; at < 5; at++) await writer.put(draftOf({ name: `row-${unit}-${at}`, text }))
+    })
+  const deadline = Date.now() + 10_000
+  while (count() !== 1 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 1))
+  t.equal(count(), 1)
+  await engine.close()
+})
+
 t.test('what was removed is in no file once the removal is answered', async (t) => {
   const options = optionsFor(new FakeFiles())
   const { files } = options

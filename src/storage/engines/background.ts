@@ -18,6 +18,8 @@ export interface Size {
 
 /** A job beside units of work lets them run after this long. */
 const SLICE_MS = 5
+/** Or after so much of the time that they took: those of an import are long, and left it too little to keep up. */
+const SHARE = 1 / 8
 
 export interface BackgroundJobsOptions {
   tree: LsmTree
@@ -65,11 +67,15 @@ export class BackgroundJobs {
       if (isDone) await this.#options.runExclusive(() => this.#tree.finishFlush())
     })
     this.#flushing = undefined
-    if (!this.#isClosing && this.#mayCompactInBackground) this.#compactInBackground()
+    this.compactSoon()
   }
 
-  /** A compaction that failed is not tried again in the background before the vault is opened anew. */
-  #compactInBackground(): void {
+  /**
+   * Compacts what is due beside units of work, if those can run meanwhile. A compaction that failed is not tried again so
+   * before the vault is opened anew.
+   */
+  compactSoon(): void {
+    if (!this.#options.isConcurrent || this.#isClosing || !this.#mayCompactInBackground) return
     void this.#attempt('compacted', () => this.compactAll()).then((isDone) => {
       this.#mayCompactInBackground = isDone
     })
@@ -113,10 +119,13 @@ export class BackgroundJobs {
 
   /** Steps until one says that it was the last; false when the vault closes before. */
   async #inSlices(step: () => boolean): Promise<boolean> {
+    let sliceMs = SLICE_MS
     for (let beganMs = performance.now(); !step(); ) {
-      if (performance.now() - beganMs < SLICE_MS) continue
+      const endedMs = performance.now()
+      if (endedMs - beganMs < sliceMs) continue
       await new Promise(setImmediate)
       beganMs = performance.now()
+      sliceMs = Math.max(SLICE_MS, (beganMs - endedMs) * SHARE)
       if (this.#isClosing) return false
     }
     return !this.#isClosing

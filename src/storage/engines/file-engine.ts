@@ -112,8 +112,10 @@ export class FileEngine implements Engine, EngineMaintenance {
           transaction.end()
           const waiting = { done, fail: reject }
           if (!isKept || !transaction.hasEffect) return this.#groupCommit.answer(waiting)
-          if (!this.#tree.isOld) return this.#groupCommit.take(transaction, durability, waiting, run)
-          return this.#upgrade().then(run)
+          if (this.#tree.isOld) return this.#upgrade().then(run)
+          const taken = this.#groupCommit.take(transaction, durability, waiting, run)
+          // What is too large for a frame has become a table of its own.
+          return isPromise(taken) ? taken.then(() => this.#background.compactSoon()) : taken
         }
         const kept = (value: T) => end(true, () => resolve(value))
         const failed = (error: unknown) => end(false, () => reject(error))

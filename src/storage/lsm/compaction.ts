@@ -26,6 +26,7 @@ export interface CompactionResult {
 class RecordCopier {
   readonly #writer: SSTableWriter
   #sstable: SSTable | undefined
+  #piece = Buffer.allocUnsafeSlow(PIECE)
   #from = 0
   #to = 0
 
@@ -45,7 +46,9 @@ class RecordCopier {
 
   flush(): void {
     if (this.#sstable === undefined || this.#to === this.#from) return
-    this.#writer.addBytes(this.#sstable.readExactly(this.#from, this.#to - this.#from))
+    const length = this.#to - this.#from
+    if (length > this.#piece.length) this.#piece = Buffer.allocUnsafeSlow(length)
+    this.#writer.addBytes(this.#sstable.readInto(this.#piece.subarray(0, length), this.#from))
     this.#from = this.#to
   }
 }

@@ -1,5 +1,5 @@
 /** A bounded cache of index blocks and small records of sorted tables. They never change, so nothing gets out of date. */
-import type { Section } from './format.js'
+import { BLOCK_BYTES, BLOCK_SEAL, type Section } from './format.js'
 
 /**
  * Bytes by number, up to `limit`, in two generations: the older one is dropped when the younger one has filled its half.
@@ -35,6 +35,8 @@ export class BlockCache {
   readonly #blocks: Generations
   readonly #records: Generations
   #sstables = 0
+  /** What a sealed block is read into, to be opened at once: a buffer for each would be garbage of its size. */
+  readonly sealed = Buffer.allocUnsafeSlow(BLOCK_BYTES + BLOCK_SEAL)
   /** Blocks opened since the cache was made, for tests of cold reads. */
   opened = 0
 

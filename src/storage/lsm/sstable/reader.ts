@@ -129,9 +129,14 @@ export class SSTable {
 
   /** @throws CofferError `vault_damaged` when the file ends before. */
   readExactly(position: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafe(length)
-    if (this.#context.files.read(this.file, bytes, position) < length) throw this.#damaged('is too short')
-    return bytes
+    return this.readInto(Buffer.allocUnsafe(length), position)
+  }
+
+  /** Fills `target` and returns it. */
+  readInto(target: Buffer, position: number): Buffer {
+    if (this.#context.files.read(this.file, target, position) < target.length)
+      throw this.#damaged('is too short')
+    return target
   }
 
   /** The plain entries of one block. */
@@ -145,8 +150,10 @@ export class SSTable {
     const whole = wholeBlock(section)
     const expected = Math.min(whole, length - number * whole)
     if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
-    const sealed = this.readExactly(start + number * (whole + BLOCK_SEAL), expected + BLOCK_SEAL)
-    this.#context.cache.opened++
+    const { cache } = this.#context
+    const target = cache.sealed.subarray(0, expected + BLOCK_SEAL)
+    const sealed = this.readInto(target, start + number * (whole + BLOCK_SEAL))
+    cache.opened++
     const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
     if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
