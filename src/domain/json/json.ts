@@ -65,12 +65,14 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  const members: string[] = []
+  // Added up, not joined, which would copy long texts once for each level.
+  let members = ''
   for (const name of Object.keys(value).sort()) {
     const member = (value as Record<string, unknown>)[name]
-    if (member !== undefined) members.push(`${JSON.stringify(name)}:${canonicalJson(member)}`)
+    if (member === undefined) continue
+    members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`
   }
-  return `{${members.join(',')}}`
+  return `{${members}}`
 }
 
 function place(text: string, at: number): string {

@@ -8,5 +8,5 @@ export function fingerprintValue(rendered: unknown): string {
 
 /** The unambiguous encoding of type and value. */
 export function fingerprintText(type: string, rendered: unknown): string {
-  return canonicalJson([type, fingerprintValue(rendered)])
+  return JSON.stringify([type, fingerprintValue(rendered)])
 }

@@ -29,7 +29,6 @@ export async function readId(
   { expressions, errors, scope }: Rendering,
   id: unknown,
 ): Promise<GivenId | undefined> {
-  if (id === undefined) return undefined
   return collectLater(errors, 'id', async () => {
     if (typeof id !== 'string') throw new CofferError('validation', 'must be a string')
     if (!id.includes('{{')) {

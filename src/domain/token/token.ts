@@ -203,14 +203,16 @@ async function settle(
     scope: { data, ...(metadata && { metadata }) },
     budget: new Budget(sizeOf(data)),
   }
-  const id = await readId(rendering, requested.id)
+  const id = requested.id === undefined ? undefined : await readId(rendering, requested.id)
   const masked = await renderMask(rendering, requested.mask, type.mask)
   const fingerprinted = await renderFingerprint(
     rendering,
     requested.fingerprint_expression,
     type.fingerprint_expression,
   )
-  const searchValues = await renderSearchIndexes(rendering, requested.search_indexes)
+  const { search_indexes } = requested
+  const searchValues =
+    search_indexes === undefined ? [] : await renderSearchIndexes(rendering, search_indexes)
   refuseErrors(errors)
   const record = {
     type: type.name,
@@ -219,7 +221,7 @@ async function settle(
     masked,
     containers,
     metadata: metadata && Object.keys(metadata).length > 0 ? metadata : undefined,
-    search_indexes: requested.search_indexes,
+    search_indexes,
     fingerprint_expression: requested.fingerprint_expression,
     ...requested.kept,
     expires_at: expires === undefined ? undefined : formatDate(expires),

@@ -17,11 +17,12 @@ const OF_ROW: readonly string[] = ['validation', 'forbidden', 'conflict']
 export async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<CheckedRow[]> {
   const checked: CheckedRow[] = []
   for (const row of rows)
-    checked.push(
-      isObject(row)
-        ? await refusing(() => checkNewToken(row, tools))
-        : new CofferError('validation', 'A row must be a JSON object.'),
-    )
+    try {
+      if (!isObject(row)) throw new CofferError('validation', 'A row must be a JSON object.')
+      checked.push(await checkNewToken(row, tools))
+    } catch (error) {
+      checked.push(requireOfRow(error))
+    }
   return checked
 }
 
@@ -36,18 +37,19 @@ export async function loadRows(
 ): Promise<(TokenView | Existing<TokenView> | CofferError)[]> {
   const loaded: (TokenView | Existing<TokenView> | CofferError)[] = []
   for (const row of rows) {
-    const made = row instanceof CofferError ? row : await refusing(() => createFrom(context, row))
-    loaded.push(made)
-    if (stops && made instanceof CofferError) break
+    try {
+      if (row instanceof CofferError) throw row
+      loaded.push(await createFrom(context, row))
+    } catch (error) {
+      loaded.push(requireOfRow(error))
+      if (stops) break
+    }
   }
   return loaded
 }
 
-async function refusing<T>(work: () => Promise<T>): Promise<T | CofferError> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
-    throw error
-  }
+/** The error, if it refuses one row. @throws any other */
+function requireOfRow(error: unknown): CofferError {
+  if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
+  throw error
 }

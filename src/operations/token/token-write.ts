@@ -1,7 +1,7 @@
 /** Creates and updates tokens, for every operation that does. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { stricterTransform } from '../../domain/permissions.js'
-import type { TokenRecord } from '../../domain/records.js'
+import type { TenantRecord, TokenRecord } from '../../domain/records.js'
 import {
   checkPatch,
   patchToken,
@@ -9,6 +9,7 @@ import {
   type TokenDraft,
   type TokenRules,
 } from '../../domain/token/token.js'
+import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
 import { writeOutAnswer } from '../../framework/kept-answers.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
@@ -59,11 +60,13 @@ export async function createFrom(
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
-  if (await isDeduplicated(context, draft)) {
+  const tenant = await context.tenant()
+  if (isDeduplicated(tenant, draft)) {
     const original = await findByFingerprint(context, fingerprint)
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
-  const { id, isFresh } = await chooseId(context, draft)
+  const { id, isFresh } =
+    draft.id === undefined ? { id: context.createUuid(), isFresh: true } : await chooseId(context, draft.id)
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   const {
     expires,
@@ -73,7 +76,7 @@ export async function createFrom(
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
-    tenant_id: (await context.tenant()).id,
+    tenant_id: tenant.id,
     fingerprint,
     created_by: context.caller.actor.id,
     created_at: context.date,
@@ -103,7 +106,7 @@ export async function updateFrom(
     now: context.now,
   })
   const fingerprint = await fingerprintOf(context, draft)
-  if (await isDeduplicated(context, draft)) {
+  if (isDeduplicated(await context.tenant(), draft)) {
     const original = await findByFingerprint(context, fingerprint, before.id)
     if (original !== undefined) return showDuplicate(context, original)
   }
@@ -141,8 +144,8 @@ function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promi
 }
 
 /** By the token's attribute, else by the tenant's setting. */
-async function isDeduplicated(context: Context, { record }: TokenDraft): Promise<boolean> {
-  return record.deduplicate_token ?? (await context.tenant()).settings.deduplicate_tokens === 'true'
+function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boolean {
+  return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
 /** The oldest token with this fingerprint. */
@@ -161,10 +164,9 @@ async function findByFingerprint(
 }
 
 /** The requested id, a free one from the alias expression, or else a UUID. */
-async function chooseId(context: Context, draft: TokenDraft): Promise<{ id: string; isFresh: boolean }> {
-  const { id: wanted } = draft
-  if (wanted?.kind === 'given') return { id: wanted.id, isFresh: false }
-  for (let draw = 0; wanted !== undefined && draw < ID_DRAWS; draw++) {
+async function chooseId(context: Context, wanted: GivenId): Promise<{ id: string; isFresh: boolean }> {
+  if (wanted.kind === 'given') return { id: wanted.id, isFresh: false }
+  for (let draw = 0; draw < ID_DRAWS; draw++) {
     const id = wanted.draw()
     if ((await context.store.get('token', context.caller.tenant, id)) === undefined)
       return { id, isFresh: false }
