@@ -251,10 +251,15 @@ t.test(
   async (t) => {
     const place = workplaceFor(t)
     const old = new Date(Date.now() - 3_600_000)
-    for (const name of ['.coffer-demo.abc123', '.bashrc', '.coffer-demo.abc1234'])
+    for (const name of [
+      '.coffer-demo.new-abc123',
+      '.bashrc',
+      '.coffer-demo.backup',
+      '.coffer-demo.new-abc1234',
+    ])
       mkdirSync(join(place.directory, name))
     for (const name of readdirSync(place.directory)) utimesSync(join(place.directory, name), old, old)
-    const isStaging = (name: string) => /^\.coffer-demo\.(?!abc).{6}$/.test(name)
+    const isStaging = (name: string) => /^\.coffer-demo\.new-(?!abc).{6}$/.test(name)
     const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
     const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
     while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
@@ -266,7 +271,7 @@ t.test(
     const left = readdirSync(place.directory).filter((name) => !isStaging(name))
     t.strictSame(
       left.sort(),
-      ['.bashrc', '.coffer-demo', '.coffer-demo.abc1234'],
+      ['.bashrc', '.coffer-demo', '.coffer-demo.backup', '.coffer-demo.new-abc1234'],
       'what is not its own it leaves',
     )
   },

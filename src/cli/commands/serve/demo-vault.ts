@@ -30,6 +30,9 @@ import { findFixture } from '../../context/fixtures.js'
 
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
+/** Where a vault is created, beside its place: the directory with this, and six random characters. */
+const STAGING = '.new-'
+const RANDOM_CHARACTERS = 6
 
 export interface DemoVault {
   app: App
@@ -65,7 +68,7 @@ export async function openDemoVault(
 /** Creates it beside its place and moves it there when it is whole, so that a start that is killed spoils nothing. */
 async function createDemoVault(directory: string, place: VaultLocation, now: number): Promise<void> {
   await removeAbandoned(directory, now - ABANDONED_MS)
-  const staging = await mkdtemp(`${directory}.`)
+  const staging = await mkdtemp(`${directory}${STAGING}`)
   try {
     const save = (_: string, text: string) =>
       writeFile(join(staging, KEY_FILE), text, { mode: 0o600, flag: 'wx' })
@@ -90,8 +93,9 @@ async function createDemoVault(directory: string, place: VaultLocation, now: num
 }
 
 async function removeAbandoned(directory: string, beforeMs: number): Promise<void> {
+  const beginning = `${DEMO_DIRECTORY}${STAGING}`
   for (const name of await readdir(dirname(directory))) {
-    if (!name.startsWith(`${DEMO_DIRECTORY}.`) || name.length !== DEMO_DIRECTORY.length + 7) continue
+    if (!name.startsWith(beginning) || name.length !== beginning.length + RANDOM_CHARACTERS) continue
     const path = join(dirname(directory), name)
     // Another start may have moved it to its place in between.
     const found = await stat(path).catch(() => undefined)
