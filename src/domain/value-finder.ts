@@ -3,7 +3,8 @@
  * with one character for each byte (`latin1`), so that any file can be looked through.
  *
  * The time is that of one pass over each decoding of the text, however many values there are: a value is found by the hash
- * of its last characters, and told from others that end alike by the hash of its length.
+ * of its last characters, and told from others that end alike by the hash of its length. Values that end alike cost at
+ * most a comparison for each length and byte, and no value is compared again once it is found.
  */
 
 /** A shorter value would be found everywhere. */
@@ -30,12 +31,29 @@ export interface ValueFinder {
   readonly omitted: { short: number; ends: number }
 }
 
+interface Value {
+  text: string
+  ids: string[]
+  /** The call of `find` that found it last. */
+  foundBy: number
+}
+
+/** Values of one length that end alike. */
+interface Length {
+  length: number
+  byHash: Map<number, Value[]>
+  count: number
+  /** How many are not found yet by the call of `find`. */
+  left: number
+  leftOf: number
+}
+
 export function createValueFinder(): ValueFinder {
-  const idsOf = new Map<string, string[]>()
-  const byHash = new Map<number, string[]>()
-  /** The lengths of values by the hash of their last characters, in a window of each size. */
-  const shortEnds = new Map<number, number[]>()
-  const longEnds = new Map<number, number[]>()
+  const values = new Map<string, Value>()
+  /** Values by the hash of their last characters, in a window of each size. */
+  const shortEnds = new Map<number, Length[]>()
+  const longEnds = new Map<number, Length[]>()
+  let calls = 0
   /** A bit for each beginning of a hash that an end of a value has. */
   const filter = new Uint8Array((1 << FILTER_BITS) / 8)
   /** The last two bytes of values: what most places are ruled out by. */
@@ -59,19 +77,26 @@ export function createValueFinder(): ValueFinder {
       omitted.short++
       return
     }
-    const ids = idsOf.get(value)
-    if (ids !== undefined) {
-      if (ids.at(-1) !== id) ids.push(id)
+    const known = values.get(value)
+    if (known !== undefined) {
+      if (known.ids.at(-1) !== id) known.ids.push(id)
       return
     }
-    idsOf.set(value, [id])
+    const added: Value = { text: value, ids: [id], foundBy: 0 }
+    values.set(value, added)
     for (let at = 0; at < value.length; at++) alphabet[value.charCodeAt(at)] = 1
     lastPairs[(value.charCodeAt(value.length - 2) << 8) | value.charCodeAt(value.length - 1)] = 1
-    append(byHash, hashOf(value), value)
     const [window, ends] = value.length < LONG_WINDOW ? [SHORT_WINDOW, shortEnds] : [LONG_WINDOW, longEnds]
     const end = hashOf(value.slice(-window))
     filter[end >>> (35 - FILTER_BITS)]! |= bitOf(end)
-    if (ends.get(end)?.includes(value.length) !== true) append(ends, end, value.length)
+    const { length } = value
+    let alike = ends.get(end)?.find((each) => each.length === length)
+    if (alike === undefined) {
+      alike = { length, byHash: new Map(), count: 0, left: 0, leftOf: 0 }
+      append(ends, end, alike)
+    }
+    alike.count++
+    append(alike.byHash, hashOf(value), added)
   }
 
   function search(bytes: Uint8Array, found: Set<string>): void {
@@ -105,16 +130,20 @@ export function createValueFinder(): ValueFinder {
     bytes: Uint8Array,
     begin: number,
     end: number,
-    lengths: readonly number[] | undefined,
+    lengths: readonly Length[] | undefined,
     found: Set<string>,
   ): void {
-    for (const length of lengths ?? []) {
-      const start = end - length
-      if (start < begin) continue
-      const hash = (hashes[end]! - Math.imul(hashes[start]!, LEAVING[length]!)) | 0
-      for (const value of byHash.get(hash) ?? [])
-        if (value.length === length && toText(bytes.subarray(start, end)) === value)
-          for (const id of idsOf.get(value)!) found.add(id)
+    for (const each of lengths ?? []) {
+      if (each.leftOf !== calls) Object.assign(each, { leftOf: calls, left: each.count })
+      const start = end - each.length
+      if (each.left === 0 || start < begin) continue
+      const hash = (hashes[end]! - Math.imul(hashes[start]!, LEAVING[each.length]!)) | 0
+      for (const value of each.byHash.get(hash) ?? []) {
+        if (value.foundBy === calls || toText(bytes.subarray(start, end)) !== value.text) continue
+        value.foundBy = calls
+        each.left--
+        for (const id of value.ids) found.add(id)
+      }
     }
   }
 
@@ -189,6 +218,7 @@ export function createValueFinder(): ValueFinder {
       }
     },
     find(text) {
+      calls++
       const found = new Set<string>()
       searchAll(text, found, MOST_DEPTH)
       return found

@@ -1,7 +1,7 @@
 /** Values are found in every encoding, wherever they stand, and nothing else is. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createValueFinder } from '../../src/domain/value-finder.js'
+import { createValueFinder, SHORTEST_VALUE } from '../../src/domain/value-finder.js'
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
@@ -63,4 +63,13 @@ t.test('any value is found in any encoding', async () => {
     }),
     { numRuns: 500 },
   )
+})
+
+t.test('values that end alike are looked for no longer than one of them is', async (t) => {
+  const finder = createValueFinder()
+  const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
+  for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
+  // Comparing all of them at each place takes minutes, which no test is given.
+  t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
+  t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call begins anew')
 })
