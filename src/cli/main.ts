@@ -146,6 +146,8 @@ async function runLine(
       await vault.close()
     }
   }
+  // The signal may have come while the command was loaded; nobody is told of it again.
+  if (signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
   const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
   await Promise.race([parsed.run(context), interrupted]).catch(async (error: unknown) => {
     // Closing completes and syncs what is in progress.

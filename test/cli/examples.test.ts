@@ -29,10 +29,12 @@ async function run(line: string, folder: string, more: Record<string, string> = 
   const child = startProgram('sh', ['-c', line], {
     cwd: folder,
     env: { PATH, HOME: folder, TMPDIR: folder, ...more },
-    timeout: MOST_MS,
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  return waitFor(child)
+  // With what it left in the background, which would keep its output open for ever.
+  const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MOST_MS)
+  return waitFor(child).finally(() => clearTimeout(killing))
 }
 
 t.test('every example of every help page runs', async (t) => {

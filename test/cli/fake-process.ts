@@ -21,6 +21,8 @@ export interface Run {
   closesInput?: boolean
   /** Sends an interrupt once this text is printed. */
   interruptAt?: string
+  /** Sends an interrupt as soon as somebody listens for it. */
+  interruptsAtOnce?: boolean
   /** Told all that is printed, as it comes. */
   watch?(text: string): void
   /** The code that every write to standard output fails with. */
@@ -62,7 +64,11 @@ export async function runProcess(
     pid: process.pid,
     version: run.version ?? process.version,
     cwd: () => cwd,
-    on: (event, listener) => event === 'SIGINT' && listeners.add(listener),
+    on: (event, listener) => {
+      if (event !== 'SIGINT') return
+      listeners.add(listener)
+      if (run.interruptsAtOnce === true) listener()
+    },
     off: (_, listener) => listeners.delete(listener),
     ...(clock === undefined ? {} : { clock }),
     ...(run.fetch === undefined ? {} : { fetch: run.fetch }),

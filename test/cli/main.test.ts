@@ -110,6 +110,13 @@ t.test('what nobody expected is a reference and no internals', async (t) => {
   )
 })
 
+t.test('an interrupt that comes while the command is loaded ends it too', async (t) => {
+  const home = createHome(t)
+  for (const words of [['init'], ['serve', '--ephemeral', '--port', '0']])
+    t.match(await home.run(words, { interruptsAtOnce: true }), { code: 130, stdout: '' })
+  t.same(readdirSync(home.place), [])
+})
+
 t.test('an interrupt ends a run with 130 and leaves nothing half done', async (t) => {
   const home = await createVaultHome(t)
   const demo = await home.run(['demo'], { interruptAt: '# Store a card' })
