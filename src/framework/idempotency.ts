@@ -59,8 +59,11 @@ export async function answerOnce(
   }
   try {
     // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
-    if (definition.runDetached !== undefined) return await workAfterLook()
-    return await work(createKeeping(identify, definition, false)).catch((error) => workAfterLook({ error }))
+    if (isLong) return await workAfterLook()
+    return await work(createKeeping(identify, definition, false))
+  } catch (error) {
+    if (isLong) throw error
+    return await workAfterLook({ error })
   } finally {
     await claim.end()
   }
@@ -103,6 +106,8 @@ async function findWhole(
   return { ...answer, body }
 }
 
+const READ: Permission = 'token:read'
+
 type Grants = Partial<Record<Permission, Transform>>
 
 /** What the operation's permissions, and token:read, grant on a token. */
@@ -113,7 +118,7 @@ function grantsOn(
 ): Grants {
   const [first, second] = permissions
   const grants: Grants = {}
-  for (const permission of new Set<Permission>([...permissions, 'token:read'])) {
+  for (const permission of permissions.includes('token:read') ? permissions : [...permissions, READ]) {
     if (needsOnePermission && permission === second) continue
     const orBy = needsOnePermission && permission === first ? second : undefined
     const transform = caller.transform(permission, { id, containers }, orBy)
@@ -231,8 +236,8 @@ function createKeeping(
         )
       const type = headers?.['content-type']
       const kept = headers && (type === undefined ? {} : { 'content-type': type })
-      const body = isView ? { is_view: isView } : { body: json?.text }
-      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, ...body, subjects })
+      const [body, is_view] = isView ? [undefined, isView] : [json?.text]
+      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, body, is_view, subjects })
     },
   }
 }

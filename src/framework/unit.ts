@@ -54,8 +54,9 @@ export async function runUnit<T>(
     if (kept !== undefined) await kept.keep(context, reached, toOutcome!(out))
     return out
   }, durability ?? usual)
-  for (const each of [keeping, outer]) each?.note(reached)
   if (keeping !== undefined && toOutcome !== undefined) keeping.isDone = true
+  else keeping?.note(reached)
+  outer?.note(reached)
   return out
 }
 
