@@ -86,7 +86,8 @@ export class FileEngine implements Engine, EngineMaintenance {
         await this.#groupCommit.commit()
         await this.#background.flushIfLarger(this.#flushAt)
         this.#syncSoon()
-        this.#eraseLater()
+        // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
+        if (tree.memtable.isErasing) this.#later('flushed', options.eraseAfterMs ?? ERASE_AFTER_MS, ANYTHING)
       },
     })
   }
@@ -245,12 +246,6 @@ export class FileEngine implements Engine, EngineMaintenance {
     const { isUnsynced, hasFailed } = this.#groupCommit
     // What the disk has refused is tried again by the next unit of work and on closing.
     if (isUnsynced && !hasFailed) this.#later('synced', SOON_MS, this.#flushAt)
-  }
-
-  /** Replaced rows are overwritten when the log is flushed, which a small log would wait for too long. */
-  #eraseLater(): void {
-    const { eraseAfterMs = ERASE_AFTER_MS } = this.#options
-    if (this.#tree.memtable.isErasing) this.#later('flushed', eraseAfterMs, ANYTHING)
   }
 
   /**
