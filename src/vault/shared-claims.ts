@@ -28,10 +28,11 @@ export function createSharedClaims({
   }
   const lease = async (tenant: number, name: string): Promise<Claim | undefined> => {
     const by = createUuid()
-    const claim = () =>
+    const claim = ({ isRenewal }: { isRenewal: boolean }) =>
       store.write(async (writer) => {
         const { id, record, isHeld } = await find(writer, tenant, name)
-        if (isHeld && record?.claim?.by !== by) return false
+        // One that was lost meanwhile stays lost, whatever has become of it since.
+        if (isRenewal ? record?.claim?.by !== by : isHeld) return false
         const until = writer.now + LEASE_MS
         const next: AnswerRecord = { id, status: STATUS, subjects: [], claim: { by, until } }
         const options = { expires: writer.now + GONE_MS }
@@ -39,11 +40,11 @@ export function createSharedClaims({
         else await writer.replace('answer', tenant, next, options)
         return true
       })
-    if (!(await claim())) return undefined
+    if (!(await claim({ isRenewal: false }))) return undefined
     let renewal: Promise<unknown> = Promise.resolve()
     // A renewal that fails is made up for by the next one, or the lease ends.
     const timer = setInterval(() => {
-      renewal = claim().catch(() => false)
+      renewal = claim({ isRenewal: true }).catch(() => false)
     }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()
     const release = () =>
       store.write(async (writer) => {

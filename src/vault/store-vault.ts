@@ -80,10 +80,11 @@ export function usingStore<T>(
 }
 
 function openEngine(effects: Effects, pool: ConnectionPool, header: Header, keyring: Keyring) {
-  const { clock, random } = effects
+  const { clock, random, notice } = effects
   const backUp: BackUp = async (path, connection) =>
     (await import('./fill-directory.js')).createBackUp(effects, header, keyring)(path, connection)
-  return openPostgresEngine({ pool, owner: { header, backUp }, clock, random, remembered: KEPT_KINDS })
+  const owner = { header, backUp }
+  return openPostgresEngine({ pool, owner, clock, random, remembered: KEPT_KINDS, notice })
 }
 
 /** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */

@@ -44,6 +44,8 @@ export interface PostgresOptions {
   random: RandomSource
   /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
   remembered: ReadonlySet<number>
+  /** Tells the operator. */
+  notice?(text: string): void
 }
 
 export class PostgresEngine implements Engine, Owner {
@@ -60,7 +62,7 @@ export class PostgresEngine implements Engine, Owner {
   #calmUntil = 0
   #lastTurn: Promise<void> = Promise.resolve()
 
-  constructor({ pool, clock, random, remembered, owner }: PostgresOptions, state: StoreState) {
+  constructor({ pool, clock, random, remembered, owner, notice }: PostgresOptions, state: StoreState) {
     this.#pool = pool
     const sealer = () => this.#sealer!
     const self = drawId(random)
@@ -71,6 +73,7 @@ export class PostgresEngine implements Engine, Owner {
       owner: self,
       claimChain: () => this.#chain.claim(),
       write: (work) => this.#run(work, 'now', true),
+      ...(notice && { notice }),
     })
     const unsent = () => this.#logs.unsent()
     this.#shared = {

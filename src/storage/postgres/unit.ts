@@ -17,11 +17,18 @@ import { Collision } from './pool.js'
 import * as sql from './query-sql.js'
 import { type Batch, intoBatches, type Shared, sealBatch, type UnitOptions } from './shared.js'
 import { Transaction } from './transaction.js'
-import { COUNT_CHANGE, dropTenantStatements, noteTimeStatement, removeStatements } from './write-sql.js'
+import {
+  countChangeStatement,
+  dropTenantStatements,
+  noteTimeStatement,
+  removeStatements,
+} from './write-sql.js'
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
 const REV_BYTES = 6
+/** Of 2^53 numbers, enough for 10^10 changes. */
+const MOST_STEP = 2 ** 20
 /** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
 const HIGHEST_REV = 2 ** 47
 /** Batches of log entries that a list of a log reads at most. */
@@ -120,8 +127,7 @@ export class Unit implements EngineWriter {
   put(draft: Draft): void {
     const { seq = 0, created = draft.seq === undefined ? this.now : -1 } = draft
     checkRow({ ...draft, seq, created, rev: 0, sealed: draft.keys })
-    const rev = Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES) % HIGHEST_REV
-    this.#hold().put(draft, rev, this.now)
+    this.#hold().put(draft, this.#draw() % HIGHEST_REV, this.now)
     this.#noteChange(draft.kind)
   }
 
@@ -157,7 +163,8 @@ export class Unit implements EngineWriter {
     const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
     if (areNew && isPlain && this.#options.mayJoin) return this.#commitWithOthers(logs)
     for (const batch of intoBatches(this.#shared, logs)) await this.wait(batch)
-    if (this.#changed.size > 0) this.#hold().add([COUNT_CHANGE])
+    const step = this.#changed.size > 0 ? 1 + (this.#draw() % MOST_STEP) : 0
+    if (step > 0) this.#hold().add([countChangeStatement(step)])
     else if (this.#options.holds && this.#hasQueried) this.#hold().add([sql.HOLD_STATE])
     if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
     if (this.#hasWritten && !this.#options.inTransaction) this.#collide('promote')
@@ -167,7 +174,7 @@ export class Unit implements EngineWriter {
     }
     if (!(await this.#sending((statements) => this.#transaction.commit(statements))))
       this.#collide('conflict')
-    const changes = this.#belief.state.changes + Math.sign(this.#changed.size)
+    const changes = this.#belief.state.changes + step
     this.#belief.change({ ...(notesTime && this.#times), changes })
   }
 
@@ -220,6 +227,10 @@ export class Unit implements EngineWriter {
   /** From here on every write is refused. */
   end(): void {
     this.#isOver = true
+  }
+
+  #draw(): number {
+    return Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES)
   }
 
   #noteChange(kind: number): void {

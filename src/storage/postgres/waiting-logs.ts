@@ -22,6 +22,8 @@ const LEFT_US = 5_000_000
 const LOOK_MS = 10_000
 /** After a failure. */
 const RETRY_MS = 1_000
+/** As often it has to fail one after the other before it is reported; what waiting does not help, at once. */
+const REPORTED_AT = 5
 const MOST_UNSENT = 20_000
 const FOLDED_AT_ONCE = 500
 const MOST_US = Number.MAX_SAFE_INTEGER
@@ -34,6 +36,8 @@ export interface WaitingLogsOptions {
   claimChain(): Promise<number>
   /** Runs a unit of work that changes something. */
   write<T>(work: (unit: Unit) => Promise<T>): Promise<T>
+  /** Tells the operator. */
+  notice?(text: string): void
 }
 
 export class WaitingLogs {
@@ -53,6 +57,7 @@ export class WaitingLogs {
   /** When that runs out, by `performance.now()`. */
   #foldAt = 0
   #last: Promise<unknown> = Promise.resolve()
+  #failures = 0
 
   constructor(options: WaitingLogsOptions) {
     this.#options = options
@@ -170,9 +175,19 @@ export class WaitingLogs {
     this.#inBackground(() => this.send())
   }
 
-  /** A failure is no one's answer: it is tried again, and `add` and `close` report what does not get through. */
+  /** A failure is no one's answer: it is tried again, and reported where it repeats. */
   #inBackground(work: () => Promise<unknown>): void {
-    work().catch(() => {
+    const succeed = () => {
+      this.#failures = 0
+    }
+    work().then(succeed, (error) => {
+      const isAway = error instanceof CofferError && error.code === 'unavailable'
+      const before = this.#failures
+      this.#failures = isAway ? before + 1 : Math.max(before + 1, REPORTED_AT)
+      if (before < REPORTED_AT && this.#failures >= REPORTED_AT) {
+        const reason = error instanceof Error ? error.message : ''
+        this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${reason}`)
+      }
       this.#sendTimer ??= setTimeout(() => this.#send(), RETRY_MS).unref()
       this.look(RETRY_MS)
     })

@@ -151,8 +151,11 @@ export function noteTimeStatement({ time, last, since, until }: Times): Statemen
   }
 }
 
-/** Others see by it that what they remember of tenants, applications and the like is out of date. */
-export const COUNT_CHANGE: Statement = {
-  name: 'change',
-  text: 'update coffer_state set changes = changes + 1 where id = 1',
+/**
+ * Others see by it that what they remember of tenants, applications and the like is out of date. `step`: from 1 on, by
+ * chance, so that a database that has lost the last change does not come to the same number by another one.
+ */
+export function countChangeStatement(step: number): Statement {
+  const text = 'update coffer_state set changes = changes + $1 where id = 1'
+  return { name: 'change', text, values: [step] }
 }
