@@ -149,7 +149,8 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
   for (const command of TERMINAL_COMMANDS) {
     const [noun = '', verb] = command.name.split(' ')
     if (verb === undefined) addTerminalCommand(program, noun, command, accept)
-    else if (argv.includes(noun)) addTerminalCommand(groups.get(noun)!, verb, command, accept)
+    else if (argv.includes(noun) && groups.has(noun))
+      addTerminalCommand(groups.get(noun)!, verb, command, accept)
   }
   // Builds only the verbs of the requested noun, because building all takes most of the time of `--help`.
   for (const definition of registry.operations) {

@@ -59,7 +59,7 @@ function canFindChildren(): boolean {
   return existsSync('/proc/thread-self/children')
 }
 
-/** Starts some processes; call it once. */
+/** Finds out how guests can be confined on this machine. Starts some processes; call it once. */
 export function confine(node: NodeProgram, modulesDirectory?: string): Promise<Confinement> {
   return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
 }

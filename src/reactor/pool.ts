@@ -65,7 +65,6 @@ export function createReactorPool({
   })
 }
 
-/** Finds out how guests can be confined on this machine. */
 interface Job extends QueuedRun, Assignment {
   client: ClientCall | null
   limits: ReactorLimits

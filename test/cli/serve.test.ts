@@ -339,6 +339,8 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
     [['--ephemeral', '--tls-cert', 'x'], 2, /given together/],
     [['--ephemeral', '--body-limit', '1GiB'], 2, /--body-limit takes/],
     [['--ephemeral', '--log', 'xml'], 2, /--log takes/],
+    [['token', 'list'], 2, /Too many arguments for 'serve'/],
+    [['--vault', 'token'], 6, /no vault in .*token/],
   ]
   for (const [words, exit, message] of cases) {
     const { code, stderr } = await runCommand(place, ['serve', ...words])
