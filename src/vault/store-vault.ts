@@ -8,7 +8,14 @@ import { parseStoreAddress } from '../storage/postgres/address.js'
 import { openPostgresEngine, type PostgresEngine } from '../storage/postgres/engine.js'
 import { type BackUp, readStoredHeader } from '../storage/postgres/maintenance.js'
 import { ConnectionPool } from '../storage/postgres/pool.js'
-import { beginStore, endStore, migrate, requireTables } from '../storage/postgres/tables.js'
+import {
+  alreadyThere,
+  beginStore,
+  finishStore,
+  hasVault,
+  migrate,
+  requireTables,
+} from '../storage/postgres/tables.js'
 import type { Header } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import type { Effects, VaultLocation } from './location.js'
@@ -26,22 +33,15 @@ import {
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await migrate(pool)
-    if (await hasHeader(pool))
-      throw new CofferError(
-        'conflict',
-        'There is a vault in this store already. Choose another database, or a schema=.',
-      )
+    // Before a key file is written.
+    if (await hasVault(pool)) throw alreadyThere()
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header, effects.random)
-    try {
-      const engine = await openEngine(effects, pool, header, keyring)
-      const app = createApp({ engine, keyring, random: effects.random, header, primitives })
-      await createFirstTenant(app, tenantName)
-      return app
-    } catch (error) {
-      await endStore(pool)
-      throw error
-    }
+    const engine = await openEngine(effects, pool, header, keyring)
+    const app = createApp({ engine, keyring, random: effects.random, header, primitives })
+    await createFirstTenant(app, tenantName)
+    await finishStore(pool, header)
+    return app
   })
 }
 
@@ -96,10 +96,6 @@ export async function readHeaderInStore(location: VaultLocation): Promise<Header
   } finally {
     await pool.close()
   }
-}
-
-async function hasHeader(pool: ConnectionPool): Promise<boolean> {
-  return (await pool.query({ text: 'select 1 from coffer_state where id = 1' })).rows.length > 0
 }
 
 export async function connectStore({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {

@@ -584,6 +584,45 @@ t.test('verifying finds what was changed behind our back', async (t) => {
   t.match((await findings()).join(), /does not open/)
 })
 
+t.test('a vault whose creation was cut short anywhere is created by the next try, whole', async (t) => {
+  const { send } = Connection.prototype
+  t.teardown(() => Object.assign(Connection.prototype, { send }))
+  let isWhole = false
+  for (let answered = 0; !isWhole; answered++) {
+    const address = await server.createDatabase()
+    let left = answered
+    // The statements arrive, and their answer does not.
+    Connection.prototype.send = async function (statements) {
+      const results = await send.call(this, statements)
+      if (left-- === 0) throw new CofferError('unavailable', 'The store does not answer.')
+      return results
+    }
+    const lost = createKey()
+    const first = await createVault(locate(address), 'lost', lost.create).catch((error) => error)
+    Object.assign(Connection.prototype, { send })
+    isWhole = left >= 0
+    if (isWhole) {
+      await first.close()
+      continue
+    }
+    const key = createKey()
+    const code = await openVault(locate(address), lost.choose).then(
+      (app) => app.close().then(() => 'open'),
+      (error: CofferError) => error.code,
+    )
+    // The answer to the last statement was lost: there is a vault, and its key file.
+    if (code === 'open') {
+      await t.rejects(createVault(locate(address), 'first', key.create), { code: 'conflict' })
+      continue
+    }
+    t.match(code, 'vault_missing')
+    const app = await createVault(locate(address), 'first', key.create)
+    t.teardown(() => app.close())
+    t.match(await ask(app, 'tenant list'), [{ name: 'first' }], `${answered} answers`)
+    t.match(await ask(app, 'vault verify'), { ok: true, findings: [] })
+  }
+})
+
 t.test('tables have a version, and one process at a time changes them', async (t) => {
   const { address, apps, key } = await openVaults(t, 1)
   await apps[0]!.close()

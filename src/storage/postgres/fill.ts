@@ -12,7 +12,7 @@ import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
-import { alreadyThere, drawGeneration, migrate, unfinishedCopy } from './tables.js'
+import { alreadyThere, drawGeneration, EMPTY_TABLES, migrate, unfinishedCopy } from './tables.js'
 import { insertStatement, type News } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
@@ -82,12 +82,7 @@ class Filling {
 
   /** What was there before was that of a vault that has changed since. */
   async #clear(): Promise<void> {
-    const tables = ['coffer_rows', 'coffer_keys', 'coffer_waiting']
-    await this.#advance(
-      0,
-      { rows: [], waiting: [] },
-      tables.map((table) => ({ text: `delete from ${table}`, isSlow: true })),
-    )
+    await this.#advance(0, { rows: [], waiting: [] }, EMPTY_TABLES)
   }
 
   /** Puts all rows but the first ones, which are there; gives all that were to be put. */

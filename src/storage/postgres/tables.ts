@@ -3,7 +3,7 @@ import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
-import { COMMIT, ROLLBACK } from './query-sql.js'
+import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 import {
   FIRST_VERSION,
   LOCK_VERSION,
@@ -14,14 +14,15 @@ import {
 } from './schema.js'
 
 const GENERATION_BYTES = 6
+/** Who waits for another process then sees what that has committed. */
+const READ_COMMITTED = 'begin isolation level read committed'
 
 /** Brings the tables to the present version, whatever it is now; one process at a time. @throws CofferError `vault_unsupported` */
 export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Promise<void> {
   // Not part of the transaction: its row is what others wait for.
   for (const text of [VERSION_TABLE, FIRST_VERSION]) await again(() => pool.query({ text }))
   await pool.using(async (connection) => {
-    // What others have committed meanwhile counts once the row is locked.
-    await connection.send([{ text: 'begin isolation level read committed' }])
+    await connection.send([{ text: READ_COMMITTED }])
     try {
       const [locked] = await connection.send([{ text: LOCK_VERSION, isSlow: true }])
       await applyFrom(connection, checkVersion(locked!.rows[0].version, migrations.length), migrations)
@@ -78,12 +79,47 @@ export function drawGeneration(random: RandomSource): number {
   return Buffer.from(random.bytes(GENERATION_BYTES)).readUIntLE(0, GENERATION_BYTES)
 }
 
-/** Puts the header of a new vault where there is none. @throws CofferError `conflict` */
+/**
+ * Puts what stands in the place of the header of a new vault until {@link finishStore}. What an earlier one has left that
+ * was not finished, whatever ended it, is removed. @throws CofferError `conflict` where there is a vault
+ */
 export async function beginStore(pool: ConnectionPool, header: Header, random: RandomSource): Promise<void> {
-  const text = 'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do nothing'
-  const { rowCount } = await pool.query({ text, values: [headerText(header), drawGeneration(random)] })
+  await pool.using(async (connection) => {
+    const [, taken] = await connection.send([
+      { text: READ_COMMITTED },
+      {
+        text:
+          'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do update set header = $1,' +
+          " generation = $2 where coffer_state.header like $3 || '%'",
+        values: [CREATING + headerText(header), drawGeneration(random), CREATING],
+      },
+    ])
+    const isTaken = taken!.rowCount === 1
+    await connection.send(isTaken ? [...EMPTY_TABLES, COMMIT] : [ROLLBACK])
+    if (!isTaken) throw alreadyThere()
+  })
+}
+
+/** From now on there is a vault. @throws CofferError `conflict` if another one was begun in its place */
+export async function finishStore(pool: ConnectionPool, header: Header): Promise<void> {
+  const text = headerText(header)
+  const { rowCount } = await pool.query({
+    text: 'update coffer_state set header = $1 where id = 1 and header = $2',
+    values: [text, CREATING + text],
+  })
   if (rowCount !== 1) throw alreadyThere()
 }
+
+/** Whether there is a vault in the store, also one that a copy has not finished. */
+export async function hasVault(pool: ConnectionPool): Promise<boolean> {
+  const [found] = (await pool.query({ text: 'select header from coffer_state where id = 1' })).rows
+  return found !== undefined && !found.header.startsWith(CREATING)
+}
+
+/** Removes all rows; slow where there are many. */
+export const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys', 'coffer_waiting'].map(
+  (table) => ({ text: `delete from ${table}`, isSlow: true }),
+)
 
 export function alreadyThere(): CofferError {
   return new CofferError(
@@ -93,22 +129,23 @@ export function alreadyThere(): CofferError {
 }
 
 const COPYING = 'copying '
+const CREATING = 'creating '
 
 /** What stands in the place of the header while a vault is copied into the store. */
 export function unfinishedCopy(header: Header): string {
   return COPYING + headerText(header)
 }
 
-/** @throws CofferError `vault_missing` while a vault is copied into the store */
+/** @throws CofferError `vault_missing` while a vault is copied into the store, or created in it */
 export function refuseUnfinished(header: string): void {
+  if (header.startsWith(CREATING))
+    throw new CofferError(
+      'vault_missing',
+      'The vault in this store was not created whole. Create it again: coffer init --store ADDRESS',
+    )
   if (header.startsWith(COPYING))
     throw new CofferError(
       'vault_missing',
       'A copy into this store has not ended. Run it again: coffer vault copy, or vault restore',
     )
-}
-
-/** Removes what {@link beginStore} put there: the vault could not be made. */
-export async function endStore(pool: ConnectionPool): Promise<void> {
-  await pool.query({ text: 'delete from coffer_state where id = 1' })
 }
