@@ -17,6 +17,7 @@ import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 import { Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
 import { SCHEMA } from '../../src/storage/postgres/schema.js'
+import { withSnapshot } from '../../src/storage/postgres/snapshot.js'
 import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
 import { changeKeySlots } from '../../src/vault/key-slots.js'
@@ -621,6 +622,25 @@ t.test('a vault whose creation was cut short anywhere is created by the next try
     t.match(await ask(app, 'tenant list'), [{ name: 'first' }], `${answered} answers`)
     t.match(await ask(app, 'vault verify'), { ok: true, findings: [] })
   }
+})
+
+t.test('a snapshot that was read stands, though its session was ended since', async (t) => {
+  const { address, apps } = await openVaults(t, 1)
+  await ask(apps[0]!, 'token create', token('one'))
+  const pool = new ConnectionPool(parseStoreAddress(address).connection)
+  t.teardown(() => pool.close())
+  const count = await pool.using((connection) =>
+    withSnapshot(connection, async ({ rows }) => {
+      let count = 0
+      for await (const _ of rows()) count++
+      const ending =
+        "select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'"
+      await run(address, `${ending} and datname = current_database()`)
+      return count
+    }),
+  )
+  t.ok(count > 0)
+  t.ok((await pool.query({ text: 'select 1' })).rows.length === 1, 'and the pool goes on')
 })
 
 t.test('tables have a version, and one process at a time changes them', async (t) => {
