@@ -18,8 +18,9 @@ export interface Size {
 
 /** A job beside units of work lets them run after this long. */
 const SLICE_MS = 5
-/** Or after so much of the time that they took: those of an import are long, and left it too little to keep up. */
+/** While there are more than this many tables: after so much of the time that units took, which in an import are long. */
 const SHARE = 1 / 8
+const MANY_TABLES = 64
 
 export interface BackgroundJobsOptions {
   tree: LsmTree
@@ -125,7 +126,8 @@ export class BackgroundJobs {
       if (endedMs - beganMs < sliceMs) continue
       await new Promise(setImmediate)
       beganMs = performance.now()
-      sliceMs = Math.max(SLICE_MS, (beganMs - endedMs) * SHARE)
+      const isBehind = this.#tree.manifest.contents.sstables.length > MANY_TABLES
+      sliceMs = isBehind ? Math.max(SLICE_MS, (beganMs - endedMs) * SHARE) : SLICE_MS
       if (this.#isClosing) return false
     }
     return !this.#isClosing
