@@ -535,6 +535,22 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
   t.ok(await isWhole())
 })
 
+t.test('a copy of a whole store may take as long as it takes, and any other statement not', async (t) => {
+  const { address } = await openVaults(t, 1)
+  const pool = new ConnectionPool(parseStoreAddress(address).connection)
+  t.teardown(() => pool.close())
+  await pool.using(async (connection) => {
+    const limits = async () => {
+      const names = ['statement_timeout', 'idle_in_transaction_session_timeout']
+      const shown = await connection.send(names.map((name) => ({ text: `show ${name}` })))
+      return shown.map(({ rows }, index) => rows[0][names[index]!])
+    }
+    t.strictSame(await limits(), ['30s', '30s'])
+    t.strictSame(await withSnapshot(connection, limits), ['0', '0'])
+    t.strictSame(await limits(), ['30s', '30s'])
+  })
+})
+
 t.test('neither the tables nor the files of the database disclose anything', async (t) => {
   const { apps, address } = await openVaults(t, 1)
   const [app] = apps as [App]

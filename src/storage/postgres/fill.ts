@@ -10,7 +10,7 @@ import type { Times } from '../time.js'
 import { type Header, headerText } from '../vault-file.js'
 import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
-import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
+import { COMMIT, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
 import { alreadyThere, drawGeneration, EMPTY_TABLES, migrate, unfinishedCopy } from './tables.js'
 import { insertStatement, type News } from './write-sql.js'
@@ -82,7 +82,7 @@ class Filling {
 
   /** What was there before was that of a vault that has changed since. */
   async #clear(): Promise<void> {
-    await this.#advance(0, { rows: [], waiting: [] }, EMPTY_TABLES)
+    await this.#advance(0, { rows: [], waiting: [] }, [...UNLIMITED, ...EMPTY_TABLES])
   }
 
   /** Puts all rows but the first ones, which are there; gives all that were to be put. */
@@ -111,7 +111,7 @@ class Filling {
     return this.#pool.using(async (connection) => {
       const tally = this.#options.createTally()
       let keys = 0
-      await connection.send([BEGIN_SNAPSHOT])
+      await connection.send(BEGIN_SNAPSHOT)
       for await (const { row, own, indexed } of eachRow(connection)) {
         if (own === indexed) tally.add(row)
         keys += indexed

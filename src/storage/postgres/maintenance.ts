@@ -73,7 +73,7 @@ export class PostgresMaintenance implements EngineMaintenance {
     const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
     const now = Math.floor(this.#shared.clock())
     await this.#shared.pool.using(async (connection) => {
-      await connection.send([BEGIN_SNAPSHOT])
+      await connection.send(BEGIN_SNAPSHOT)
       let keys = 0
       for await (const { row, own, indexed } of eachRow(connection)) {
         const place = `tenant ${row.tenant}, kind ${row.kind}`

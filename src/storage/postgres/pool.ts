@@ -7,8 +7,9 @@ import type { Statement } from './query-sql.js'
 const MOST_CONNECTIONS = 16
 /** How long to wait for a connection, a free one included, and for the answer to a statement that is quick by itself. */
 export const PATIENCE_MS = 1_700
-/** For a statement that may take long for a reason. */
+/** For a statement that may take long for a reason, and for one that reads or empties a whole store. */
 const LONG_PATIENCE_MS = 30_000
+const WHOLE_PATIENCE_MS = 12 * 60 * 60_000
 const IDLE_MS = 30_000
 const RETRY_AFTER_SECONDS = 1
 const ALIVE: Statement = { name: 'alive', text: 'select 1' }
@@ -110,7 +111,7 @@ export class Connection {
       sent.map(({ isSlow = false, ...statement }) =>
         this.#client.query({
           ...statement,
-          query_timeout: isSlow ? LONG_PATIENCE_MS : PATIENCE_MS,
+          query_timeout: isSlow === 'whole' ? WHOLE_PATIENCE_MS : isSlow ? LONG_PATIENCE_MS : PATIENCE_MS,
         } as Statement),
       ),
     )

@@ -10,8 +10,8 @@ export interface Statement {
   values?: unknown[]
   /** Rows of the answer have no names. */
   rowMode?: 'array'
-  /** May take long for a reason. */
-  isSlow?: boolean
+  /** May take long for a reason; `whole`: in proportion to the whole store, within {@link UNLIMITED}. */
+  isSlow?: boolean | 'whole'
 }
 
 /** What every statement that reads answers besides: what was remembered is judged by it. */
@@ -38,6 +38,11 @@ export const HOLD_STATE: Statement = {
   name: 'hold',
   text: 'select 1 from coffer_state where id = 1 for share',
 }
+/** For the transaction alone: it may take as long as it takes, and be idle meanwhile. */
+export const UNLIMITED: readonly Statement[] = [
+  { text: 'set local statement_timeout = 0' },
+  { text: 'set local idle_in_transaction_session_timeout = 0' },
+]
 export const COMMIT: Statement = { text: 'commit' }
 export const ROLLBACK: Statement = { text: 'rollback' }
 export const READ_STATE: Statement = {

@@ -8,15 +8,20 @@ import {
   READ_STATE,
   readRowsStatement,
   rowsOf,
+  type Statement,
   type StoreState,
   stateOf,
+  UNLIMITED,
 } from './query-sql.js'
 import { splitKeys } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
-export const BEGIN_SNAPSHOT = { text: 'begin isolation level repeatable read read only' }
-export const COUNT_KEYS = { text: 'select count(*) as keys from coffer_keys', isSlow: true }
-const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows', isSlow: true }
+export const BEGIN_SNAPSHOT: readonly Statement[] = [
+  { text: 'begin isolation level repeatable read read only' },
+  ...UNLIMITED,
+]
+export const COUNT_KEYS: Statement = { text: 'select count(*) as keys from coffer_keys', isSlow: 'whole' }
+const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows', isSlow: 'whole' }
 const READ_WAITING = {
   text: 'select id, tenant, owner, written, sealed from coffer_waiting order by written, id',
   isSlow: true,
@@ -36,12 +41,8 @@ export async function withSnapshot<T>(
   connection: Connection,
   work: (found: Snapshot) => Promise<T>,
 ): Promise<T> {
-  const [, state, counted, waiting] = await connection.send([
-    BEGIN_SNAPSHOT,
-    READ_STATE,
-    COUNT_ROWS,
-    READ_WAITING,
-  ])
+  await connection.send(BEGIN_SNAPSHOT)
+  const [state, counted, waiting] = await connection.send([READ_STATE, COUNT_ROWS, READ_WAITING])
   async function* rows() {
     for await (const { row } of eachRow(connection)) yield row
   }

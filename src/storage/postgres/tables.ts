@@ -118,7 +118,7 @@ export async function hasVault(pool: ConnectionPool): Promise<boolean> {
 
 /** Removes all rows; slow where there are many. */
 export const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys', 'coffer_waiting'].map(
-  (table) => ({ text: `delete from ${table}`, isSlow: true }),
+  (table) => ({ text: `delete from ${table}`, isSlow: 'whole' }),
 )
 
 export function alreadyThere(): CofferError {
