@@ -124,7 +124,7 @@ export interface LogSealer {
     id: Uint8Array,
     entries: readonly LogEntry[],
   ): MaybePromise<Uint8Array | undefined>
-  /** The entries that were kept; none of a tenant that is no more. Undefined where they do not open. */
+  /** The entries that were kept. Undefined where they do not open, or there is no such tenant. */
   recall(
     reader: EngineReader,
     tenant: number,

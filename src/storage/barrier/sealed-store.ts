@@ -39,7 +39,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     },
     recall: async (reader, tenant, id, kept) => {
       const keys = await createReader(reader).findKeys(tenant)
-      return keys === undefined ? [] : recallEntries(keys, tenant, id, kept)
+      return keys && recallEntries(keys, tenant, id, kept)
     },
     adopt: (reader, tenant) => adoptLog(createReader(reader), tenant),
   })

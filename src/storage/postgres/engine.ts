@@ -20,7 +20,7 @@ import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
 import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
-import { drawId, type Shared } from './shared.js'
+import { drawId, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
 
@@ -31,10 +31,6 @@ const CALMING_MS = 100
 /** The pause before the second attempt; it doubles with each, and half of it is left to chance. */
 const PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 200
-/** Batches of log entries that are looked at. */
-const MOST_WAITING = 10_000
-const EVERYTHING = { owner: new Uint8Array(0), below: 0, left: Number.MAX_SAFE_INTEGER }
-
 export interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool
@@ -72,7 +68,7 @@ export class PostgresEngine implements Engine, Owner {
       sealer,
       owner: self,
       claimChain: () => this.#chain.claim(),
-      write: (work) => this.#run(work, 'now', true),
+      write: (work, isSlow) => this.#run(work, 'now', { holds: true, isSlow }),
       ...(notice && { notice }),
     })
     const unsent = () => this.#logs.unsent()
@@ -123,12 +119,7 @@ export class PostgresEngine implements Engine, Owner {
   }
 
   findUnreadable(): Promise<Set<number>> {
-    return this.#run(async (unit) => {
-      const found = new Set<number>()
-      for (const { id, tenant, sealed } of await unit.readWaiting(EVERYTHING, MOST_WAITING))
-        if ((await this.#sealer!.recall(unit, tenant, id, sealed)) === undefined) found.add(tenant)
-      return found
-    }, 'now')
+    return this.#logs.findUnreadable()
   }
 
   async reopen(): Promise<void> {
@@ -153,7 +144,11 @@ export class PostgresEngine implements Engine, Owner {
     return running
   }
 
-  async #run<T>(work: (unit: Unit) => MaybePromise<T>, durability: Durability, holds = false): Promise<T> {
+  async #run<T>(
+    work: (unit: Unit) => MaybePromise<T>,
+    durability: Durability,
+    options: Pick<UnitOptions, 'holds' | 'isSlow'> = {},
+  ): Promise<T> {
     // A unit whose changes must be durable at once is a change; another is a read that is logged.
     let inTransaction = durability === 'now'
     let wasTaken = false
@@ -164,7 +159,7 @@ export class PostgresEngine implements Engine, Owner {
         inTransaction,
         maySendLater: durability === 'soon',
         mayJoin,
-        holds,
+        ...options,
       })
       try {
         const result = await work(unit)
@@ -178,7 +173,7 @@ export class PostgresEngine implements Engine, Owner {
         const collision = unit.collision ?? (await unit.doubt(error))
         if (collision === undefined) throw error
         if (attempt === MOST_ATTEMPTS) throw busy()
-        if (collision.reason === 'taken' && wasTaken) throw taken()
+        if (collision.reason === 'taken' && wasTaken && !options.holds) throw taken()
         wasTaken = collision.reason === 'taken'
         inTransaction ||= collision.reason !== 'stale'
         mayJoin &&= collision.reason === 'stale'

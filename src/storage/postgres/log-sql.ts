@@ -10,27 +10,42 @@ export interface Waiting {
   sealed: Uint8Array
 }
 
-/** What lies in the table: of a tenant, or of a process what is older than `below` with what anybody left before `left`. */
-export type WhichWaiting = { tenant: number } | { owner: Uint8Array; below: number; left: number }
+/** Where one is in the order of those that wait, the oldest first. */
+export type WaitingPlace = Pick<Waiting, 'written' | 'id'>
 
-/** The oldest first. */
-export function readWaitingStatement(which: WhichWaiting, limit: number): Statement {
+/**
+ * What lies in the table: of a tenant, or of a process what is older than `below` with what anybody left before `left`;
+ * `after`: behind that one.
+ */
+export type WhichWaiting =
+  | { tenant: number }
+  | { owner: Uint8Array; below: number; left: number; after?: WaitingPlace | undefined }
+
+const FIRST: WaitingPlace = { written: -1, id: new Uint8Array(0) }
+
+/** The oldest first, and no more once they have `bytes`. */
+export function readWaitingStatement(which: WhichWaiting, limit: number, bytes: number): Statement {
+  const { written, id } = ('after' in which && which.after) || FIRST
   const [name, where, ...values] =
     'tenant' in which
-      ? (['of', 'tenant = $2', which.tenant] as const)
+      ? (['of', 'tenant = $3', which.tenant] as const)
       : ([
           'below',
-          '(owner = $2 and written < $3) or written < $4',
+          '((owner = $3 and written < $4) or written < $5) and (written, id) > ($6, $7)',
           which.owner,
           which.below,
           which.left,
+          written,
+          id,
         ] as const)
+  const before = 'sum(octet_length(sealed)) over (order by written, id) - octet_length(sealed) as before'
+  const found = `select * from coffer_waiting where ${where} order by written, id limit $1`
   return {
     name: `waiting ${name}`,
     text:
-      `select ${STATE}, r.id, r.tenant, r.written, r.sealed from coffer_state s left join (select * from coffer_waiting` +
-      ` where ${where} order by written, id limit $1) r on true where s.id = 1 order by r.written, r.id`,
-    values: [limit, ...values],
+      `select ${STATE}, r.id, r.tenant, r.written, r.sealed from coffer_state s left join (select *, ${before}` +
+      ` from (${found}) w) r on r.before < $2 where s.id = 1 order by r.written, r.id`,
+    values: [limit, bytes, ...values],
   }
 }
 

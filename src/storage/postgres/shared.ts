@@ -30,6 +30,8 @@ export interface UnitOptions {
   mayJoin?: boolean
   /** It changes every row that it relies on, and has nobody change what is remembered meanwhile. */
   holds?: boolean
+  /** Its statements may take long for a reason. */
+  isSlow?: boolean
 }
 
 /** What a unit of work commits that has read nothing. */

@@ -6,12 +6,14 @@ import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 export class Transaction {
   readonly #pool: ConnectionPool
   readonly #begin: Statement
+  readonly #isSlow: boolean
   #connection: Promise<Connection> | undefined
 
-  /** `begin`: what it begins with. */
-  constructor(pool: ConnectionPool, begin: Statement) {
+  /** `begin`: what it begins with. `isSlow`: what follows may take long for a reason. */
+  constructor(pool: ConnectionPool, begin: Statement, isSlow = false) {
     this.#pool = pool
     this.#begin = begin
+    this.#isSlow = isSlow
   }
 
   get hasBegun(): boolean {
@@ -20,7 +22,8 @@ export class Transaction {
 
   /** Gives the result of the last. @throws Collision, CofferError `unavailable` */
   async send(statements: readonly Statement[]): Promise<QueryResult> {
-    const all = this.hasBegun ? statements : [this.#begin, ...statements]
+    const own = this.#isSlow ? statements.map((each) => ({ ...each, isSlow: true })) : statements
+    const all = this.hasBegun ? own : [this.#begin, ...own]
     this.#connection ??= this.#pool.connect()
     return (await (await this.#connection).send(all)).at(-1)!
   }

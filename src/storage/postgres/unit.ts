@@ -31,8 +31,8 @@ const REV_BYTES = 6
 const MOST_STEP = 2 ** 20
 /** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
 const HIGHEST_REV = 2 ** 47
-/** Batches of log entries that a list of a log reads at most. */
-const MOST_WAITING = 10_000
+/** Batches of log entries that a list of a log reads at most, and their bytes. */
+const MOST_WAITING = [10_000, 2 ** 30] as const
 
 export class Unit implements EngineWriter {
   readonly now: number
@@ -61,7 +61,8 @@ export class Unit implements EngineWriter {
   constructor(shared: Shared, options: UnitOptions) {
     this.#shared = shared
     this.#options = options
-    this.#transaction = new Transaction(shared.pool, options.holds ? sql.BEGIN_HOLDING : sql.BEGIN)
+    const begin = options.holds ? sql.BEGIN_HOLDING : sql.BEGIN
+    this.#transaction = new Transaction(shared.pool, begin, options.isSlow)
     this.#belief = new Belief(shared)
     this.now = Math.floor(shared.clock())
     this.clock = judgeClock(this.#belief.state, this.now)
@@ -94,7 +95,7 @@ export class Unit implements EngineWriter {
   async held(tenant: number): Promise<readonly LogEntry[]> {
     const found = this.#gathered.filter((batch) => batch.tenant === tenant)
     const unsent = new Set(found.map(({ id }) => toText(id)))
-    for (const { id, written, sealed } of await this.readWaiting({ tenant }, MOST_WAITING)) {
+    for (const { id, written, sealed } of await this.readWaiting({ tenant }, ...MOST_WAITING)) {
       const entries = unsent.has(toText(id)) ? [] : await this.#shared.sealer.recall(this, tenant, id, sealed)
       found.push({ id, tenant, written, entries: entries ?? [] })
     }
@@ -102,8 +103,8 @@ export class Unit implements EngineWriter {
   }
 
   /** Log entries that are in no row yet, the oldest first. */
-  async readWaiting(which: logs.WhichWaiting, limit: number): Promise<logs.Waiting[]> {
-    const found = await this.#query(logs.readWaitingStatement(which, limit))
+  async readWaiting(which: logs.WhichWaiting, limit: number, bytes: number): Promise<logs.Waiting[]> {
+    const found = await this.#query(logs.readWaitingStatement(which, limit, bytes))
     return found.filter(({ id }) => id !== null)
   }
 
@@ -165,7 +166,7 @@ export class Unit implements EngineWriter {
     for (const batch of intoBatches(this.#shared, logs)) await this.wait(batch)
     const step = this.#changed.size > 0 ? 1 + (this.#draw() % MOST_STEP) : 0
     if (step > 0) this.#hold().add([countChangeStatement(step)])
-    else if (this.#options.holds && this.#hasQueried) this.#hold().add([sql.HOLD_STATE])
+    else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
     if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
     if (this.#hasWritten && !this.#options.inTransaction) this.#collide('promote')
     if (!this.#transaction.hasBegun && !this.#hasWritten) {

@@ -6,7 +6,7 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry, LogSealer } from '../engine.js'
-import type { Waiting } from './log-sql.js'
+import type { Waiting, WaitingPlace, WhichWaiting } from './log-sql.js'
 import { type Batch, drawId } from './shared.js'
 import type { Unit } from './unit.js'
 
@@ -25,7 +25,9 @@ const RETRY_MS = 1_000
 /** As often it has to fail one after the other before it is reported; what waiting does not help, at once. */
 const REPORTED_AT = 5
 const MOST_UNSENT = 20_000
+/** In one transaction: batches, and bytes of them. */
 const FOLDED_AT_ONCE = 500
+const MOST_BYTES = 256 * 1024
 const MOST_US = Number.MAX_SAFE_INTEGER
 
 export interface WaitingLogsOptions {
@@ -35,7 +37,7 @@ export interface WaitingLogsOptions {
   /** The chain that only this process adds to. */
   claimChain(): Promise<number>
   /** Runs a unit of work that changes something. */
-  write<T>(work: (unit: Unit) => Promise<T>): Promise<T>
+  write<T>(work: (unit: Unit) => Promise<T>, isSlow: boolean): Promise<T>
   /** Tells the operator. */
   notice?(text: string): void
 }
@@ -57,6 +59,7 @@ export class WaitingLogs {
   /** When that runs out, by `performance.now()`. */
   #foldAt = 0
   #last: Promise<unknown> = Promise.resolve()
+  #lastFold: Promise<unknown> = Promise.resolve()
   #failures = 0
 
   constructor(options: WaitingLogsOptions) {
@@ -119,31 +122,61 @@ export class WaitingLogs {
 
   /** Puts what lies in the table into the logs, whoever left it there. */
   async fold(): Promise<void> {
-    await this.#fold(() => ({ below: MOST_US, left: MOST_US }))
+    await this.#fold({ below: MOST_US, left: MOST_US })
   }
 
   /** The same, of what is settled and this process has logged, or one that died. */
   async #foldOwn(): Promise<void> {
     const settled = this.#tick() - SETTLED_US
-    await this.#fold(() => ({ below: this.#tick() - SETTLED_US, left: this.#tick() - LEFT_US }))
+    await this.#fold({ below: settled, left: settled + SETTLED_US - LEFT_US })
     if (this.#noted < settled) this.#noted = 0
     if (!this.#isClosed) this.look(this.#noted > 0 ? FOLD_MS : LOOK_MS)
   }
 
-  async #fold(bounds: () => { below: number; left: number }): Promise<void> {
+  /** One after the other: two would add to the same end of a chain. */
+  #fold(bounds: Bounds): Promise<void> {
+    const folding = this.#lastFold.then(() => this.#foldAll(bounds))
+    this.#lastFold = folding.catch(() => undefined)
+    return folding
+  }
+
+  async #foldAll(bounds: Bounds): Promise<void> {
     await this.send()
     clearTimeout(this.#foldTimer)
     this.#foldTimer = undefined
-    while ((await this.#foldBatch(bounds())) === FOLDED_AT_ONCE);
+    let after: WaitingPlace | undefined
+    do after = await this.#foldPage({ owner: this.#options.owner, ...bounds, after })
+    while (after !== undefined)
   }
 
-  async #foldBatch(bounds: { below: number; left: number }): Promise<number> {
-    const { write, owner, claimChain } = this.#options
-    const find = (unit: Unit) => unit.readWaiting({ owner, ...bounds }, FOLDED_AT_ONCE)
+  /** Gives where to go on: behind what does not open, too, and stays where it is. */
+  async #foldPage(which: Which): Promise<WaitingPlace | undefined> {
+    const { write, claimChain } = this.#options
     // Who has nothing needs no chain.
-    if (this.#noted === 0 && (await write(find)).length === 0) return 0
+    if (this.#noted === 0 && (await write((unit) => readPage(unit, which), true)).length === 0)
+      return undefined
     const chain = await claimChain()
-    return write(async (unit) => this.#foldSome(unit, await find(unit), chain))
+    return write(async (unit) => {
+      const page = await readPage(unit, which)
+      await this.#foldSome(unit, page, chain)
+      return endOf(page)
+    }, true)
+  }
+
+  /** Tenants with entries that do not open, or that do not exist. */
+  async findUnreadable(): Promise<Set<number>> {
+    const { write, sealer, owner } = this.#options
+    const found = new Set<number>()
+    let after: WaitingPlace | undefined
+    do
+      after = await write(async (unit) => {
+        const page = await readPage(unit, { owner, below: MOST_US, left: MOST_US, after })
+        for (const { id, tenant, sealed } of page)
+          if ((await sealer().recall(unit, tenant, id, sealed)) === undefined) found.add(tenant)
+        return endOf(page)
+      }, true)
+    while (after !== undefined)
+    return found
   }
 
   /** Sends what is gathered, and resolves when it lies in the table. */
@@ -158,7 +191,7 @@ export class WaitingLogs {
     clearTimeout(this.#sendTimer)
     await this.send()
     this.#isClosed = true
-    const bounds = () => ({ below: MOST_US, left: this.#tick() - LEFT_US })
+    const bounds = { below: MOST_US, left: this.#tick() - LEFT_US }
     // Others put it into the logs where this does not succeed.
     if (this.#noted > 0) await this.#fold(bounds).catch(() => undefined)
     clearTimeout(this.#sendTimer)
@@ -203,26 +236,37 @@ export class WaitingLogs {
     if (batches.length === 0) return
     await this.#options.write(async (unit) => {
       for (const batch of batches) await unit.wait(batch)
-    })
+    }, false)
     this.#sending = []
     this.#count -= batches.reduce((sum, { entries }) => sum + entries.length, 0)
     this.noteWaiting()
     if (this.#gathered.length > 0) await this.#sendGathered()
   }
 
-  async #foldSome(unit: Unit, waiting: readonly Waiting[], chain: number): Promise<number> {
+  async #foldSome(unit: Unit, page: readonly Waiting[], chain: number): Promise<void> {
     const entries: LogEntry[] = []
     const done: Waiting[] = []
-    for (const each of waiting) {
+    for (const each of page) {
       const found = await this.#options.sealer().recall(unit, each.tenant, each.id, each.sealed)
       // What does not open is left where it is: verifying the vault reports it.
       if (found === undefined) continue
       entries.push(...found)
       done.push(each)
     }
-    if (done.length === 0) return 0
+    if (done.length === 0) return
     await this.#options.sealer().seal(unit, entries, chain)
     unit.endWaiting(done)
-    return done.length
   }
+}
+
+/** Of a process, or of one that died. */
+type Which = Exclude<WhichWaiting, { tenant: number }>
+type Bounds = Pick<Which, 'below' | 'left'>
+
+const readPage = (unit: Unit, which: Which) => unit.readWaiting(which, FOLDED_AT_ONCE, MOST_BYTES)
+
+/** Undefined where the page was the last. */
+function endOf(page: readonly Waiting[]): WaitingPlace | undefined {
+  const bytes = page.reduce((sum, { sealed }) => sum + sealed.length, 0)
+  return page.length < FOLDED_AT_ONCE && bytes < MOST_BYTES ? undefined : page.at(-1)
 }
