@@ -40,7 +40,7 @@ const USERS: ReadonlyMap<string, readonly Line[]> = new Map(
 /** What a server uses until it says that it is ready, and what it uses then. */
 const SERVER = 'server'
 const REQUESTS = 'requests'
-/** Always loaded: what the commands of tokens, and of somebody else, use. */
+/** Always loaded: what the commands of tokens use, which are the most usual. */
 const COMMON_PART = 'coffer'
 /** What several users need, but for tokens. */
 const SHARED_PART = 'coffer-nouns'
@@ -78,7 +78,8 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
 
 function partOf({ name }: Chunk, used: ReadonlyMap<string, ReadonlySet<string>>): string {
   const users = [...used.keys()].filter((user) => user !== REQUESTS && used.get(user)!.has(name))
-  if (users.length > 1) return users.includes('token') ? COMMON_PART : SHARED_PART
+  if (users.includes('token')) return COMMON_PART
+  if (users.length > 1) return SHARED_PART
   if (users.length === 1) return `coffer-${users[0]}`
   if (used.get(REQUESTS)!.has(name)) return `coffer-${REQUESTS}`
   return name.startsWith(VALIDATOR) ? VALIDATORS : OTHERS
@@ -223,7 +224,7 @@ async function keepCompiled(places: Bundled, parts: ReadonlyMap<string, unknown>
   await inScratch(places, async (place) => {
     for (const [user, lines] of USERS) {
       for (const words of lines) await runCommand(bundle, place, words)
-      // What others use of the common part would only have to be read.
+      // What others use of it would only have to be read.
       if (user === 'token') keep(COMMON_PART)
       keep(`coffer-${user}`)
     }
