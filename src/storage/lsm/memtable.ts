@@ -114,9 +114,7 @@ export class Memtable {
   }
 
   #rowsOf(kind: number): Rows {
-    const known = this.#rows.get(kind)
-    if (known !== undefined) return known
-    const rows = new Rows()
+    const rows = this.#rows.get(kind) ?? new Rows()
     this.#rows.set(kind, rows)
     return rows
   }
@@ -187,16 +185,12 @@ export class Memtable {
   }
 
   get count(): number {
-    let count = 0
-    for (const { items } of this.#rows.values()) count += items.length
-    return count
+    return [...this.#rows.values()].reduce((sum, { items }) => sum + items.length, 0)
   }
 
   /** Keys of all rows that were put, which take most of the memory where rows have many, as those of logs. */
   get keyCount(): number {
-    let count = 0
-    for (const { keyCount } of this.#rows.values()) count += keyCount
-    return count
+    return [...this.#rows.values()].reduce((sum, { keyCount }) => sum + keyCount, 0)
   }
 
   /** Live rows of this kind and tenant that match, in no order. `all` is the key that each of them has. */
