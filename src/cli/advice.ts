@@ -19,6 +19,10 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 /** Advice on an unknown command or option; `message` is commander's. */
 export function adviseOnLine(message: string, argv: readonly string[], registry: Registry): string {
   const words = argv.filter((word) => !word.startsWith('-'))
+  if (message.startsWith('Too many arguments'))
+    return argv.includes('#')
+      ? 'The shell passed # and what follows as arguments. Leave the comment out; in zsh: setopt interactive_comments'
+      : ''
   if (!message.startsWith('Unknown command')) {
     const name = [3, 2].map((count) => words.slice(0, count).join(' ')).find((each) => registry.find(each))
     const flags = name === undefined ? [] : listFlags(registry.find(name)!).map((flag) => flag.name)

@@ -105,6 +105,8 @@ export function cleanMessage(text: string, advise: (message: string) => string):
     // The value of the option may be secret.
     .replace(/^unknown option '(--[^=']*|-[^-]).*'/, "unknown option '$1'")
   const message = `${line.charAt(0).toUpperCase()}${line.slice(1)}`
+  // The arguments themselves may be secret.
+  if (line.startsWith('too many arguments')) return `${message} ${advise(message)}`.trimEnd()
   if (!/^unknown (command|option)/.test(line)) return message.replace(/[^.?)]$/, '$&.')
   const bare = message.replace(/ \(Did you mean .*/, '')
   const advice = advise(bare)

@@ -19,6 +19,7 @@ import { listFlags, listWords } from './input/options.js'
 import { gatherInputs } from './input/request.js'
 import { completeWords, requireWords } from './input/words.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
+import { isList } from './output/result.js'
 import { listAll, printPages } from './pages.js'
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
@@ -107,6 +108,15 @@ async function askAndPrint(task: Task): Promise<void> {
   const result = await task.ask()
   await task.print(result)
   await noteHiddenData(task, result)
+  await noteMore(task, result)
+}
+
+/** Lines do not tell that they are those of the first page, as a table and JSON do. */
+async function noteMore({ format, input, notice }: Task, result: unknown): Promise<void> {
+  if (!isList(result) || format === 'table' || format === 'json' || input.size !== undefined) return
+  const { page_number, total_pages, total_items } = result.pagination
+  if (page_number !== 1 || total_pages <= 1 || input.page !== undefined) return
+  await notice(`These are the first ${result.data.length} of ${total_items}: --all has all.`)
 }
 
 type TaskFacts = Pick<Task, 'context' | 'definition' | 'input' | 'options' | 'words' | 'format' | 'key'> & {

@@ -88,7 +88,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         if (given !== undefined) return { ...given, ...replay }
         const { status, body, retryAfter } = readAnswer(answer)
         if (status < 300) return { status, result: body, ...replay }
-        const error = readProblem(definition, { status, body, retryAfter })
+        const error = readProblem(definition, { status, body, retryAfter }, prefix)
         const waitMs = waitBefore(attempt, error, options.random)
         if (waitMs === undefined) throw error
         await options.wait(waitMs, signal)

@@ -19,11 +19,15 @@ const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 export function readProblem(
   definition: RoutedOperation,
   { status, body, retryAfter }: { status: number; body: unknown; retryAfter?: number | undefined },
+  prefix?: string,
 ): CofferError {
   const problem = isObject(body) ? body : {}
   const { detail, title, instance } = problem
   const told = [detail, title].find((text) => typeof text === 'string' && text !== '')
   const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
+  const named =
+    status === 401 ? /\b([A-Z][A-Z0-9]{0,19})-API-KEY\b/.exec(message)?.[1]?.toLowerCase() : undefined
+  const advice = named === undefined || named === prefix ? '' : ` Add --prefix ${named}.`
   const traceId = typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined
   const details: ErrorDetails = omitUndefined({
     status,
@@ -31,7 +35,11 @@ export function readProblem(
     retryAfterSeconds: retryAfter,
     errors: readErrors(definition, problem.errors),
   })
-  return new CofferError(findCode(definition, status, problem), message.slice(0, MOST_CHARACTERS), details)
+  return new CofferError(
+    findCode(definition, status, problem),
+    message.slice(0, MOST_CHARACTERS) + advice,
+    details,
+  )
 }
 
 /** Our servers name the code; of others the status tells it. */

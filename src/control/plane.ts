@@ -1,6 +1,8 @@
 /** A vault's control plane: its clock, snapshots and forks if it is in memory, its faults and its latest requests. */
-import { CofferError } from '../errors.js'
+import { suggestName } from '../domain/nearest.js'
+import { CofferError, invalid } from '../errors.js'
 import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/control-port.js'
+import { registry } from '../operations/all.js'
 import type { EngineState } from '../storage/engine.js'
 import type { App } from '../vault/app.js'
 import type { MemoryVault } from '../vault/memory-vault.js'
@@ -138,11 +140,15 @@ export class Plane implements ControlPlane {
     return this.faults.rules
   }
 
+  /** @throws CofferError `validation` for an operation that there is not */
   setFaults(rules: readonly FaultRule[]): void {
+    for (const [at, { operation }] of rules.entries()) requireOperation(`rules[${at}].operation`, operation)
     this.faults.set(rules)
   }
 
-  findRequests(filter: RequestFilter, count: number, timeoutMs: number) {
+  /** @throws CofferError `validation` for an operation that there is not */
+  async findRequests(filter: RequestFilter, count: number, timeoutMs: number) {
+    requireOperation('operation', filter.operation)
     return this.requests.find(filter, count, timeoutMs)
   }
 
@@ -169,4 +175,11 @@ export class Plane implements ControlPlane {
     if (this.#controlled !== undefined) return this.#controlled
     throw new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
   }
+}
+
+/** A misspelled name would never fit a request. */
+function requireOperation(path: string, name: string | undefined): void {
+  if (name === undefined || registry.find(name) !== undefined) return
+  const names = registry.operations.map((each) => each.name)
+  throw invalid(path, `is not the name of an operation${suggestName(name, names)}`)
 }

@@ -3,6 +3,7 @@ import type { PropertyErrors } from '../errors.js'
 import type { ContainerRule, Rule } from './access.js'
 import { base58 } from './base58.js'
 import { isContainerPath } from './container.js'
+import { suggestName } from './nearest.js'
 import type { Lenient } from './omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
 import { addError } from './property-errors.js'
@@ -85,10 +86,15 @@ function checkPermissions(
 ): void {
   permissions.forEach((permission, index) => {
     if (permission === undefined) return
-    if (!Object.hasOwn(PERMISSIONS, permission)) addError(errors, `${path}[${index}]`, 'is not a permission')
+    if (!Object.hasOwn(PERMISSIONS, permission))
+      addError(
+        errors,
+        `${path}[${index}]`,
+        `is not a permission${suggestName(permission, Object.keys(PERMISSIONS))}`,
+      )
     else if (holder !== undefined && !mayHold(holder, permission as Permission)) {
       const whom = holder === 'session' ? holder : `${holder} application`
-      addError(errors, `${path}[${index}]`, `may not be held by a ${whom}`)
+      addError(errors, `${path}[${index}]`, `may not be held by a ${whom}: ${permission}`)
     }
   })
 }

@@ -23,6 +23,7 @@ import { OpenCoffer, type Opened } from './coffer.js'
  * @throws CofferError `validation` with the place of every error in the seed
  */
 export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
+  refuseUnknown(options, OF_TEST_VAULT)
   const { clock, seed, ...others } = options
   const effects = { tenantName: 'test', ...(clock === undefined ? {} : { clock }) }
   const { plane, applications } = await openControlled(effects, seed)
@@ -33,6 +34,7 @@ export async function openTestVault(options: TestVaultOptions = {}): Promise<Cof
 
 /** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
 export async function openVault(options: VaultOptions): Promise<Coffer> {
+  refuseUnknown(options, [...OF_HANDLER, 'reactors', 'directory', 'notice', 'keyFile', 'passphrase'])
   const { directory, notice = console.warn, ...others } = options
   const app = await openApp({ directory, pid: process.pid, notice, role: 'server' }, async () =>
     'keyFile' in others
@@ -61,6 +63,7 @@ export function createHandler(
   vault: Coffer,
   options: HandlerOptions = {},
 ): (request: Request) => Promise<Response> {
+  refuseUnknown(options, OF_HANDLER)
   return requireOpen(vault).createHandler(options)
 }
 
@@ -69,6 +72,7 @@ export function createHandler(
  * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
  */
 export async function startServer(options: ServerOptions = {}): Promise<CofferServer> {
+  refuseUnknown(options, [...OF_TEST_VAULT, 'port', 'addresses', 'allowHosts', 'tls', 'vault'])
   const { vault: given, clock, seed, port = 0, addresses, allowHosts, tls, ...handling } = options
   const vault = requireOpen(
     given ?? (await openTestVault({ ...handling, ...(clock && { clock }), ...(seed && { seed }) })),
@@ -121,6 +125,16 @@ function served(
     stop,
     [Symbol.asyncDispose]: stop,
   }
+}
+
+const OF_HANDLER = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
+const OF_TEST_VAULT = [...OF_HANDLER, 'reactors', 'seed', 'clock']
+
+/** @throws TypeError for an option that there is not, whose effect somebody expects */
+function refuseUnknown(options: object, known: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new TypeError(`There is no option "${unknown}". Options: ${known.join(', ')}.`)
 }
 
 /** @throws TypeError for what this library has not opened */

@@ -2,15 +2,17 @@
 
 import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/permissions.js'
 import type { AnyOperation } from '../framework/operation.js'
+import type { List } from '../framework/page.js'
 import { perform } from '../framework/perform.js'
 import { createApplication, listApplications } from '../operations/application/application.js'
 import { readSettings } from '../operations/config/settings-record.js'
 import type { App } from './app.js'
 
-/** `key` is present only in a new application. */
+/** `key` is present only in a new application, `name` in one that was there. */
 export interface SampleApplication {
   id: string
   key?: string
+  name?: string
 }
 
 export type SampleApplications = Partial<Record<ApplicationType, SampleApplication>>
@@ -21,24 +23,42 @@ export const SAMPLE_TYPES: readonly ApplicationType[] = ['management', 'private'
 export async function findSampleApplications(app: App): Promise<SampleApplications> {
   const found: SampleApplications = {}
   for (const type of SAMPLE_TYPES) {
-    const list = (await performAsOwner(app, listApplications, { type: [type], size: 1 })) as {
-      data: { id: string }[]
-    }
-    const [newest] = list.data
-    if (newest !== undefined) found[type] = { id: newest.id }
+    const newest = await findApplication(app, type, () => true)
+    if (newest !== undefined) found[type] = newest
   }
   return found
 }
 
-/** Finds the sample applications and creates the missing ones. */
+/** Finds the sample applications by their names, whatever else there is, and creates the missing ones. */
 export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
-  const samples = await findSampleApplications(app)
-  for (const type of SAMPLE_TYPES.filter((each) => samples[each] === undefined)) {
-    const input = { name: `starter ${type}`, type, ...grantsOf(type) }
-    const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<SampleApplication>
-    samples[type] = { id, key }
+  const samples: SampleApplications = {}
+  for (const type of SAMPLE_TYPES) {
+    const name = `starter ${type}`
+    const found = await findApplication(app, type, (each) => each.name === name)
+    samples[type] = found ?? (await create(app, { name, type, ...grantsOf(type) }))
   }
   return samples
+}
+
+async function findApplication(
+  app: App,
+  type: ApplicationType,
+  isWanted: (application: SampleApplication) => boolean,
+): Promise<SampleApplication | undefined> {
+  for (let page = 1; ; page++) {
+    const input = { type: [type], page, size: 100 }
+    const { data, pagination } = (await performAsOwner(app, listApplications, input)) as List<
+      SampleApplication & { name: string }
+    >
+    const found = data.find(isWanted)
+    if (found !== undefined) return { id: found.id, name: found.name }
+    if (page >= pagination.total_pages) return undefined
+  }
+}
+
+async function create(app: App, input: Record<string, unknown>): Promise<SampleApplication> {
+  const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<SampleApplication>
+  return { id, key }
 }
 
 /** Every permission of the type; the private one sees tokens in the clear. */

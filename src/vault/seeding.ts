@@ -9,7 +9,7 @@ import {
 } from './sample-applications.js'
 
 /** Applications by name, those of further tenants by `tenant/name`; samples by type. */
-export type SeededApplications = Record<string, Required<SampleApplication>>
+export type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /** A seed that lists no applications, not even none, gets the sample ones. @throws CofferError `validation`, those of `seed apply` */
 export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {

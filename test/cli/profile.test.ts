@@ -77,7 +77,9 @@ t.test('what is no profile, and what no profile holds, is refused', async (t) =>
   for (const [words, message] of [
     [['token', 'list', '--profile', 'nobody'], 'There is no profile "nobody"'],
     [['profile', 'use', 'nobody'], 'There is no profile "nobody"'],
-    [['profile', 'delete', 'nobody'], 'There is no profile "nobody"'],
+    [['profile', 'delete', 'nobody'], 'There is no profile "nobody". Profiles: support. '],
+    [['profile', 'use', 'none'], 'coffer profile use, without a name, uses none.'],
+    [['profile', 'set', 'support', 'url', 'htp:/x'], 'The address of a server begins with https://'],
     [['profile', 'set', 'support', 'yes', 'true'], 'A profile has no setting'],
     [['profile', 'set', 'support', 'nonsense', 'x'], 'A profile has no setting'],
   ] as const) {

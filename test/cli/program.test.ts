@@ -104,6 +104,10 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['zzzzzz', "Unknown command 'zzzzzz'. See: coffer --help"],
     ['token get', "Missing required argument 'id'."],
     ['tenant use one two', "Too many arguments for 'use'. Expected 1 argument but got 2."],
+    [
+      'tenant use one # two',
+      "Too many arguments for 'use'. Expected 1 argument but got 3. The shell passed # and what follows as arguments. Leave the comment out; in zsh: setopt interactive_comments",
+    ],
     ['token list --size', "Option '--size <number>' argument missing."],
     ['token list --size 1 --size 2', '--size may be given only once.'],
     [

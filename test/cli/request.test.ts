@@ -214,6 +214,42 @@ t.test('at a terminal an application that may do nothing yet is asked what it ma
   t.notMatch(ruled.stderr, question, 'rules are enough')
 })
 
+t.test('rules are asked for member by member, with the permissions that the type may hold', async (t) => {
+  const home = await createVaultHome(t)
+  const words = ['app', 'create', '--name', 'support', '--output', 'json']
+  const asked = await home.run(words, {
+    columns: 100,
+    answers: [
+      ['? type', '\u001b[B\r'],
+      ['? permissions or rules', '\u001b[B\r'],
+      ['? rules[0].priority', '0\r'],
+      ['must be', '\u00151\r'],
+      ['? rules[0].container', 'pci\r'],
+      ['must be a path', '\u0015/pci/\r'],
+      ['? rules[0].transform', '\u001b[B\r'],
+      ['❯◯ token:create', 'read \r'],
+      ['? rules: another one?', 'y\r'],
+      ['? rules[1].priority', '1\r'],
+      ['must be unique', '\u00152\r'],
+      ['? rules[1].container', '/\r'],
+      ['? rules[1].transform', '\r'],
+      ['❯◯ token:create', '\u001b[B \r'],
+      ['? rules: another one?', 'n\r'],
+    ],
+  })
+  t.equal(asked.code, 0, asked.stderr)
+  t.match(JSON.parse(asked.stdout).rules, [
+    { priority: 1, container: '/pci/', transform: 'mask', permissions: ['token:create'] },
+    { priority: 2, container: '/', transform: 'redact', permissions: ['token:read'] },
+  ])
+  t.notMatch(asked.stderr, 'tenant:read')
+  const managed = await home.run([...words.slice(0, 3), 'manager', '--type', 'management', '-o', 'json'], {
+    columns: 100,
+    answers: [['❯◯ application:create', ' \r']],
+  })
+  t.same(JSON.parse(managed.stdout).permissions, ['application:create'], managed.stderr)
+})
+
 t.test('who gives nothing is offered containers, and an argument is asked for too', async (t) => {
   const home = await createVaultHome(t)
   const made = await home.run(['token', 'create', '--output', 'json'], {
@@ -226,6 +262,7 @@ t.test('who gives nothing is offered containers, and an argument is asked for to
     ],
   })
   t.equal(made.code, 0, made.stderr)
+  t.match(made.stderr, /containers \(optional\), choose or type[\s\S]*\(default\)/)
   t.same(JSON.parse(made.stdout).containers, ['/bank/high/'])
   const { id } = JSON.parse(made.stdout)
   const got = await home.run(['token', 'get', '--output', 'json'], {

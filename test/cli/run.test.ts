@@ -95,6 +95,16 @@ t.test('a terminal gets tables of its width, and one thing as a list of its fiel
   t.match(json.stdout, '{\n  "pagination": {', 'JSON for people is laid out')
 })
 
+t.test('lines of a first page say that there is more, unless nobody wants to know', async (t) => {
+  const home = await createFilledHome(t, 21)
+  for (const format of ['id', 'ndjson', 'csv']) {
+    const list = (...more: string[]) => home.run(['token', 'list', '-o', format, ...more])
+    t.equal((await list()).stderr, 'These are the first 20 of 21: --all has all.\n', format)
+    for (const more of [['--all'], ['--size', '5'], ['--page', '2'], ['--quiet'], ['--type', 'bank']])
+      t.equal((await list(...more)).stderr, '', more.join(' '))
+  }
+})
+
 t.test('colours are for terminals, and for nobody who does not want them', async (t) => {
   const home = await createFilledHome(t, 1)
   const isColoured = async (env: Record<string, string>, columns?: number, ...flags: string[]) => {

@@ -136,9 +136,9 @@ t.test(
     const second = await startProcess(place, ['--prefix', 'bt'])
     t.equal(second.announcement.prefix, 'bt')
     t.same(second.announcement.applications, {
-      management: { id: first.announcement.applications.management?.id },
-      private: { id: first.announcement.applications.private?.id },
-      public: { id: first.announcement.applications.public?.id },
+      management: { id: first.announcement.applications.management?.id, name: 'starter management' },
+      private: { id: first.announcement.applications.private?.id, name: 'starter private' },
+      public: { id: first.announcement.applications.public?.id, name: 'starter public' },
     })
     const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, {
       headers: { 'BT-API-KEY': key ?? '' },
@@ -186,6 +186,44 @@ t.test('a reader that does not read the log keeps nobody waiting', async (t) => 
   }
   child.kill('SIGTERM')
   t.equal((await ended).code, 0)
+})
+
+t.test('sample applications are known by name, and a key that is not known is not made up', async (t) => {
+  const place = workplaceFor(t)
+  await runCommand(place, ['init'])
+  const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
+  const other = await runCommand(place, [
+    'app',
+    'create',
+    '--name',
+    'sup port',
+    '--type',
+    'private',
+    '--rule',
+    rule,
+  ])
+  t.equal(other.code, 0, other.stderr)
+  const { id } = JSON.parse(other.stdout)
+  const print = async (words: readonly string[]) => {
+    const { child, ended } = startCommand(place, ['serve', '--port', '0', ...words])
+    const [chunk] = (await once(child.stdout!, 'data')) as [Buffer]
+    child.kill('SIGTERM')
+    await ended
+    return String(chunk)
+  }
+  t.match(await print([]), `private     sup port (key not shown again: coffer app key create 'sup port')`)
+  const first = await print(['--starter-apps'])
+  const key = /private +(key_\w+)/.exec(first)?.[1]
+  t.match(first, `SVC-API-KEY: ${key}`)
+  t.notMatch(first, id, 'the id of another application is no key')
+  const second = await print(['--starter-apps'])
+  t.match(
+    second,
+    `private     starter private (key not shown again: coffer app key create 'starter private')`,
+  )
+  t.match(second, 'SVC-API-KEY: <the key of the private one>')
+  const names = JSON.parse((await runCommand(place, ['app', 'list', '--output', 'json'])).stdout).data
+  t.equal(names.length, 4)
 })
 
 t.test('for people it prints where it is and what to paste', async (t) => {

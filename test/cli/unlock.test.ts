@@ -28,7 +28,11 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
 
   // That it returns shows that the process in the background has none of its streams.
   const unlocked = await run(`unlock --for 5m ${byPass}`)
-  t.match([unlocked.code, unlocked.stderr], [0, /open until .*coffer vault lock/], unlocked.stderr)
+  t.match(
+    [unlocked.code, unlocked.stderr],
+    [0, /open until .*\. To lock it before: coffer vault lock --vault \/.*locked$/m],
+    unlocked.stderr,
+  )
   const [name = ''] = readdirSync(sessions)
   t.equal(statSync(sessions).mode & 0o777, 0o700)
   t.equal(statSync(join(sessions, name)).mode & 0o777, 0o600)

@@ -143,11 +143,22 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
     ].join('\n'),
   )
   t.notMatch(create.stdout + create.stderr, /4242|key_/)
+  t.match(create.stderr, 'reads it from standard input, as JSON such as {"type": …, "data": …}.')
   t.match((await run(['token', 'update', 'x', '--curl'])).stdout, /-X PATCH .*merge-patch\+json/s)
   t.match((await run(['token', 'list', '--type', 'card', '--curl'])).stdout, '/tokens?type=card')
   t.same(asked, [])
   const bare = await home.run(['token', 'list', '--curl'])
   t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address that of a server on this machine')
+})
+
+t.test('a key under another prefix than the server has is answered with the prefix', async (t) => {
+  const server = await startServer({ prefix: 'bt' })
+  t.teardown(() => server.stop())
+  const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
+  const home = createHome(t)
+  const { code, stderr } = await home.run(['token', 'list'], { env })
+  t.match({ code, stderr }, { code: 4, stderr: 'the header BT-API-KEY. Add --prefix bt.' })
+  t.equal((await home.run(['token', 'list', '--prefix', 'bt'], { env })).code, 0)
 })
 
 t.test('what serve prints makes a profile, over TLS too, and its key goes to no other server', async (t) => {

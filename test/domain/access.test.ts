@@ -183,13 +183,16 @@ t.test('says everything that is wrong with an application, by property', async (
     rules: [rule(1, '/a/', 'mask', 'token:create'), rule(1, 'a', 'mask', 'token:use'), rule(2, '/', 'mask')],
   })
   t.strictSame(errors, {
-    'permissions[0]': ['may not be held by a public application'],
+    'permissions[0]': ['may not be held by a public application: token:read'],
     'permissions[1]': ['is not a permission'],
     'permissions[2]': ['is not a permission'],
-    'rules[1].permissions[0]': ['may not be held by a public application'],
+    'rules[1].permissions[0]': ['may not be held by a public application: token:use'],
     'rules[1].container': ['must be a path such as /pci/high/'],
     'rules[1].priority': ['must be unique'],
     'rules[2].permissions': ['must name at least one permission'],
+  })
+  t.match(checkGrants('private', { permissions: ['tokens:raed'] }), {
+    'permissions[0]': ['is not a permission; did you mean token:read?'],
   })
   const management = checkGrants('management', {
     permissions: ['log:read'],

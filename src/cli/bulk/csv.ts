@@ -4,7 +4,7 @@ import { CofferError } from '../../errors.js'
 import { createAttributes } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
 import { restore } from '../output/fields.js'
-import type { Row } from './rows.js'
+import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MOST_BYTES = 1024 * 1024
 const ROWS_AT_ONCE = 256
@@ -90,6 +90,7 @@ function readPath(name: string, text: string): Path | undefined {
   if (text === '') return undefined
   const [first = '', ...rest] = text.split('.')
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
+  if (text === MASKED) return path
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   if (isKnown && !path.includes('') && !path.includes('__proto__')) return path
   throw new CofferError(
@@ -112,7 +113,7 @@ function readRecord(cells: readonly string[], paths: readonly (Path | undefined)
       const path = paths[at]
       if (path !== undefined && cell !== '') place(value, path, readCell(restore(cell), path.join('.')))
     })
-    return { line, length, value }
+    return refuseMasked({ line, length, value })
   } catch (error) {
     if (error instanceof CofferError) return { line, length, fault: error.message }
     throw error
@@ -130,7 +131,8 @@ function place(value: Record<string, unknown>, [first = '', ...rest]: Path, cell
 
 /** Text, or the JSON of a list, a map, or data as a whole. */
 function readCell(text: string, path: string): unknown {
-  if (path === 'deduplicate_token') return text === 'true' ? true : text === 'false' ? false : text
+  if (path === 'deduplicate_token' || path === MASKED)
+    return text === 'true' ? true : text === 'false' ? false : text
   if (NUMBERS.includes(path)) return /^\d{1,4}$/.test(text) ? Number(text) : text
   const isList = path === 'containers' || path === 'search_indexes'
   if ((isList || OPEN.includes(path)) && BEGINS_AS_JSON.test(text)) return parseJson(text, { source: path })

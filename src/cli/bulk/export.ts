@@ -1,6 +1,7 @@
 /** `coffer token export`: writes all tokens, or those that filters match, page by page; `token import` reads them again. */
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { decideTransform, type Grants } from '../../domain/access.js'
 import { CofferError } from '../../errors.js'
 import type { CursorPage } from '../../framework/cursor.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
@@ -12,7 +13,7 @@ import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../outp
 import { createProgress } from '../output/progress.js'
 import { isTerminal, write } from '../output/terminal.js'
 import { runOperation } from '../run.js'
-import { ROW_FORMATS, type RowFormat } from './rows.js'
+import { MASKED, ROW_FORMATS, type RowFormat } from './rows.js'
 
 const PAGE = 100
 /** What `token import` takes, so that an export can be imported. */
@@ -41,7 +42,7 @@ export async function exportTokens(
 async function exportAll(task: Task, path = '-'): Promise<void> {
   const { context, options } = task
   const { signal, terminal, clock, config } = context
-  const form = createForm(chooseFormat(options.format ?? config.output, path), config.fields)
+  const format = chooseFormat(options.format ?? config.output, path)
   const target = path === '-' ? undefined : await createFile(resolve(context.cwd, path))
   const show = isTerminal(terminal.stdout) ? displayLines : String
   const put = target?.put ?? ((text: string) => write(terminal.stdout, show(text)))
@@ -51,6 +52,8 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   let count = 0
   try {
     await task.together(async () => {
+      const isMasked = await findMasked(task)
+      const form = createForm(format, config.fields, isMasked)
       if (!(await put(form.begin))) return
       for (let start: string | undefined; ; ) {
         if (signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
@@ -73,6 +76,16 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   if (target !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}.`)
 }
 
+type IsMasked = (token: TokenView) => boolean
+
+/** Tells of a token whether its data is shown masked; undefined where none is. Of a session, which cannot ask, all are. */
+async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
+  if (key === undefined) return options.reveal === true ? undefined : () => true
+  const grants = (await ask({}, 'app whoami').catch(() => ({}))) as Partial<Grants>
+  const { rules = [], permissions = [] } = grants
+  return (token) => decideTransform({ rules, permissions }, 'token:read', token) !== 'reveal'
+}
+
 function chooseFormat(given: unknown, path: string): RowFormat {
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = ROW_FORMATS.find((known) => known === (given ?? ending))
@@ -86,14 +99,24 @@ interface Form {
   end: string
 }
 
-function createForm(format: RowFormat, fields: readonly string[] | undefined): Form {
+/** Rows with masked data have `masked`: true, which an import refuses. */
+function createForm(
+  format: RowFormat,
+  fields: readonly string[] | undefined,
+  isMasked: IsMasked | undefined,
+): Form {
+  const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
+  const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
+  const mark = (token: TokenView) =>
+    hasData && token.data !== undefined && isMasked?.(token) ? { ...token, [MASKED]: true } : token
   if (format === 'csv') {
-    const columns = fields ?? COLUMNS
-    const cells = (token: TokenView) => columns.map((column) => toCell(readField(token, column), column))
+    const cells = (token: TokenView) =>
+      columns.map((column) => toCell(readField(mark(token), column), column))
     const begin = `${toCsvLine(columns.map(neutralize))}\n`
     return { begin, show: (token) => `${toCsvLine(cells(token))}\n`, end: '' }
   }
-  const toText = (token: TokenView) => toJson(fields === undefined ? token : pickFields(token, fields))
+  const toText = (token: TokenView) =>
+    toJson(fields === undefined ? mark(token) : pickFields(mark(token), columns))
   if (format === 'ndjson') return { begin: '', show: (token) => `${toText(token)}\n`, end: '' }
   return { begin: '[\n', show: (token, at) => `${at === 0 ? '' : ',\n'}${toText(token)}`, end: '\n]\n' }
 }

@@ -44,7 +44,11 @@ export const importRows: Steps = {
     } finally {
       await log.end(isDone && !sending.rehearses)
     }
-    await task.print({ ...(rows === 0 ? {} : { resumed_after: rows }), ...work.tally })
+    const { refused, created, deduplicated } = work.tally
+    const told = sending.rehearses
+      ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
+      : { created, deduplicated, refused }
+    await task.print({ ...(rows === 0 ? {} : { resumed_after: rows }), ...told })
     work.refuse()
   },
 }

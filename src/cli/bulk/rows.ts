@@ -1,5 +1,5 @@
 /** Reads the rows of a bulk file as they come: NDJSON, a JSON array, or CSV. Memory is that of a few rows. */
-import { parseJson } from '../../domain/json/json.js'
+import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
 /** A row and the line that it begins on, from 1; `fault`: why it cannot be read. */
@@ -13,6 +13,10 @@ export interface Row {
 
 export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const
 export type RowFormat = (typeof ROW_FORMATS)[number]
+
+/** The property, or column, of an exported row whose data is masked. */
+export const MASKED = 'masked'
+const IS_MASKED = 'The data of the row is masked. Export it with --reveal.'
 
 /** The longest row in characters: what a request may have. */
 const MOST_CHARACTERS = 1024 * 1024
@@ -128,11 +132,19 @@ function splitArray(): Split<Row> {
 function parseRow(text: string, line: number): Row {
   const { length } = text
   try {
-    return { line, length, value: parseJson(text, { source: 'the row' }) }
+    // A member of an array begins where the one before it ended.
+    const own = text.replace(/^\s*\n/, '')
+    return refuseMasked({ line, length, value: parseJson(own, { source: 'the row' }) })
   } catch (error) {
-    if (error instanceof CofferError) return { line, length, fault: error.message }
-    throw error
+    if (!(error instanceof CofferError)) throw error
+    const fault = error.message.replace(/at line (\d+)/, (_, own) => `at line ${line - 1 + Number(own)}`)
+    return { line, length, fault }
   }
+}
+
+/** The row, with a fault if it was exported with masked data. */
+export function refuseMasked(row: Row): Row {
+  return isObject(row.value) && row.value[MASKED] === true ? { ...row, fault: IS_MASKED } : row
 }
 
 function requireShort(length: number, line: number): void {

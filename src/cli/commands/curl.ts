@@ -7,6 +7,7 @@ import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/sockets.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options } from '../context/task.js'
+import { listFlags } from '../input/options.js'
 import { gatherInputs } from '../input/request.js'
 import { display } from '../output/display.js'
 import { printNotice } from '../output/output.js'
@@ -43,7 +44,18 @@ export async function printCurl(
     terminal.stdout,
     `${isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text}\n`,
   )
-  if (endpoint.takesBody) await printNotice(terminal, 'curl reads the body, as JSON, from standard input.')
+  if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, options))
+}
+
+/** Names what is in the body, and never a value, because some are secret. */
+function describeBody(definition: RegisteredOperation, options: Options): string {
+  const { wholeBody, sentBody, endpoint } = definition as RoutedOperation
+  const from = 'The body is not part of the call: curl reads it from standard input, as JSON'
+  if (wholeBody !== undefined || sentBody !== undefined) return `${from}.`
+  const flags = listFlags(definition).filter(({ property }) => Object.hasOwn(endpoint.body, property))
+  const given = flags.filter(({ isRequired, key }) => isRequired || options[key] !== undefined)
+  const names = given.map(({ property }) => `"${property}": …`)
+  return `${from}${names.length === 0 ? '' : ` such as {${names.join(', ')}}`}.`
 }
 
 /** A word as every shell reads it. */

@@ -93,10 +93,10 @@ function keepOwn(profile: Texts, flags: Readonly<Record<string, unknown>>, env: 
 
 function requireProfile({ profiles }: UserSettings, name: string): Texts {
   if (Object.hasOwn(profiles, name)) return profiles[name]!
-  throw new CofferError(
-    'usage',
-    `There is no profile "${name}". Create one: coffer profile set ${name} --help`,
-  )
+  const names = Object.keys(profiles)
+  const known = names.length === 0 ? 'There is none yet' : `Profiles: ${names.join(', ')}`
+  const advice = 'Set one up with coffer profile set; coffer profile use, without a name, uses none.'
+  throw new CofferError('usage', `There is no profile "${name}". ${known}. ${advice}`)
 }
 
 /** Lists the profiles with their settings (an API key concealed), and marks the default one. */
@@ -129,6 +129,8 @@ export async function setInProfile(
     )
   const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
   if (setting === 'store') await refusePassword(value, 'A profile')
+  if (setting === 'url')
+    (await import('../../client/socket-fetch.js')).readServerUrl(value, { insecure: true })
   // A relative path would depend on the directory in which later commands run.
   const text = PATHS.has(setting) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {

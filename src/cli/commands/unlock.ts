@@ -22,6 +22,7 @@ import { reactorOptions } from '../context/sandbox.js'
 import type { Options } from '../context/task.js'
 import { readSession, sessionPath, writeSession } from '../context/unlocked.js'
 import { printForRun, printNotice } from '../output/output.js'
+import { quoteWord } from '../output/shell.js'
 import { sweepRegularly } from './serve/expiry-sweeper.js'
 
 const LONGEST_MS = 24 * 60 * 60 * 1000
@@ -41,7 +42,15 @@ export async function unlock(context: CommandContext, options: Options): Promise
   const until = await retryPassphrase(context, () => startInBackground(context, text))
   await printNotice(
     context.terminal,
-    `The vault is open until ${until}. Any process of yours can use it: coffer vault lock`,
+    `The vault is open until ${until}, and any process of yours can use it. To lock it before: ${lockLine(context)}`,
+  )
+}
+
+/** Names the vault where this command line does. */
+function lockLine(context: CommandContext): string {
+  const isNamed = context.config.vault !== undefined
+  return ['coffer vault lock', ...(isNamed ? ['--vault', quoteWord(findVaultDirectory(context))] : [])].join(
+    ' ',
   )
 }
 

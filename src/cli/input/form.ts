@@ -3,7 +3,7 @@
  * or text. An answer is checked at once; one that the operation refuses is asked for again, and the others stay.
  */
 import { parseJson } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { CheckTools, OperationInput } from '../../framework/operation.js'
 import { checkInput } from '../../framework/perform.js'
@@ -16,7 +16,7 @@ import { editText, hasEditor } from './editor.js'
 import { readAnswer } from './input.js'
 import { identify, type ListNoun } from './names.js'
 import { type Flag, isTextOf, listFlags, readFlag, takesBody, toFlag } from './options.js'
-import { ask, checkbox, search, select } from './prompt.js'
+import { ask, checkbox, confirm, search, select } from './prompt.js'
 
 export interface Form {
   /** The input with what was missing. */
@@ -48,16 +48,26 @@ export function createForm(
   /** What was asked, by the path of its answer: `data.number`. */
   const asked = new Map<string, { flag: Flag; isOptional: boolean }>()
 
-  /** Why the answer at `path` is refused, by the schema and what does not depend on stored data. */
-  const complain = async (path: string, input: OperationInput): Promise<string | undefined> => {
+  /** What is refused of `input`, by the schema and what does not depend on stored data. */
+  const findErrors = async (input: OperationInput): Promise<PropertyErrors> => {
     try {
       const validate: Host['validate'] = ({ name }, each) => validateInput(name, each)
       await checkInput({ ...tools, validate }, tools.now, definition, input)
-      return undefined
+      return {}
     } catch (error) {
       if (!(error instanceof CofferError)) throw error
-      return Object.entries(error.errors ?? {}).find(([at]) => isBelow(at, path))?.[1][0]
+      return error.errors ?? {}
     }
+  }
+  /** Why the answer at `path` is refused. */
+  const complain = async (path: string, input: OperationInput): Promise<string | undefined> =>
+    Object.entries(await findErrors(input)).find(([at]) => isBelow(at, path))?.[1][0]
+
+  /** Without those that are refused whatever else is answered, such as permissions that the type may not hold. */
+  const keepPossible = async (path: string, choices: readonly string[], input: OperationInput) => {
+    const verdicts = await Promise.all(choices.map((each) => complain(path, placeAt(input, path, [each]))))
+    const possible = choices.filter((_, at) => verdicts[at] === undefined)
+    return possible.length === 0 ? choices : possible
   }
 
   async function askText(flag: Flag, take: (value: unknown) => Promise<true | string>, hint: string) {
@@ -105,10 +115,12 @@ export function createForm(
       }
       return now
     }
+    const item = memberOf(schema)
+    if (schema.type === 'array' && item.type === 'object' && item.properties !== undefined)
+      return askItems(flag, item, input)
     asked.set(path, { flag: given, isOptional })
     const hint = isOptional ? ' (optional)' : ''
     const message = path + hint
-    const item = memberOf(schema)
     const choices = ('enum' in item ? item.enum : undefined) ?? (item.meanings && Object.keys(item.meanings))
     let now = input
     const take = async (value: unknown): Promise<true | string> => {
@@ -118,7 +130,8 @@ export function createForm(
       return schema.refersTo === undefined ? ((await complain(path, now)) ?? true) : true
     }
     if (choices !== undefined && schema.type === 'array') {
-      const described = choices.map((value) => ({ value, name: nameChoice(value, item) }))
+      const possible = await keepPossible(path, choices, input)
+      const described = possible.map((value) => ({ value, name: nameChoice(value, item) }))
       await checkbox(terminal, { message, missing, choices: described, validate: take })
       return now
     }
@@ -131,15 +144,59 @@ export function createForm(
     if (offered.length === 0) await askText(flag, take, hint)
     else {
       const read = (text: string) => (text === '' ? undefined : readFlag(flag, [text], parseJson))
-      const shown = isOptional ? [{ value: '', name: '(none)' }, ...offered] : offered
-      await search(terminal, { message, missing, choices: shown, validate: (text) => take(read(text)) })
+      const shown = isOptional ? [{ value: '', name: '(default)' }, ...offered] : offered
+      const freely = schema.refersTo === undefined ? `${message}, choose or type` : message
+      await search(terminal, {
+        message: freely,
+        missing,
+        choices: shown,
+        validate: (text) => take(read(text)),
+      })
     }
     return now
   }
 
+  /** Objects in a list: the members of one after another. */
+  async function askItems({ property, name }: Flag, item: ObjectSchema, input: OperationInput) {
+    const askMember = (path: string, member: string, now: OperationInput) =>
+      askOne({ ...toFlag(`${path}.${member}`, item.properties![member]!), name }, now)
+    let now = placeAt(input, property, undefined)
+    for (let at = 0, isMore = true; isMore; at++) {
+      const path = `${property}[${at}]`
+      for (const member of item.required ?? []) now = await askMember(path, member, now)
+      const member = await chooseOneOf(item, path, now)
+      if (member !== undefined) now = await askMember(path, member, now)
+      isMore = await confirm(terminal, { message: `${property}: another one?`, missing: name })
+    }
+    return now
+  }
+
+  /** Which of the properties is to be asked for, of which at least one is needed. */
+  async function chooseOneOf(item: ObjectSchema, path: string, input: OperationInput) {
+    const { needsOneOf = [] } = item
+    if (
+      needsOneOf.length === 0 ||
+      needsOneOf.some((property) => valueAt(input, path)[property] !== undefined)
+    )
+      return undefined
+    const prefix = path === '' ? '' : `${path}.`
+    const verdicts = await Promise.all(
+      needsOneOf.map(async (property) => {
+        const at = prefix + property
+        // A list of which nothing would be accepted, such as rules for what may have none.
+        if (item.properties?.[property]?.type !== 'array') return false
+        return Object.hasOwn(await findErrors(placeAt(input, at, [{}])), at)
+      }),
+    )
+    const possible = needsOneOf.filter((_, at) => !verdicts[at])
+    if (possible.length <= 1) return possible[0] ?? needsOneOf[0]!
+    const message = prefix + needsOneOf.join(' or ')
+    return select(terminal, { message, missing: needsOneOf[0]!, choices: possible })
+  }
+
   /** Which answer a refusal that names none is about, if any. */
   const askWhich = async (message: string) => {
-    const open = [...asked].filter(([path]) => Object.hasOwn(properties, path.split('.')[0]!))
+    const open = [...asked].filter(([path]) => Object.hasOwn(properties, path.split(/[.[]/)[0]!))
     if (open.length === 0) return []
     const choices = [...open.map(([path]) => path), NO_ANSWER]
     const question = { message: `${message} Which answer do you change?`, missing: '', choices }
@@ -153,12 +210,8 @@ export function createForm(
       const isEmpty = Object.keys(input).length === 0 && takesBody(definition)
       let now = input
       for (const flag of missing) now = await askOne(flag, now)
-      const { needsOneOf = [] } = definition.input as ObjectSchema
-      if (needsOneOf.length > 0 && needsOneOf.every((property) => now[property] === undefined)) {
-        const question = { message: needsOneOf.join(' or '), missing: needsOneOf[0]!, choices: needsOneOf }
-        const chosen = needsOneOf.length === 1 ? needsOneOf[0]! : await select(terminal, question)
-        now = await askOne(flags.find(({ property }) => property === chosen)!, now)
-      }
+      const chosen = await chooseOneOf(definition.input as ObjectSchema, '', now)
+      if (chosen !== undefined) now = await askOne(flags.find(({ property }) => property === chosen)!, now)
       // Who gave something knows what else there is to give.
       if (isEmpty && missing.length > 0)
         for (const flag of flags.filter(({ schema }) => memberOf(schema).suggestions !== undefined))
@@ -210,13 +263,28 @@ function nameChoice(value: string, { meanings }: Schema): string {
   return meaning === undefined ? value : `${value}  ${meaning}`
 }
 
-/** `path` is a property, or a member of one; undefined removes it. */
+/** The names in a path such as `rules[0].priority`. */
+const namesIn = (path: string) => path.split(/[.[\]]+/).filter((name) => name !== '')
+
+/** The object at `path`; an empty one where there is none. */
+function valueAt(input: OperationInput, path: string): OperationInput {
+  return namesIn(path).reduce((inner, name) => (inner[name] ?? {}) as OperationInput, input)
+}
+
+/** `input` with another value at `path`; undefined removes it. */
 function placeAt(input: OperationInput, path: string, value: unknown): OperationInput {
-  const [property = '', member] = path.split('.')
-  const inner =
-    member === undefined ? value : placeAt((input[property] ?? {}) as OperationInput, member, value)
-  const { [property]: _, ...others } = input
-  return inner === undefined ? others : { ...others, [property]: inner }
+  const place = (target: unknown, [name, ...below]: string[]): unknown => {
+    if (name === undefined) return value
+    if (/^\d+$/.test(name)) {
+      const items = [...((target as unknown[] | undefined) ?? [])]
+      items[Number(name)] = place(items[Number(name)], below)
+      return items
+    }
+    const { [name]: inner, ...others } = (target ?? {}) as OperationInput
+    const placed = place(inner, below)
+    return placed === undefined ? others : { ...others, [name]: placed }
+  }
+  return place(input, namesIn(path)) as OperationInput
 }
 
 const HINTS: Readonly<Record<string, string>> = {

@@ -87,6 +87,8 @@ export async function checkbox(
     message: display(message),
     choices,
     loop: false,
+    // Somebody who types a name to find it would choose all with its letter a.
+    shortcuts: { all: null, invert: null },
     validate: check,
   } as const
   await prompt(terminal, missing, question)

@@ -152,7 +152,11 @@ export const listRequests = controlled({
     status: { type: 'integer', description: 'Only answered with this status; 0 for a dropped connection.' },
     application_id: { type: 'string', description: 'Only of this application.' },
     count: { type: 'integer', minimum: 1, maximum: MOST_LISTED, description: 'Wait until so many match.' },
-    timeout: { type: 'string', flag: 'wait', description: 'How long, such as 2s; at most 1m. Default 2s.' },
+    timeout: {
+      type: 'string',
+      flag: 'wait',
+      description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
+    },
   }),
   output: arrayOf(
     object({
@@ -246,7 +250,8 @@ function readTime(text: string): number {
 }
 
 function readDuration(property: string, text: string): number {
-  const ms = parseDuration(text)
-  if (ms === undefined) throw invalid(property, 'must be a duration such as 90s, 15m, 72h, 30d or 2w')
+  const [, digits] = /^(\d{1,6})ms$/.exec(text) ?? []
+  const ms = digits === undefined ? parseDuration(text) : Number(digits)
+  if (ms === undefined) throw invalid(property, 'must be a duration such as 300ms, 90s, 15m, 72h, 30d or 2w')
   return ms
 }

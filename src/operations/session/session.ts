@@ -100,6 +100,7 @@ const authorizeInput = {
           permissions: permissionList,
         },
         required: ['priority', 'transform', 'permissions'],
+        needsOneOf: ['container', 'conditions'],
         // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
         additionalProperties: false,
       },

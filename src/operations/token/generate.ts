@@ -15,7 +15,7 @@ const AT_ONCE = 100
 export const generateTokens = operation({
   name: 'token generate',
   audience: 'command',
-  summary: 'Create tokens with synthetic data, for tests and demonstrations.',
+  summary: 'Create tokens in the vault with synthetic data, for tests and demonstrations.',
   details:
     'The data is valid, belongs to nobody (test ranges of card numbers, reserved phone numbers and domains), and is the\nsame for the same --seed. The ids are random.',
   permissions: ['token:create'],

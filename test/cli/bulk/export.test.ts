@@ -66,6 +66,39 @@ t.test('an export is masked unless told otherwise, and filters and fields choose
   t.same(JSON.parse(empty.stdout), [])
 })
 
+t.test('what was exported masked is refused by an import, row by row', async (t) => {
+  const home = await createVaultHome(t)
+  await fill(home)
+  const target = await createVaultHome(t)
+  for (const format of ['ndjson', 'json', 'csv']) {
+    const { stdout } = await home.run(['token', 'export', '--format', format, '--type', 'card'])
+    const refused = await target.run(['token', 'import', '--format', format], { stdin: stdout })
+    t.equal(refused.code, 2)
+    t.match(
+      refused.stderr,
+      /line \d, after rows: 0: The data of the row is masked\. Export it with --reveal\./,
+    )
+  }
+  const rule = (priority: number, container: string, transform: string) =>
+    JSON.stringify({ priority, container, transform, permissions: ['token:read'] })
+  const app = ['app', 'create', '--name', 'auditor', '--type', 'private']
+  const rules = ['--rule', rule(1, '/general/high/', 'mask'), '--rule', rule(2, '/', 'reveal')]
+  const { key } = await home.json([...app, ...rules])
+  const { stdout } = await home.run(['token', 'export'], { env: { COFFER_API_KEY: key } })
+  const rows = stdout
+    .trim()
+    .split('\n')
+    .map((text) => JSON.parse(text))
+  const isMasked = ({ data, containers }: { data?: unknown; containers: string[] }) =>
+    data !== undefined && containers.includes('/general/high/')
+  t.same(
+    rows.map(({ masked = false }) => masked),
+    rows.map(isMasked),
+    'each token by the rule that decides about it',
+  )
+  t.same([...new Set(rows.map(isMasked))].sort(), [false, true])
+})
+
 t.test('pages follow each other, and control characters do not reach a terminal', async (t) => {
   const home = await createVaultHome(t)
   await fill(

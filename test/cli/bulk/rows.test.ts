@@ -56,13 +56,14 @@ t.test('each row has its line, and one that cannot be read has why', async (t) =
   t.strictSame(brief(await read('{"a":1}\n\n{"a":1,"a":2}\n7\n')).slice(0, 1), [[1, { a: 1 }]])
   t.match(await read('{"a":1}\n\n{"a":1,"a":2}\n7'), [
     { line: 1 },
-    { line: 3, fault: /refused/ },
+    { line: 3, fault: /refused at line 3, column/ },
     { line: 4, value: 7 },
   ])
   t.strictSame(brief(await read('[\n{"a":\n1},\n\n{"b":2}]')), [
     [2, { a: 1 }],
     [5, { b: 2 }],
   ])
+  t.match(await read('[1,\n\n  {"a":\nx}]'), [{}, { line: 3, fault: /refused at line 4, column 1/ }])
   t.strictSame(await read('[]'), [])
   t.strictSame(await read(''), [])
   t.match(await read('[1,,2]'), [{ value: 1 }, { fault: /row/ }, { value: 2 }])

@@ -8,6 +8,7 @@ import type { App } from '../../../vault/app.js'
 import type { SampleApplication } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context/context.js'
 import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
+import { display } from '../../output/display.js'
 import { printNotice } from '../../output/output.js'
 import { quoteWord } from '../../output/shell.js'
 import { write } from '../../output/terminal.js'
@@ -79,11 +80,15 @@ function introduce(
   { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
   { header, profile, command }: { header: string; profile: string; command: string },
 ): string {
-  const keys = Object.entries(samples).map(([type, { id, key }]) => `  ${type.padEnd(11)} ${key ?? id}`)
+  const keys = Object.entries(samples).map(([type, sample]) => `  ${type.padEnd(11)} ${tellKey(sample)}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
-  const known = samples.private?.key ?? Object.values(samples).find(({ key }) => key !== undefined)?.key
+  // Of the samples the private one alone may create and list tokens; of a seed that is not known.
+  const known =
+    samples.private === undefined
+      ? Object.values(samples).find(({ key }) => key !== undefined)?.key
+      : samples.private.key
   const key = known ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
   const control =
@@ -104,4 +109,8 @@ ${profile}  coffer profile set local api-key
 
 Press Ctrl-C to stop.
 `
+}
+
+function tellKey({ id, key, name = id }: SampleApplication): string {
+  return key ?? `${display(name)} (key not shown again: coffer app key create ${display(quoteWord(name))})`
 }
