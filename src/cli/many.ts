@@ -3,6 +3,7 @@ import { CofferError } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Steps, Task } from './context/task.js'
 import type { Ids } from './input/ids.js'
+import { createProgress } from './output/progress.js'
 
 export interface Many {
   createTask(input: OperationInput): Task
@@ -24,6 +25,11 @@ const OF_ONE = {
   idempotencyKey: '--idempotency-key',
 }
 
+/** More show their progress. */
+const MANY = 100
+/** Of those that were not done after an error. */
+const MOST_NAMED = 5
+
 /** Results are printed as they come as JSON and ids, and at the end as a table or CSV. */
 export async function runEach({ createTask, resolve, steps, inputs, ids }: Many): Promise<void> {
   const whole = createTask(inputs[0]!)
@@ -33,8 +39,15 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
   const isStreamed = format !== 'table' && format !== 'csv'
   const results: unknown[] = []
   let count = 0
+  const total = ids?.all.length ?? inputs.length
+  const isLong = total > MANY
+  const progress =
+    isLong && whole.definition.output === undefined
+      ? createProgress(context.terminal, { label: whole.definition.name, total }, context.clock)
+      : undefined
   const print = async (result: unknown) => {
     count++
+    await progress?.show(count)
     if (result === undefined) return
     if (isStreamed) await whole.print(result, format === 'json' ? 'ndjson' : format)
     else results.push(result)
@@ -44,18 +57,26 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
     else if (count > 0 && !isStreamed) await whole.print(undefined)
   }
   const work = async () => {
+    let tried = 0
     for (const { input, name } of eachInput(inputs, ids)) {
+      tried++
       if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
       try {
         const task = { ...createTask(await resolve(input, whole)), print, together, askAsOwner }
         if (steps.run === undefined) await print(await ask(task.input))
         else await steps.run({ ...task, ask: (asked = task.input, ...rest) => ask(asked, ...rest) })
       } catch (error) {
-        throw error instanceof CofferError ? tell(error, name, count) : error
+        throw error instanceof CofferError
+          ? tell(error, name, count, [...eachInput(inputs, ids)].slice(tried))
+          : error
       }
     }
   }
-  await together(work).finally(finish)
+  // As a server, so that other commands need not wait for the last of many.
+  await together(work, isLong ? 'server' : 'command').finally(async () => {
+    await progress?.finish()
+    await finish()
+  })
 }
 
 function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
@@ -63,10 +84,21 @@ function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
   else for (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
 }
 
-/** The error with what it is about; what came before stays done. */
-function tell(error: CofferError, name: string, done: number): CofferError {
+/** The error with what it is about; what came before stays done, and what would have come is not. */
+function tell(
+  error: CofferError,
+  name: string,
+  done: number,
+  left: readonly { name: string }[],
+): CofferError {
   const { code, message, errors, status, traceId } = error
-  const about = `${name}: ${message}${done === 0 ? '' : ` (done before: ${done})`}`
+  const names = left.slice(0, MOST_NAMED).map((each) => each.name)
+  const more = left.length > MOST_NAMED ? ` and ${left.length - MOST_NAMED} more` : ''
+  const facts = [
+    ...(done === 0 ? [] : [`done before: ${done}`]),
+    ...(left.length === 0 ? [] : [`not done: ${names.join(', ')}${more}`]),
+  ]
+  const about = `${name}: ${message}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`
   return new CofferError(code, about, {
     status,
     cause: error,

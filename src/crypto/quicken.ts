@@ -4,9 +4,13 @@ import type { Primitives } from './primitives.js'
 /** `first` until `later` resolves, then what it resolves to. Both give the same bytes. */
 export function quicken(first: Primitives, later: Promise<Primitives>): Primitives {
   let current = first
-  void later.then((quicker) => {
-    current = quicker
-  })
+  // Those that cannot be loaded are not needed.
+  later.then(
+    (quicker) => {
+      current = quicker
+    },
+    () => {},
+  )
   return {
     seal: (plain, associated, nonce, key) => current.seal(plain, associated, nonce, key),
     open: (sealed, associated, key) => current.open(sealed, associated, key),

@@ -17,6 +17,8 @@ t.test('the file is private, and removed with what is beside it', async (t) => {
   t.equal(await editText({ env, signal: new AbortController().signal }, 'json'), 'two\nlines')
   t.match(readFileSync(seen, 'utf8'), /^-rw-{7} .*\ndrwx-{6} /)
   t.same(readdirSync(home.place).sort(), ['editor', 'seen'])
+  const assigning = { ...env, EDITOR: `OTHER=1 ${EDITOR}` }
+  t.equal(await editText({ env: assigning, signal: new AbortController().signal }, 'js'), 'two\nlines')
   const VISUAL = home.write('failing', '#!/bin/sh\necho half > "$1"\nexit 1\n', 0o700)
   const failing = { env: { ...env, VISUAL }, signal: new AbortController().signal }
   await t.rejects(editText(failing, 'js'), { code: 'usage' })

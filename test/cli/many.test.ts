@@ -28,7 +28,7 @@ t.test('NDJSON on standard input or in a file creates each, under the flags of a
   const refused = await home.run(['token', 'create'], {
     stdin: `{"type":"token","data":1}\n{"type":"x","data":2}\n{"type":"token","data":3}`,
   })
-  t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1\)/ })
+  t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1; not done: body 3\)/ })
   t.equal((await ids(home)).split('\n').length - 1, 4, 'the first that fails ends the command')
   const invalid = await home.run(['token', 'create'], { stdin: '{"type":"token","data":1}\n{"type":' })
   t.equal(invalid.code, 2)
@@ -54,7 +54,7 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
   t.match(await get(['one', 'no-such', 'two', '--fields', 'id']), {
     code: 3,
     stdout: '{"id":"one"}\n',
-    stderr: /no-such: .*\(done before: 1\)/,
+    stderr: /no-such: .*\(done before: 1; not done: two\)/,
   })
   const changed = await home.run(['token', 'update', 'one', 'two', '--metadata', 'a=b', '--output', 'id'])
   t.equal(changed.stdout, 'one\ntwo\n')
@@ -72,6 +72,16 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
   for (const flag of ['--explain', '--curl']) t.equal((await get(['one', 'two', flag])).code, 2)
   const key = ['token', 'update', 'a', 'b', '--metadata', 'a=b', '--idempotency-key', 'k']
   t.match(await home.run(key), { code: 2, stderr: /one id or body at a time/ })
+})
+
+t.test('many show how far they came', async (t) => {
+  const home = await createVaultHome(t)
+  const rows = Array.from({ length: 101 }, (_, at) => `{"id":"many-${at}","type":"token","data":"x"}\n`)
+  await home.run(['token', 'import'], { stdin: rows.join('') })
+  const all = rows.map((_, at) => `many-${at}`)
+  const { code, stderr } = await home.run(['token', 'delete', ...all, '--yes'], { columns: 100 })
+  t.match({ code, stderr }, { code: 0, stderr: /token delete: 101 in .*Deleted\./s })
+  t.equal(await ids(home), '')
 })
 
 t.test('names stand for several ids too', async (t) => {

@@ -96,6 +96,12 @@ t.test('a vault is copied, backed up and restored between a store and directorie
   const typed = await run(`vault copy --vault copied --to ${third.replace('test@', 'test:topsecret@')}`)
   t.match(typed, { code: 2, stderr: /to-password-file/ })
   t.notMatch(typed.stderr, /topsecret/)
+  t.match(await run(`vault copy --vault copied --to other --to-password-file pw`), {
+    code: 2,
+    stderr: /--to is a directory/,
+  })
+  const plain = 'vault copy --vault copied --to postgres://x@127.0.0.1:1/y?sslmode=require'
+  t.match(await run(plain), { code: 9, stderr: /does not check whose server/ })
   t.match(await run('vault copy --vault copied --to mysql://x/y'), { code: 2, stderr: /not supported/ })
   t.match(await run('vault copy --vault copied --to postgres://x@127.0.0.1:1/y'), { code: 9 })
 })

@@ -37,6 +37,8 @@ export const importRows: Steps = {
         : sendToServer(task, sending)
     // From here on an interrupt ends the run between two batches.
     context.stopsItself()
+    const stopping = () => void task.notice('Stopping…')
+    context.signal.addEventListener('abort', stopping, { once: true })
     const work = new Run(task, settings, log, send)
     let isDone = false
     try {

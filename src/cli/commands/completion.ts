@@ -179,7 +179,7 @@ async function listRecentTokens(ask: Ask): Promise<readonly string[]> {
   return kept.map(([id]) => id).slice(0, MOST_VALUES)
 }
 
-/** What `list` gives; it fails if that takes a passphrase, or waiting for another process. */
+/** What `list` gives; it fails if that takes a passphrase, a descriptor, or waiting for another process. */
 async function withVault(
   context: CommandContext,
   before: readonly string[],
@@ -197,6 +197,7 @@ async function withVault(
     passphraseFile: undefined,
     passphraseFd: undefined,
     passphraseCommand: undefined,
+    storePasswordFd: undefined,
   }) as Config
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }

@@ -41,7 +41,7 @@ export async function askOffline(
     vault: createOfflineVault({
       find: () => placeOf(context),
       findNew: () => placeOf(context, newVaultDirectory(context)),
-      findTarget: (to, file) => findTarget(context, to, file),
+      findTarget: (to, file) => findTarget(context, to, file, session.notice),
       tenant: () => findTenantChoice(context),
       choose: (vault) => chooseOpener(context, vault),
       createOpener: (slot) => createOpener(context, slot),
@@ -86,14 +86,23 @@ function createRowProgress({ terminal, clock }: CommandContext) {
 }
 
 /** Where a vault is copied to. @throws CofferError `usage` */
-function findTarget(context: CommandContext, to: string, passwordFile: string | undefined): VaultLocation {
-  if (!isStore(to)) return placeOf(context, resolveDirectory(context.cwd, to))
-  const { text, hasPassword } = parseStoreAddress(to)
+function findTarget(
+  context: CommandContext,
+  to: string,
+  passwordFile: string | undefined,
+  notice: OfflineSession['notice'],
+): VaultLocation {
+  if (!isStore(to)) {
+    if (passwordFile === undefined) return placeOf(context, resolveDirectory(context.cwd, to))
+    throw new CofferError('usage', '--to-password-file is for a store, and --to is a directory.')
+  }
+  const { text, hasPassword, warning } = parseStoreAddress(to)
   if (hasPassword)
     throw new CofferError(
       'usage',
       '--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.',
     )
+  if (warning !== undefined) void notice(warning)
   const storePassword = async () =>
     passwordFile === undefined ? undefined : context.input.readSecretFile(passwordFile, '--to-password-file')
   return { ...placeOf(context, text), storePassword }

@@ -33,7 +33,9 @@ export async function editText({ env, signal }: EditorContext, ending: 'js' | 'j
     const file = join(directory, `input.${ending}`)
     writeFileSync(file, '', { mode: 0o600, flag: 'wx' })
     // The shell becomes the editor, so that what ends the one ends the other.
-    const words = ['-c', `exec ${findEditor(env)} "$1"`, 'sh', file]
+    const editor = findEditor(env)!
+    const program = /^\s*\w+=/.test(editor) ? `env ${editor}` : editor
+    const words = ['-c', `exec ${program} "$1"`, 'sh', file]
     const child = spawn('/bin/sh', words, { stdio: 'inherit', env: { ...env }, signal })
     const [code] = (await once(child, 'exit')) as [number | null]
     if (code !== 0) throw new CofferError('usage', 'The editor failed, so nothing was taken from it.')

@@ -128,7 +128,7 @@ t.test('an interrupt ends a run between two batches, and says how to go on', asy
     env: { COFFER_OUTPUT: 'json' },
   })
   t.equal(code, 130)
-  t.match(stderr, /Interrupted after 2000 rows\. The same command goes on from there\./)
+  t.match(stderr, /Stopping…[\s\S]*Interrupted after 2000 rows\. The same command goes on from there\./)
   t.match(stderr, /█.* %.*\/s/, 'with a bar, the rate and the time that is left')
   t.match(await home.json(words), { resumed_after: 2000, created: 6000 })
   t.equal(await total(home), 8000)
