@@ -305,7 +305,7 @@ t.test('a copy into a store that was killed goes on, at whatever moment it was',
     seen.push(await oldest().catch(() => 'no table'))
   }
   // Making the tables, clearing them, between batches, while it is read again, and before the header is put.
-  const numbers = [5, 8, 12, 10, 13]
+  const numbers = [5, 12, 10, 13]
   const kills = await killCopies(
     first,
     address,
@@ -325,6 +325,8 @@ t.test('a copy into a directory that was killed goes on, at whatever moment it w
   // More than is written as one table.
   for (let index = 0; index < 6; index++)
     await ask(app, 'token create', { id: `large-${index}`, type: 'token', data: 'x'.repeat(3_500_000) })
+  // Else whoever opens it later puts what waits into the log, and the source has changed between two copies.
+  await app.maintenance().compact()
   await app.close()
   const [to, other] = [newDirectory(), newDirectory()]
   const seen: string[][] = []
