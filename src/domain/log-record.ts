@@ -1,6 +1,7 @@
 /** A log record, and what a log is stored as: blocks of them, and what leads to these. */
 import type { EntityType } from './entity-types.js'
 import type { Transform } from './permissions.js'
+import type { TakenBatches } from './taken-batches.js'
 
 /** The API's log object has all fields except `trace_id` and `transform`. */
 export interface LogRecord {
@@ -74,4 +75,6 @@ export interface LogHeadRecord {
   start: string
   base: string
   value: string
+  /** Of what the entries came in, where they came later than the change that they tell of. */
+  taken?: TakenBatches
 }

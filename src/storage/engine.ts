@@ -111,9 +111,15 @@ export interface LogEntry {
 export interface LogSealer {
   /**
    * Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. An
-   * engine of several processes names a chain, from 1 on, that no other of them adds to now.
+   * engine of several processes names a chain, from 1 on, that no other of them adds to now, and the batches that they
+   * were kept in.
    */
-  seal(writer: EngineWriter, entries: readonly LogEntry[], chain?: number): MaybePromise<void>
+  seal(
+    writer: EngineWriter,
+    entries: readonly LogEntry[],
+    chain?: number,
+    batches?: readonly { tenant: number; id: Uint8Array }[],
+  ): MaybePromise<void>
   /**
    * The entries of one tenant as bytes, for an engine of several processes that puts entries into rows later than it
    * commits them. They are bound to `id`. Undefined where there is no such tenant any more.
@@ -124,13 +130,18 @@ export interface LogSealer {
     id: Uint8Array,
     entries: readonly LogEntry[],
   ): MaybePromise<Uint8Array | undefined>
-  /** The entries that were kept. Undefined where they do not open, or there is no such tenant. */
+  /**
+   * The entries that were kept; none where they are in the log already. Undefined where they do not open, or there is no
+   * such tenant, or nobody knows whether they are in the log.
+   */
   recall(
     reader: EngineReader,
     tenant: number,
     id: Uint8Array,
     kept: Uint8Array,
   ): MaybePromise<readonly LogEntry[] | undefined>
+  /** Whether the entries that were kept under `id` are in the tenant's log; undefined where nobody knows any more. */
+  hasSealed(reader: EngineReader, tenant: number, id: Uint8Array): MaybePromise<boolean | undefined>
   /** A tenant's log of format 1 as entries, oldest first, with one that says so where its chain is broken. */
   adopt(reader: EngineReader, tenant: number): AsyncIterable<readonly LogEntry[]>
 }

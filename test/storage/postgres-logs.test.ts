@@ -208,3 +208,47 @@ t.test('log records that do not open keep no others back, and are reported', asy
   await engine.fold()
   t.strictSame(await app.store.verifyLogs(tenant), { count: count + 1 + updates })
 })
+
+t.test('log records that are put back behind our back, or sent twice, are in the log once', async (t) => {
+  const { opened, run, tenant } = await openVaults(t, 2)
+  const [one, two] = opened as [(typeof opened)[0], (typeof opened)[0]]
+  await ask(one.app, 'token create', { id: 'read', type: 'token', data: 'x' })
+  const copy = 'insert into copies select * from coffer_waiting'
+  await run('create table copies as select * from coffer_waiting')
+  for (const { app } of [one, two])
+    for (let left = 100; left > 0; left--) {
+      await ask(app, 'token update', { id: 'read', metadata: { a: String(left) } })
+      if ((await run(`${copy} returning id`)).length > 0) break
+    }
+  await one.engine.fold()
+  await two.engine.fold()
+  const { count } = await one.app.store.verifyLogs(tenant)
+  for (const { engine, app } of [one, two]) {
+    await run('insert into coffer_waiting select distinct on (id) * from copies on conflict do nothing')
+    const listed = await app.store.read((reader) => reader.find('log', tenant, { page: 1, size: 1 }))
+    t.equal(listed.total, count, 'a list has none twice')
+    await engine.fold()
+    t.strictSame(await app.store.verifyLogs(tenant), { count })
+    t.strictSame(await run('select id from coffer_waiting'), [])
+  }
+})
+
+t.test('a list has what goes into the log while it waits for a connection once', async (t) => {
+  const { opened, tenant } = await openVaults(t, 1)
+  const { app, engine } = opened[0]!
+  await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
+  await engine.fold()
+  const { count } = await app.store.verifyLogs(tenant)
+  const { connect } = ConnectionPool.prototype
+  t.teardown(() => {
+    ConnectionPool.prototype.connect = connect
+  })
+  await ask(app, 'token get', { id: 'read' })
+  ConnectionPool.prototype.connect = async function () {
+    ConnectionPool.prototype.connect = connect
+    await engine.fold()
+    return connect.call(this)
+  }
+  const listed = await app.store.write((store) => store.find('log', tenant, { page: 1, size: 1 }))
+  t.equal(listed.total, count + 1)
+})

@@ -6,6 +6,7 @@
 
 import { BoundedMap } from '../../bounded-map.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
+import { takeBatches } from '../../domain/taken-batches.js'
 import { isEqual } from '../bytes.js'
 import { isPromise, type LogEntry } from '../engine.js'
 import {
@@ -57,10 +58,16 @@ export class SealedLog {
   }
 
   /** Adds the entries to a chain. On failure nothing of the unit of work may be committed. */
-  async append(rows: LogWriter, entries: readonly LogEntry[]): Promise<void> {
-    const chain = await this.load(rows)
+  async append(
+    rows: LogWriter,
+    entries: readonly LogEntry[],
+    batches: readonly Uint8Array[] = [],
+  ): Promise<void> {
+    const known = await this.load(rows)
     const lines = entries.map((entry) => (entry as SealedEntry).line)
-    const { head } = chain
+    const { taken = { until: 0, by: {} } } = known.head
+    const head = batches.length === 0 ? known.head : { ...known.head, taken: takeBatches(taken, batches) }
+    const chain = { ...known, head }
     const fits = head.parts < MOST_PARTS && head.partBytes + sumBytes(lines) < BLOCK_BYTES
     await this.#put(rows, fits ? await addPart(rows, chain, lines) : await join(rows, chain, lines))
   }

@@ -2,6 +2,7 @@
 
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
+import type { TakenBatches } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import {
   type EngineReader,
@@ -14,6 +15,7 @@ import {
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
 import { LogReader } from './log-reader.js'
+import { FIRST_CHAIN, LogRows } from './log-rows.js'
 import type { RecordCache } from './record-cache.js'
 import type { SealedLog } from './sealed-log.js'
 import { digestAll, digestId, digestKey, openCursor, openRecord, sealCursor } from './sealing.js'
@@ -76,6 +78,20 @@ export class SealedReader implements StoreReader {
   async readLog(tenant: number): Promise<LogReader> {
     const keys = await this.keysOf(tenant)
     return new LogReader(this.stream, this.rows, keys, tenant, await this.chainsOf(tenant))
+  }
+
+  /** What each chain of a tenant's log has taken. Of one whose end does not open, verifying the log tells. */
+  async readTaken(tenant: number): Promise<TakenBatches[]> {
+    const keys = await this.keysOf(tenant)
+    const found: TakenBatches[] = []
+    for (const chain of (await this.chainsOf(tenant)) ?? [FIRST_CHAIN])
+      try {
+        const { head } = await this.stream.load(new LogRows(this.rows, keys, tenant, chain))
+        if (head.taken !== undefined) found.push(head.taken)
+      } catch (error) {
+        if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
+      }
+    return found
   }
 
   /** The chains of a tenant's log, where its record lists them. */

@@ -4,6 +4,7 @@
  */
 import type { VaultKeys } from '../../crypto/ports.js'
 import type { LogRecord } from '../../domain/records.js'
+import { isTaken, type TakenBatches } from '../../domain/taken-batches.js'
 import type { Engine, EngineReader, EngineWriter, LogEntry } from '../engine.js'
 
 import type { Store } from '../store.js'
@@ -25,12 +26,22 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   const log = new SealedLog()
   const createReader = (rows: EngineReader) => new SealedReader(rows, cachesFor(rows), opened, log)
   const createWriter = (rows: EngineWriter) => new SealedWriter(rows, cachesFor(rows), opened, log)
+  /** By unit of work: what chains have taken, each read once. */
+  const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()
+  const hasSealed = async (rows: EngineReader, tenant: number, id: Uint8Array) => {
+    const known = taken.get(rows) ?? new Map<number, Promise<TakenBatches[]>>()
+    taken.set(rows, known)
+    const reading = known.get(tenant) ?? createReader(rows).readTaken(tenant)
+    known.set(tenant, reading)
+    return isTaken(await reading, id)
+  }
   engine.attach({
-    seal: async (rows, entries, chain) => {
+    seal: async (rows, entries, chain, batches = []) => {
       const writer = createWriter(rows)
       for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
         const theirs = entries.filter((entry) => entry.tenant === tenant)
-        await writer.putLog(tenant, theirs, chain)
+        const ids = batches.filter((batch) => batch.tenant === tenant).map(({ id }) => id)
+        await writer.putLog(tenant, theirs, chain, ids)
       }
     },
     keep: async (reader, tenant, id, entries) => {
@@ -39,8 +50,11 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     },
     recall: async (reader, tenant, id, kept) => {
       const keys = await createReader(reader).findKeys(tenant)
-      return keys && recallEntries(keys, tenant, id, kept)
+      const entries = keys && recallEntries(keys, tenant, id, kept)
+      const isTaken = entries === undefined ? undefined : await hasSealed(reader, tenant, id)
+      return isTaken ? [] : isTaken === undefined ? undefined : entries
     },
+    hasSealed,
     adopt: (reader, tenant) => adoptLog(createReader(reader), tenant),
   })
   return {

@@ -126,12 +126,17 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   /** Puts entries into a tenant's log. A `chain` that is named, or where there is a list, is put on that list. */
-  async putLog(tenant: number, entries: readonly LogEntry[], chain?: number): Promise<void> {
+  async putLog(
+    tenant: number,
+    entries: readonly LogEntry[],
+    chain?: number,
+    batches: readonly Uint8Array[] = [],
+  ): Promise<void> {
     const keys = await this.findKeys(tenant)
     if (keys === undefined) return
     if (chain !== undefined || (await this.chainsOf(tenant)) !== undefined)
       await this.#listChain(tenant, keys, chain ?? FIRST_CHAIN)
-    await this.stream.append(new LogWriter(this.rows, keys, tenant, chain ?? FIRST_CHAIN), entries)
+    await this.stream.append(new LogWriter(this.rows, keys, tenant, chain ?? FIRST_CHAIN), entries, batches)
   }
 
   async #listChain(tenant: number, keys: RecordKeys, chain: number): Promise<void> {

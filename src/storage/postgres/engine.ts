@@ -20,7 +20,7 @@ import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
 import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
-import { drawId, type Shared, type UnitOptions } from './shared.js'
+import { drawOwner, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
 
@@ -61,7 +61,7 @@ export class PostgresEngine implements Engine, Owner {
   constructor({ pool, clock, random, remembered, owner, notice }: PostgresOptions, state: StoreState) {
     this.#pool = pool
     const sealer = () => this.#sealer!
-    const self = drawId(random)
+    const self = drawOwner(random)
     this.#chain = new OwnChain(pool, self)
     this.#logs = new WaitingLogs({
       random,
@@ -84,6 +84,7 @@ export class PostgresEngine implements Engine, Owner {
       state,
       unsent,
       mark: () => this.#logs.mark(),
+      name: (tenant) => this.#logs.name(tenant),
       get sealer() {
         return sealer()
       },

@@ -87,7 +87,10 @@ export class PostgresMaintenance implements EngineMaintenance {
         result.findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
     })
     for (const tenant of await this.#engine.findUnreadable())
-      result.findings.push({ place: `log of tenant ${tenant}`, problem: 'New log records do not open.' })
+      result.findings.push({
+        place: `log of tenant ${tenant}`,
+        problem: 'New log records do not open, or nobody knows whose they are.',
+      })
     return result
   }
 

@@ -7,7 +7,7 @@ import type { ConnectionPool } from './pool.js'
 import type { RowName, StoreState } from './query-sql.js'
 import type { News } from './write-sql.js'
 
-const ID_BYTES = 16
+const OWNER_BYTES = 16
 
 /** Log entries of one tenant that were committed together. `written`: µs since the epoch. */
 export interface Batch {
@@ -17,9 +17,9 @@ export interface Batch {
   readonly entries: readonly LogEntry[]
 }
 
-/** Of a process, or of a batch. */
-export function drawId(random: RandomSource): Uint8Array {
-  return random.bytes(ID_BYTES)
+/** Of a process. */
+export function drawOwner(random: RandomSource): Uint8Array {
+  return random.bytes(OWNER_BYTES)
 }
 
 export interface UnitOptions {
@@ -61,15 +61,17 @@ export interface Shared {
   unsent(): readonly Batch[]
   /** The moment of a unit that logs, µs since the epoch: what was logged before is older, what is logged later newer. */
   mark(): number
+  /** The id of a new batch of log entries. */
+  name(tenant: number): Uint8Array
 }
 
 /** What one unit logged: a batch for each tenant. */
-export function intoBatches({ random, mark }: Shared, entries: readonly LogEntry[]): Batch[] {
+export function intoBatches({ name, mark }: Shared, entries: readonly LogEntry[]): Batch[] {
   const written = mark()
   const batches = new Map<number, Batch & { entries: LogEntry[] }>()
   for (const entry of entries) {
     const { tenant } = entry
-    const batch = batches.get(tenant) ?? { id: drawId(random), tenant, written, entries: [] }
+    const batch = batches.get(tenant) ?? { id: name(tenant), tenant, written, entries: [] }
     batch.entries.push(entry)
     batches.set(tenant, batch)
   }

@@ -93,7 +93,11 @@ export class Unit implements EngineWriter {
   }
 
   async held(tenant: number): Promise<readonly LogEntry[]> {
-    const found = this.#gathered.filter((batch) => batch.tenant === tenant)
+    const found: Batch[] = []
+    // It may have been sent, and put into the log, before the unit read anything.
+    for (const batch of this.#gathered)
+      if (batch.tenant === tenant && !(await this.#shared.sealer.hasSealed(this, tenant, batch.id)))
+        found.push(batch)
     const unsent = new Set(found.map(({ id }) => toText(id)))
     for (const { id, written, sealed } of await this.readWaiting({ tenant }, ...MOST_WAITING)) {
       const entries = unsent.has(toText(id)) ? [] : await this.#shared.sealer.recall(this, tenant, id, sealed)

@@ -4,10 +4,11 @@
  * one has left that died. What only reads log is sent together.
  */
 import type { RandomSource } from '../../crypto/ports.js'
+import { nameBatch } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry, LogSealer } from '../engine.js'
 import type { Waiting, WaitingPlace, WhichWaiting } from './log-sql.js'
-import { type Batch, drawId } from './shared.js'
+import type { Batch } from './shared.js'
 import type { Unit } from './unit.js'
 
 /** How long entries of reads wait for others before they are sent. */
@@ -49,6 +50,8 @@ export class WaitingLogs {
   #sending: readonly Batch[] = []
   /** By tenant: what takes more. */
   readonly #open = new Map<number, LogEntry[]>()
+  /** Of batches that were named, by tenant. */
+  readonly #numbers = new Map<number, number>()
   #newest = 0
   /** When something was last left in the table. */
   #noted = 0
@@ -78,7 +81,7 @@ export class WaitingLogs {
       if (open !== undefined) open.push(entry)
       else {
         const batch = {
-          id: drawId(this.#options.random),
+          id: this.name(tenant),
           tenant,
           written: this.#tick(),
           entries: [entry],
@@ -89,6 +92,13 @@ export class WaitingLogs {
     }
     this.#count += entries.length
     this.#sendTimer ??= setTimeout(() => this.#send(), GATHER_MS)
+  }
+
+  /** The id of a new batch. */
+  name(tenant: number): Uint8Array {
+    const number = (this.#numbers.get(tenant) ?? 0) + 1
+    this.#numbers.set(tenant, number)
+    return nameBatch(this.#options.owner, number, Math.floor(this.#tick() / 1000))
   }
 
   unsent(): Batch[] {
@@ -248,13 +258,13 @@ export class WaitingLogs {
     const done: Waiting[] = []
     for (const each of page) {
       const found = await this.#options.sealer().recall(unit, each.tenant, each.id, each.sealed)
-      // What does not open is left where it is: verifying the vault reports it.
+      // What does not open is left where it is: verifying the vault reports it. What is in the log goes from here.
       if (found === undefined) continue
       entries.push(...found)
       done.push(each)
     }
     if (done.length === 0) return
-    await this.#options.sealer().seal(unit, entries, chain)
+    await this.#options.sealer().seal(unit, entries, chain, done)
     unit.endWaiting(done)
   }
 }

@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { isTaken, nameBatch, type TakenBatches, takeBatches } from '../../src/domain/taken-batches.js'
+
+const NONE: TakenBatches = { until: 0, by: {} }
+const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])
+const name = (index: number, number: number, at = number) => nameBatch(maker(index), number, at)
+
+t.test('what was taken is known, in whatever order, and nothing else', async (t) => {
+  const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })
+  fc.assert(
+    fc.property(numbers, numbers, (first, second) => {
+      const batches = (found: number[]) => found.map((number) => name(1, number))
+      const chains = [takeBatches(NONE, batches(first)), takeBatches(NONE, batches(second))]
+      for (let number = 1; number <= 41; number++) {
+        const isIn = first.includes(number) || second.includes(number)
+        t.equal(isTaken(chains, name(1, number)), isIn)
+        t.equal(isTaken(chains, name(2, number)), false)
+      }
+    }),
+    { numRuns: 50 },
+  )
+  const { by } = takeBatches(
+    NONE,
+    [3, 1, 2, 7].map((number) => name(1, number)),
+  )
+  t.strictSame(Object.values(by), [
+    {
+      at: 7,
+      ranges: [
+        [1, 3],
+        [7, 7],
+      ],
+    },
+  ])
+  t.equal(isTaken([takeBatches(NONE, [name(1, 2 ** 40 - 1, 2 ** 41)])], name(1, 2 ** 40 - 1, 2 ** 41)), true)
+})
+
+t.test('what is remembered is bounded', async (t) => {
+  let taken = NONE
+  for (let number = 1; number < 400; number += 2) taken = takeBatches(taken, [name(1, number)])
+  t.equal(taken.by['0001010101']!.ranges.length, 64)
+  t.equal(isTaken([taken], name(1, 398)), false)
+  t.equal(isTaken([taken], name(1, 2)), true, 'no longer waited for')
+  for (let index = 2; index < 300; index++) taken = takeBatches(taken, [name(index, 1, 1000 + index)])
+  t.equal(Object.keys(taken.by).length, 256)
+  t.equal(isTaken([taken], name(1, 1)), undefined, 'of a maker who was forgotten')
+  t.equal(isTaken([taken], name(1, 500, 2000)), false, 'who has made another one since')
+  t.equal(isTaken([taken], name(299, 1, 1299)), true)
+})
