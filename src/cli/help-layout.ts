@@ -44,7 +44,8 @@ export function describeTerminalCommand(command: TerminalCommand): string {
 
 function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string[] {
   const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`)]
-  return details === undefined ? lines : [details, '', ...lines]
+  // Paragraphs, which are folded to the width of the terminal.
+  return details === undefined ? lines : [details.replaceAll(/(?<!\n)\n(?=\S)/g, ' '), '', ...lines]
 }
 
 /** Lists commands before options; global options are in the help of the program only. */

@@ -18,6 +18,7 @@ import type { CommandOption, TerminalCommand } from './context/task.js'
 import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
 import { chooseForm, listForms } from './input/forms.js'
 import { addFlags, listWords, spellBooleans, takesBody } from './input/options.js'
+import { fold } from './output/display.js'
 
 /** The minimum width of the descriptions in help; below it they are not wrapped. */
 const LEAST_TEXT_COLUMNS = 20
@@ -245,7 +246,8 @@ function addCommand(parent: Command, name: string, summary: string): Command {
 }
 
 function finish(command: Command, describe: () => string, accept: Accept, run: TerminalCommand['run']): void {
-  command.addHelpText('after', () => `\n${describe()}`)
+  const widthOf = () => command.configureOutput().getOutHelpWidth?.() ?? 80
+  command.addHelpText('after', () => `\n${fold(describe(), widthOf())}`)
   command.action((...given: unknown[]) => {
     const words = given.slice(0, -2).flat() as (string | undefined)[]
     const options = command.optsWithGlobals()

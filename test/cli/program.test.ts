@@ -2,6 +2,9 @@ import t from 'tap'
 import { registry } from '../../src/operations/all.js'
 import { createHome } from './home.js'
 
+/** Help is folded. */
+const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
+
 t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {
   const home = createHome(t)
   for (const definition of registry.routed) {
@@ -16,7 +19,7 @@ t.test('the help of every operation has its examples, its permissions and the ca
     for (const parameter of parameters.slice(0, -1)) t.match(stdout, `<${parameter.replaceAll('_', '-')}>`)
     for (const parameter of parameters.slice(-1)) t.match(stdout, `<${parameter.replaceAll('_', '-')}...>`)
     for (const text of [summary, details, ...examples])
-      t.ok(stdout.includes(text), `${name}: ${text.slice(0, 60)}`)
+      t.ok(unfold(stdout).includes(unfold(text)), `${name}: ${text.slice(0, 60)}`)
     t.match(
       stdout,
       `Permissions: ${permissions.length === 0 ? `none; ${onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`}` : permissions.join(definition.needsOnePermission ? ' or ' : ', ')}\n`,
@@ -70,7 +73,16 @@ t.test('without words the program and its nouns show what there is', async (t) =
 })
 
 t.test('help is folded to the width of the terminal', async (t) => {
-  const { stdout } = await createHome(t).run(['token', 'list', '--help'], { columns: 60 })
+  const home = createHome(t)
+  const detailed = (await home.run(['token', 'import', '--help'], { columns: 100 })).stdout
+  const details = detailed
+    .slice(detailed.indexOf('A row is'), detailed.indexOf('Examples:'))
+    .trim()
+    .split('\n')
+  t.ok(details.length > 2)
+  for (const line of details) t.ok(line.length <= 100, line)
+  for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} is filled`)
+  const { stdout } = await home.run(['token', 'list', '--help'], { columns: 60 })
   const own = stdout.slice(0, stdout.indexOf('Examples:'))
   t.ok(
     own.split('\n').every((line) => line.length <= 60),
