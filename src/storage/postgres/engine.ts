@@ -19,13 +19,17 @@ import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
 import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
 import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
-import { READ_STATE, type StoreState, stateOf } from './query-sql.js'
+import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
 import { drawOwner, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
 
 /** How often a unit of work is run again before its caller is told to come back later. */
 const MOST_ATTEMPTS = 25
+/** From this attempt on the deletion of a tenant has nobody else write, as it starves where they are quicker than it. */
+const STARVING = 5
+/** How long that lasts at most, ms. */
+const CLOSED_MS = 5_000
 /** How long after a collision the transactions of this process go one by one, ms. */
 const CALMING_MS = 100
 /** The pause before the second attempt; it doubles with each, and half of it is left to chance. */
@@ -150,6 +154,7 @@ export class PostgresEngine implements Engine, Owner {
     durability: Durability,
     options: Pick<UnitOptions, 'holds' | 'isSlow'> = {},
   ): Promise<T> {
+    let closed: number | undefined
     // A unit whose changes must be durable at once is a change; another is a read that is logged.
     let inTransaction = durability === 'now'
     let wasTaken = false
@@ -161,10 +166,12 @@ export class PostgresEngine implements Engine, Owner {
         maySendLater: durability === 'soon',
         mayJoin,
         ...options,
+        closed,
       })
       try {
         const result = await work(unit)
         await unit.commit()
+        if (closed !== undefined) await this.#open(closed)
         if (unit.entries.length > 0) this.#logs.add(unit.entries)
         if (unit.hasLogged) this.#logs.noteWaiting()
         return result
@@ -172,19 +179,25 @@ export class PostgresEngine implements Engine, Owner {
         await unit.abandon()
         // A work may have taken the collision for an error of its own, so the unit says what happened.
         const collision = unit.collision ?? (await unit.doubt(error))
-        if (collision === undefined) throw error
-        if (attempt === MOST_ATTEMPTS) throw busy()
-        if (collision.reason === 'taken' && wasTaken && !options.holds) throw taken()
+        const isTakenAgain = collision?.reason === 'taken' && wasTaken && !options.holds
+        if (collision === undefined || isTakenAgain || attempt === MOST_ATTEMPTS) {
+          if (closed !== undefined) await this.#open(closed)
+          throw collision === undefined ? error : isTakenAgain ? taken() : busy()
+        }
         wasTaken = collision.reason === 'taken'
         inTransaction ||= collision.reason !== 'stale'
         mayJoin &&= collision.reason === 'stale'
         if (collision.reason === 'conflict') {
           this.#calmUntil = performance.now() + CALMING_MS
           end?.()
+          if (attempt >= STARVING && unit.dropsTenant) closed ??= await this.#closeToOthers()
           await this.#pause(attempt)
         }
         // The answer that told so told the new state too, but for keys of the vault that were changed.
-        if (collision.reason === 'stale' && unit.isStillBelieved) await this.#refresh()
+        if (collision.reason === 'stale' && unit.isStillBelieved && !(await this.#refresh())) {
+          end?.()
+          await this.#pause(attempt)
+        }
       } finally {
         unit.end()
         end?.()
@@ -203,11 +216,27 @@ export class PostgresEngine implements Engine, Owner {
     return end
   }
 
-  /** @throws CofferError `unavailable` where another process has changed the vault's keys */
-  async #refresh(): Promise<void> {
+  /** Until when nobody else writes; undefined where another unit has done the same, or the store is away. */
+  async #closeToOthers(): Promise<number | undefined> {
+    const answer = await this.#pool.query(closeStatement(CLOSED_MS)).catch(() => undefined)
+    return answer?.rows[0]?.closed
+  }
+
+  async #open(closed: number): Promise<void> {
+    // It ends by itself where this does not succeed.
+    await this.#pool.query(openStatement(closed)).catch(() => undefined)
+  }
+
+  /**
+   * Whether there is another state than the one that was believed: else the unit is out of date because another one alone
+   * may write. @throws CofferError `unavailable` where another process has changed the vault's keys
+   */
+  async #refresh(): Promise<boolean> {
+    const before = this.#shared.state
     const state = await readState(this.#pool)
-    if (state.generation !== this.#shared.state.generation) throw reopenLater()
+    if (state.generation !== before.generation) throw reopenLater()
     this.#shared.state = state
+    return state.changes !== before.changes
   }
 
   #pause(attempt: number): Promise<void> {

@@ -1,5 +1,5 @@
 /** Log entries on their way into chains, and who adds to which chain, as SQL. */
-import { STATE, type Statement } from './query-sql.js'
+import { NOW_MS, STATE, type Statement } from './query-sql.js'
 
 /** Log entries of one tenant, sealed together. `id`: random, `owner`: of the process, `written`: µs. */
 export interface Waiting {
@@ -53,16 +53,13 @@ export function endWaitingStatement(ids: readonly Uint8Array[]): Statement {
   return { name: 'waited', text: 'delete from coffer_waiting where id = any($1::bytea[])', values: [ids] }
 }
 
-/** ms since the epoch by the database's clock. */
-const NOW = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-
 /** The chain that the process has, else one whose lease has ended; no row where there is none. */
 export function claimChainStatement(owner: Uint8Array, leaseMs: number): Statement {
-  const free = `select id from coffer_chains where owner = $1 or until < ${NOW}`
+  const free = `select id from coffer_chains where owner = $1 or until < ${NOW_MS}`
   return {
     name: 'claim chain',
     text:
-      `update coffer_chains set owner = $1, until = ${NOW} + $2 where id =` +
+      `update coffer_chains set owner = $1, until = ${NOW_MS} + $2 where id =` +
       ` (${free} order by (owner = $1) desc, id limit 1 for update skip locked) returning id`,
     values: [owner, leaseMs],
   }
@@ -72,7 +69,7 @@ export function claimChainStatement(owner: Uint8Array, leaseMs: number): Stateme
 export function addChainStatement(owner: Uint8Array, leaseMs: number): Statement {
   return {
     name: 'add chain',
-    text: `insert into coffer_chains select coalesce(max(id), 0) + 1, $1, ${NOW} + $2 from coffer_chains returning id`,
+    text: `insert into coffer_chains select coalesce(max(id), 0) + 1, $1, ${NOW_MS} + $2 from coffer_chains returning id`,
     values: [owner, leaseMs],
   }
 }

@@ -61,6 +61,26 @@ export function checkState({ changes, generation }: StoreState): Statement {
   }
 }
 
+/** ms since the epoch by the database's clock. */
+export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+/** Has nobody else write for so long; answers until when, and nothing where another unit has done that. */
+export function closeStatement(ms: number): Statement {
+  const text = `update coffer_state set closed = ${NOW_MS} + $1 where id = 1 and closed < ${NOW_MS} returning closed`
+  return { name: 'close', text, values: [ms] }
+}
+
+export function openStatement(closed: number): Statement {
+  const text = 'update coffer_state set closed = 0 where id = 1 and closed = $1'
+  return { name: 'open', text, values: [closed] }
+}
+
+/** Fails with a division by zero where another unit than that of `closed` has nobody else write. */
+export function checkOpen(closed: number): Statement {
+  const text = `select 1 / (case when s.closed = $1 or s.closed < ${NOW_MS} then 1 else 0 end) from coffer_state s where s.id = 1`
+  return { name: 'check open', text, values: [closed] }
+}
+
 /** Columns of `STATE` in an answer. */
 export function stateOf({ changes, generation, time, last, since, until }: StoreState): StoreState {
   return { changes, generation, time, last, since, until }

@@ -32,8 +32,11 @@ create index coffer_waiting_tenant on coffer_waiting (tenant);
 create index coffer_waiting_owner on coffer_waiting (owner, written);
 create table coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
+/** Until when, in ms by the database's clock, one unit of work alone may write: it has collided too often. */
+const CLOSING = 'alter table coffer_state add column closed bigint not null default 0'
+
 /** The n-th makes the tables of version n out of those of the version before. */
-export const MIGRATIONS: readonly string[] = [TABLES]
+export const MIGRATIONS: readonly string[] = [TABLES, CLOSING]
 
 /** The version of the tables that this program reads and writes. */
 export const SCHEMA = MIGRATIONS.length

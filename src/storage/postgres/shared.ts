@@ -32,6 +32,8 @@ export interface UnitOptions {
   holds?: boolean
   /** Its statements may take long for a reason. */
   isSlow?: boolean
+  /** Until when it has nobody else write, ms by the database's clock. */
+  closed?: number | undefined
 }
 
 /** What a unit of work commits that has read nothing. */

@@ -55,6 +55,7 @@ export class Unit implements EngineWriter {
   #hasWritten = false
   /** Whether it left log entries in the table of those that wait. */
   hasLogged = false
+  dropsTenant = false
   #isNoted = false
   #isOver = false
 
@@ -148,6 +149,7 @@ export class Unit implements EngineWriter {
 
   dropTenant(tenant: number): void {
     for (const kind of this.#shared.remembered) this.#changed.add(kind)
+    this.dropsTenant = true
     this.#hold().add(dropTenantStatements(tenant))
   }
 
@@ -177,6 +179,7 @@ export class Unit implements EngineWriter {
       if (this.#belief.isOpen) this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
       return
     }
+    if (this.#hasWritten) this.#hold().add([sql.checkOpen(this.#options.closed ?? 0)])
     if (!(await this.#sending((statements) => this.#transaction.commit(statements))))
       this.#collide('conflict')
     const changes = this.#belief.state.changes + step

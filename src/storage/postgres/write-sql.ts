@@ -3,7 +3,7 @@ import type { Draft, Row, RowId } from '../engine.js'
 import type { Times } from '../time.js'
 import { bytesArray, numbersArray } from './binary.js'
 import type { Waiting } from './log-sql.js'
-import { STATE, type Statement, type StoreState } from './query-sql.js'
+import { NOW_MS, STATE, type Statement, type StoreState } from './query-sql.js'
 
 const KEY_BYTES = 8
 
@@ -35,7 +35,7 @@ const KEYS = { tenant: 'int4', kind: 'int2', key: 'bytea', seq: 'int8' } as cons
 const WAITING = { id: 'bytea', tenant: 'int4', owner: 'bytea', written: 'int8', sealed: 'bytea' } as const
 
 /**
- * Puts all of it, and answers the state. `believed`: where the state is another, nothing is put, and nothing answered.
+ * Puts all of it, and answers the state. `believed`: where the state is another, or one unit alone may write, nothing is put, and nothing answered.
  * `isDated`: rows have their `seq` already.
  */
 export function insertStatement(
@@ -45,7 +45,8 @@ export function insertStatement(
   const values: unknown[] = [believed?.changes ?? null, believed?.generation ?? null, isDated]
   const parts = [
     `s as (select ${STATE}, case when $3::boolean then 0 else ${SEQ} end as base from coffer_state s` +
-      ' where s.id = 1 and ($1::bigint is null or (s.changes = $1 and s.generation = $2::bigint)))',
+      ' where s.id = 1 and ($1::bigint is null or (s.changes = $1 and s.generation = $2::bigint' +
+      ` and s.closed < ${NOW_MS})))`,
   ]
   const insert = <Column extends string>(
     table: string,
