@@ -118,11 +118,6 @@ t.test('a duration is a date from now on, or before now', async (t) => {
   const create = ['token', 'create', '--type', 'token', '--data', 'x', '--quiet']
   const { expires_at } = await home.json([...create, '--expires-at', '72h'], { clock: () => now })
   t.equal(expires_at, formatDate(now + 72 * 3_600_000))
-  for (const words of ['tomorrow', '3 days'])
-    t.match(await home.run([...create, '--expires-at', words]), {
-      code: 2,
-      stderr: /or a duration such as 72h/,
-    })
   t.equal((await home.json(['log', 'list', '--start-date', '1h'])).pagination.total_items, 2)
   const later = { clock: () => now + 7_200_000 }
   t.equal((await home.json(['log', 'list', '--start-date', '1h'], later)).pagination.total_items, 0)

@@ -188,7 +188,8 @@ t.test('pipelines with jq end well, and fail when a command in them does', async
   const rows = `jq -nc 'range(300) | {id: "row-\\(.)", type: "token", data: {n: .}}'`
   t.same(await bash(`${rows} | coffer token import - --quiet | jq .created`), [0, '300\n', ''])
   t.same(await bash(`coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l`), [0, '300\n', ''])
-  t.same(await bash(`coffer token list -o id | head -1 | xargs -n1 echo`), [0, 'row-299\n', ''])
+  const told = 'These are the first 20 of 300: --all has all.\n'
+  t.same(await bash(`coffer token list -o id | head -1 | xargs -n1 echo`), [0, 'row-299\n', told])
   t.same(
     await bash(`coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet`),
     [0, '', ''],

@@ -83,7 +83,7 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
   t.match(await coffer('control snapshot create one'), { code: 0 })
   t.match(await coffer('control snapshot list --output json'), { code: 0, stdout: /"one"/ })
   t.match(await coffer('control snapshot restore one'), { code: 0 })
-  const rule = '{"operation":"token_list","kind":"drop"}'
+  const rule = '{"path":"/none","kind":"drop"}'
   t.match(await coffer(`control fault set --rule ${rule}`), { code: 0, stdout: /"matched":\s*0/ })
   t.match(await coffer('control request list --output json'), { code: 0, stdout: /"path":\s*"\/tokens"/ })
   t.match(await coffer('control fork create --output json'), { code: 0, stdout: /"private":\s*"key_/ })

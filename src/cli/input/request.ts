@@ -139,22 +139,15 @@ function readValues(
     if (texts === undefined) continue
     const isText = isTextOf(flag, { ...body, ...given })
     const value = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
-    given[flag.property] = readMoment(flag, value, clock)
+    given[flag.property] = readMoment(flag.schema, value, clock)
   }
   return given
 }
 
-/** The date that a duration stands for, where the schema takes one. @throws CofferError `usage` for words */
-function readMoment({ name, schema: { duration } }: Flag, value: unknown, clock: () => number): unknown {
-  if (duration === undefined || typeof value !== 'string') return value
-  const ms = parseDuration(value)
-  if (ms !== undefined) return formatDate(clock() + (duration === 'ahead' ? ms : -ms))
-  if (/^\d*\s*[a-z]/i.test(value))
-    throw new CofferError(
-      'usage',
-      `${name} takes a date such as 2030-01-31, or a duration such as 72h or 30d.`,
-    )
-  return value
+/** The date that a duration stands for, where the schema takes one. */
+function readMoment({ duration }: Schema, value: unknown, clock: () => number): unknown {
+  const ms = duration === undefined || typeof value !== 'string' ? undefined : parseDuration(value)
+  return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
 /** Warns of secrets in arguments. */
