@@ -3,23 +3,9 @@
  * network. The port above it is `store.ts`; `barrier/` translates between the two.
  */
 import type { Clock } from '../crypto/ports.js'
+import type { MaybePromise } from './maybe-promise.js'
 import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
 import type { Header } from './vault-file.js'
-
-/**
- * The value where an engine has it at once, a promise where it has to wait for it. Callers check with
- * {@link isPromise}, because `await` costs a microtask for a value too.
- */
-export type MaybePromise<T> = T | Promise<T>
-
-export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return value instanceof Promise
-}
-
-/** What `next` makes of the value, at once where the value is there at once. */
-export function andThen<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
-  return isPromise(value) ? value.then(next) : next(value)
-}
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
@@ -171,9 +157,7 @@ export interface EngineReader {
   seek(query: SeekQuery): MaybePromise<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): MaybePromise<Row[]>
-  /**
-   * Entries of committed units that are in no row yet, oldest first.
-   */
+  /** Entries of committed units that are in no row yet, oldest first. */
   held?(tenant: number): MaybePromise<readonly LogEntry[]>
   /** The tenant's log as format 1 has it; undefined in a vault of this format. `all` is the key of all its rows. */
   oldLog?(tenant: number, all: Key): OldLog | undefined

@@ -8,7 +8,8 @@ import { BoundedMap } from '../../bounded-map.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { takeBatches } from '../../domain/taken-batches.js'
 import { isEqual } from '../bytes.js'
-import { isPromise, type LogEntry } from '../engine.js'
+import type { LogEntry } from '../engine.js'
+import { isPromise } from '../maybe-promise.js'
 import {
   BLOCK_BYTES,
   cut,

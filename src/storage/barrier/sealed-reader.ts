@@ -4,14 +4,8 @@ import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
 import type { TakenBatches } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
-import {
-  type EngineReader,
-  isPromise,
-  type MaybePromise,
-  type Row,
-  type RowPage,
-  type Where,
-} from '../engine.js'
+import type { EngineReader, Row, RowPage, Where } from '../engine.js'
+import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
 import { LogReader } from './log-reader.js'

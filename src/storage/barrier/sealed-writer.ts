@@ -4,15 +4,8 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import {
-  andThen,
-  type Draft,
-  type EngineWriter,
-  isPromise,
-  type LogEntry,
-  type MaybePromise,
-  type Row,
-} from '../engine.js'
+import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
+import { andThen, isPromise, type MaybePromise } from '../maybe-promise.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'

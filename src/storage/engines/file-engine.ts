@@ -5,18 +5,15 @@
 
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import {
-  andThen,
-  type CheckRow,
-  type Engine,
-  type EngineMaintenance,
-  type EngineReader,
-  type EngineStatus,
-  type EngineWriter,
-  isPromise,
-  type LogSealer,
-  type MaybePromise,
-  type Verification,
+import type {
+  CheckRow,
+  Engine,
+  EngineMaintenance,
+  EngineReader,
+  EngineStatus,
+  EngineWriter,
+  LogSealer,
+  Verification,
 } from '../engine.js'
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
@@ -24,6 +21,7 @@ import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
 import { attempt, settle } from '../lsm/settle.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
+import { andThen, isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'

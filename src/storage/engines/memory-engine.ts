@@ -5,15 +5,7 @@
 import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type {
-  Engine,
-  EngineBranches,
-  EngineReader,
-  EngineState,
-  EngineWriter,
-  LogSealer,
-  MaybePromise,
-} from '../engine.js'
+import type { Engine, EngineBranches, EngineReader, EngineState, EngineWriter, LogSealer } from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
 import { type Counters, copyCounters, createCounters } from '../lsm/counters.js'
 import { Memtable } from '../lsm/memtable.js'
@@ -21,6 +13,7 @@ import type { View } from '../lsm/query.js'
 import { INSERT } from '../lsm/sstable/row-change.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
+import type { MaybePromise } from '../maybe-promise.js'
 
 /** With more layers than this, they are merged before another is added. */
 const MOST_LAYERS = 8

@@ -2,21 +2,21 @@
 
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import {
-  type Draft,
-  type EngineReader,
-  type EngineWriter,
-  isPromise,
-  type Key,
-  type LogEntry,
-  type LogSealer,
-  type OldLog,
-  type Query,
-  type Row,
-  type RowId,
-  type RowPage,
-  type SeekQuery,
+import type {
+  Draft,
+  EngineReader,
+  EngineWriter,
+  Key,
+  LogEntry,
+  LogSealer,
+  OldLog,
+  Query,
+  Row,
+  RowId,
+  RowPage,
+  SeekQuery,
 } from '../engine.js'
+import { isPromise } from '../maybe-promise.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import type { Counters } from './counters.js'

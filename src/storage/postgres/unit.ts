@@ -5,12 +5,13 @@
  */
 import type { QueryResult } from 'pg'
 import { CofferError } from '../../errors.js'
-import { toText } from '../bytes.js'
 import type { Draft, EngineWriter, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import { checkRow } from '../lsm/sstable/row-change.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import { Belief } from './belief.js'
+import { drawRev, drawStep } from './draw.js'
+import { findHeld } from './held-logs.js'
 import { HeldWrites } from './held-writes.js'
 import * as logs from './log-sql.js'
 import { Collision } from './pool.js'
@@ -26,13 +27,6 @@ import {
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
-const REV_BYTES = 6
-/** Of 2^53 numbers, enough for 10^10 changes. */
-const MOST_STEP = 2 ** 20
-/** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
-const HIGHEST_REV = 2 ** 47
-/** Batches of log entries that a list of a log reads at most, and their bytes. */
-const MOST_WAITING = [10_000, 2 ** 30] as const
 
 export class Unit implements EngineWriter {
   readonly now: number
@@ -93,18 +87,8 @@ export class Unit implements EngineWriter {
     )
   }
 
-  async held(tenant: number): Promise<readonly LogEntry[]> {
-    const found: Batch[] = []
-    // It may have been sent, and put into the log, before the unit read anything.
-    for (const batch of this.#gathered)
-      if (batch.tenant === tenant && !(await this.#shared.sealer.hasSealed(this, tenant, batch.id)))
-        found.push(batch)
-    const unsent = new Set(found.map(({ id }) => toText(id)))
-    for (const { id, written, sealed } of await this.readWaiting({ tenant }, ...MOST_WAITING)) {
-      const entries = unsent.has(toText(id)) ? [] : await this.#shared.sealer.recall(this, tenant, id, sealed)
-      found.push({ id, tenant, written, entries: entries ?? [] })
-    }
-    return found.toSorted((one, other) => one.written - other.written).flatMap(({ entries }) => entries)
+  held(tenant: number): Promise<readonly LogEntry[]> {
+    return findHeld(this, this.#shared.sealer, this.#gathered, tenant)
   }
 
   /** Log entries that are in no row yet, the oldest first. */
@@ -133,7 +117,7 @@ export class Unit implements EngineWriter {
   put(draft: Draft): void {
     const { seq = 0, created = draft.seq === undefined ? this.now : -1 } = draft
     checkRow({ ...draft, seq, created, rev: 0, sealed: draft.keys })
-    this.#hold().put(draft, this.#draw() % HIGHEST_REV, this.now)
+    this.#hold().put(draft, drawRev(this.#shared.random), this.now)
     this.#noteChange(draft.kind)
   }
 
@@ -170,7 +154,7 @@ export class Unit implements EngineWriter {
     const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
     if (areNew && isPlain && this.#options.mayJoin) return this.#commitWithOthers(logs)
     for (const batch of intoBatches(this.#shared, logs)) await this.wait(batch)
-    const step = this.#changed.size > 0 ? 1 + (this.#draw() % MOST_STEP) : 0
+    const step = this.#changed.size > 0 ? drawStep(this.#shared.random) : 0
     if (step > 0) this.#hold().add([countChangeStatement(step)])
     else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
     if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
@@ -235,10 +219,6 @@ export class Unit implements EngineWriter {
   /** From here on every write is refused. */
   end(): void {
     this.#isOver = true
-  }
-
-  #draw(): number {
-    return Buffer.from(this.#shared.random.bytes(REV_BYTES)).readUIntLE(0, REV_BYTES)
   }
 
   #noteChange(kind: number): void {

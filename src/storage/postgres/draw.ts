@@ -1,0 +1,22 @@
+/** Numbers that are drawn, so that no process has to ask for the next one. */
+import type { RandomSource } from '../../crypto/ports.js'
+
+const BYTES = 6
+/** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
+const HIGHEST_REV = 2 ** 47
+/** Of 2^53 numbers, enough for 10^10 changes. */
+const MOST_STEP = 2 ** 20
+
+/** The `rev` of a version of a row. */
+export function drawRev(random: RandomSource): number {
+  return draw(random) % HIGHEST_REV
+}
+
+/** How far the counter of changes goes on, so that no other history of the store has the same number. */
+export function drawStep(random: RandomSource): number {
+  return 1 + (draw(random) % MOST_STEP)
+}
+
+function draw(random: RandomSource): number {
+  return Buffer.from(random.bytes(BYTES)).readUIntLE(0, BYTES)
+}
