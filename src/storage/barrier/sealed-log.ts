@@ -53,8 +53,8 @@ export class SealedLog {
     const isKnown = known !== undefined && row !== undefined && known.rev === row.rev
     if (isKnown && isEqual(known.nonce, row.sealed.subarray(0, NONCE_BYTES))) return known
     const chain = createChain(rows, row)
-    // A reader may be behind the writer.
-    if (known === undefined || known.rev <= chain.rev) this.#chains.set(name, chain)
+    // A reader may be behind the writer. A log only grows; over a store a later `rev` may be lower.
+    if (known === undefined || known.head.count <= chain.head.count) this.#chains.set(name, chain)
     return chain
   }
 
