@@ -1,6 +1,6 @@
 /**
  * Which batches of log entries a chain has taken, so that none is taken twice, whoever puts one back in its table. The id
- * of a batch: who made it (5 bytes), the how manieth of theirs for this tenant it is (5), and when (6, ms since the epoch).
+ * of a batch: its maker (5 bytes), its number among those of the maker for the tenant (5), its time (6, ms since the epoch).
  */
 
 const MAKER_BYTES = 5
@@ -8,7 +8,7 @@ const NUMBER_BYTES = 5
 const TIME_BYTES = 6
 /** Makers that a chain remembers, those of the newest batches: a maker is forgotten long after its batches are in a log. */
 const MOST_MAKERS = 256
-/** Of one maker: numbers that were never taken are between them. */
+/** Runs of numbers of one maker. Between two of them are numbers that were not taken. */
 const MOST_RANGES = 64
 
 type Range = [from: number, to: number]
@@ -63,7 +63,7 @@ function addNumber(ranges: readonly Range[], number: number): Range[] {
     if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to)
     else added.push([from, to])
   }
-  // What is missing between the oldest does not come any more.
+  // Numbers between the two oldest runs belong to commits that failed long ago: they count as taken from here on.
   while (added.length > MOST_RANGES) added.splice(0, 2, [added[0]![0], added[1]![1]])
   return added
 }

@@ -6,7 +6,6 @@ import type { VaultKeys } from '../../crypto/ports.js'
 import type { LogRecord } from '../../domain/records.js'
 import { isTaken, type TakenBatches } from '../../domain/taken-batches.js'
 import type { Engine, EngineReader, EngineWriter, LogEntry } from '../engine.js'
-
 import type { Store } from '../store.js'
 import { createEntry } from './log-block.js'
 import { keepEntries, recallEntries } from './log-rows.js'

@@ -29,6 +29,7 @@ const CALMING_MS = 100
 /** The pause before the second attempt; it doubles with each, and half of it is left to chance. */
 const PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 200
+
 export interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool

@@ -35,8 +35,8 @@ const KEYS = { tenant: 'int4', kind: 'int2', key: 'bytea', seq: 'int8' } as cons
 const WAITING = { id: 'bytea', tenant: 'int4', owner: 'bytea', written: 'int8', sealed: 'bytea' } as const
 
 /**
- * Puts all of it, and answers the state. `believed`: where the state is another, or one unit alone may write, nothing is put, and nothing answered.
- * `isDated`: rows have their `seq` already.
+ * Puts all of it, and answers the state. `believed`: where the state is another, or one unit alone may write, nothing is
+ * put, and nothing answered. `isDated`: rows have their `seq` already.
  */
 export function insertStatement(
   { rows, waiting }: News,
