@@ -13,10 +13,19 @@ const MOST_RANGES = 64
 
 type Range = [from: number, to: number]
 
-/** `by`: of each maker the numbers, ascending, and the time of the newest. `until`: that of the newest of a maker who was dropped. */
+interface Made {
+  /** The time of the newest. */
+  at: number
+  /** Ascending. */
+  ranges: Range[]
+  /** Of lower numbers nobody knows any more whether they were taken. */
+  from?: number
+}
+
+/** `until`: the time of the newest batch of a maker who was dropped. */
 export interface TakenBatches {
   until: number
-  by: Record<string, { at: number; ranges: Range[] }>
+  by: Record<string, Made>
 }
 
 export function nameBatch(maker: Uint8Array, number: number, at: number): Uint8Array {
@@ -41,29 +50,32 @@ export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolea
   const { maker, number, at } = parseName(id)
   const has = ({ by }: TakenBatches) => by[maker]?.ranges.some(([from, to]) => from <= number && number <= to)
   if (chains.some(has)) return true
-  return chains.some(({ until, by }) => by[maker] === undefined && at <= until) ? undefined : false
+  const hasForgotten = ({ until, by }: TakenBatches) =>
+    by[maker] === undefined ? at <= until : number < (by[maker].from ?? 0)
+  return chains.some(hasForgotten) ? undefined : false
 }
 
 export function takeBatches(taken: TakenBatches, ids: readonly Uint8Array[]): TakenBatches {
   const by = { ...taken.by }
   for (const id of ids) {
     const { maker, number, at } = parseName(id)
-    const known = by[maker] ?? { at: 0, ranges: [] }
-    by[maker] = { at: Math.max(known.at, at), ranges: addNumber(known.ranges, number) }
+    by[maker] = addNumber(by[maker] ?? { at: 0, ranges: [] }, number, at)
   }
   const makers = Object.entries(by).toSorted(([, one], [, other]) => other.at - one.at)
   const until = makers[MOST_MAKERS]?.[1].at ?? 0
   return { until: Math.max(taken.until, until), by: Object.fromEntries(makers.slice(0, MOST_MAKERS)) }
 }
 
-function addNumber(ranges: readonly Range[], number: number): Range[] {
+function addNumber({ from, ...known }: Made, number: number, at: number): Made {
   const added: Range[] = []
-  for (const [from, to] of [...ranges, [number, number] as Range].toSorted(([one], [other]) => one - other)) {
+  for (const [first, to] of [...known.ranges, [number, number] as Range].toSorted(
+    ([one], [other]) => one - other,
+  )) {
     const last = added.at(-1)
-    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to)
-    else added.push([from, to])
+    if (last !== undefined && first <= last[1] + 1) last[1] = Math.max(last[1], to)
+    else added.push([first, to])
   }
-  // Numbers between the two oldest runs belong to commits that failed long ago: they count as taken from here on.
-  while (added.length > MOST_RANGES) added.splice(0, 2, [added[0]![0], added[1]![1]])
-  return added
+  const ranges = added.slice(-MOST_RANGES)
+  const bound = ranges.length < added.length ? ranges[0]![0] : from
+  return { at: Math.max(known.at, at), ranges, ...(bound !== undefined && { from: bound }) }
 }

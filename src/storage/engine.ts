@@ -157,8 +157,8 @@ export interface EngineReader {
   seek(query: SeekQuery): MaybePromise<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): MaybePromise<Row[]>
-  /** Entries of committed units that are in no row yet, oldest first. */
-  held?(tenant: number): MaybePromise<readonly LogEntry[]>
+  /** Entries of committed units that are in no row yet, oldest first; undefined in the place of what cannot be read. */
+  held?(tenant: number): MaybePromise<readonly (LogEntry | undefined)[]>
   /** The tenant's log as format 1 has it; undefined in a vault of this format. `all` is the key of all its rows. */
   oldLog?(tenant: number, all: Key): OldLog | undefined
   /**

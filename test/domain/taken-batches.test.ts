@@ -41,7 +41,18 @@ t.test('what is remembered is bounded', async (t) => {
   for (let number = 1; number < 400; number += 2) taken = takeBatches(taken, [name(1, number)])
   t.equal(taken.by['0001010101']!.ranges.length, 64)
   t.equal(isTaken([taken], name(1, 398)), false)
-  t.equal(isTaken([taken], name(1, 2)), true, 'no longer waited for')
+  // The last 64 of 1, 3 … 399 begin with 273.
+  for (const number of [1, 2, 271, 272]) t.equal(isTaken([taken], name(1, number)), undefined, 'too long ago')
+  t.strictSame([isTaken([taken], name(1, 273)), isTaken([taken], name(1, 274))], [true, false])
+  const other = takeBatches(NONE, [name(1, 2)])
+  t.equal(isTaken([taken, other], name(1, 2)), true, 'another chain knows')
+  t.equal(isTaken([taken, other], name(1, 4)), undefined)
+  taken = takeBatches(
+    taken,
+    Array.from({ length: 63 }, (_, index) => name(1, 274 + 2 * index)),
+  )
+  t.equal(taken.by['0001010101']!.ranges.length, 1)
+  t.equal(isTaken([taken], name(1, 272)), undefined, 'the bound stays')
   for (let index = 2; index < 300; index++) taken = takeBatches(taken, [name(index, 1, 1000 + index)])
   t.equal(Object.keys(taken.by).length, 256)
   t.equal(isTaken([taken], name(1, 1)), undefined, 'of a maker who was forgotten')

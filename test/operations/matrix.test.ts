@@ -3,7 +3,7 @@
  * application with all that it may hold, and with each single permission, and as sessions likewise. Exactly the
  * documented calls pass.
  */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
 import { authenticate } from '../../src/framework/authenticate.js'
@@ -158,8 +158,9 @@ interface Opened {
   holders: Holder[]
 }
 
-async function open(): Promise<Opened> {
+async function open(t: Test): Promise<Opened> {
   const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
   const service = { host: vault.app, registry, authenticate, version: '0.0.0' }
   return { handler: createHandler(completeService(service)), holders: await createHolders(vault) }
 }
@@ -230,7 +231,7 @@ t.test(
 for (const definition of registry.routed) {
   t.test(`${definition.route}: exactly the documented calls pass`, async (t) => {
     const needed = DOCUMENTED[definition.route!] ?? []
-    let { handler, holders } = await open()
+    let { handler, holders } = await open(t)
     const wrong: string[] = []
     let refused = 0
     for (let at = 0; at < holders.length; at++) {
@@ -244,7 +245,7 @@ for (const definition of registry.routed) {
       if (!expected || status >= 500) wrong.push(`${name}: ${status}`)
       if (!may) refused++
       // What passed may have taken the tenant away, and with it the keys of those who come next.
-      if (may && definition.destroys !== undefined) ({ handler, holders } = await open())
+      if (may && definition.destroys !== undefined) ({ handler, holders } = await open(t))
     }
     t.strictSame(wrong, [])
     t.ok(refused >= 5 && refused < holders.length, 'some were refused, some were not')

@@ -182,20 +182,26 @@ t.test('any page may be asked for; past the end there is nothing, and the totals
     }
 })
 
-t.test('a page of a hundred tokens is one visit to the log: one part has all of its records', async (t) => {
-  const { app } = await openTestVault()
-  const owner = await app.owner({ reveal: true })
-  // With longer trace ids the parts would fill a block, and be joined.
-  const ask = (name: string, input: Record<string, unknown>) =>
-    perform(app, owner, requireOperation(name), input, 'trace')
-  await ask('token tokenize', {
-    payload: Array.from({ length: 100 }, (_, index) => ({ type: 'token', data: index })),
-  })
-  const head = () =>
-    app.store.read((reader) => reader.get('log_block', 1, '1/head')) as Promise<LogHeadRecord>
-  const before = await head()
-  await ask('token list', { size: 100 })
-  const after = await head()
-  t.equal(after.count, before.count + 100)
-  t.equal(after.parts, before.parts + 1)
-})
+/** Over PostgreSQL records join the log a moment later. */
+const skip = process.env.COFFER_TEST_ENGINE === 'postgres'
+t.test(
+  'a page of a hundred tokens is one visit to the log: one part has its records',
+  { skip },
+  async (t) => {
+    const { app } = await openTestVault()
+    const owner = await app.owner({ reveal: true })
+    // With longer trace ids the parts would fill a block, and be joined.
+    const ask = (name: string, input: Record<string, unknown>) =>
+      perform(app, owner, requireOperation(name), input, 'trace')
+    await ask('token tokenize', {
+      payload: Array.from({ length: 100 }, (_, index) => ({ type: 'token', data: index })),
+    })
+    const head = () =>
+      app.store.read((reader) => reader.get('log_block', 1, '1/head')) as Promise<LogHeadRecord>
+    const before = await head()
+    await ask('token list', { size: 100 })
+    const after = await head()
+    t.equal(after.count, before.count + 100)
+    t.equal(after.parts, before.parts + 1)
+  },
+)

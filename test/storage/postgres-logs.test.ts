@@ -4,13 +4,16 @@ import t, { type Test } from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
 import { createRandom } from '../../src/crypto/random.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
+import { nameBatch } from '../../src/domain/taken-batches.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { withCertainty } from '../../src/framework/belief.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
+import { createEntry } from '../../src/storage/barrier/log-block.js'
 import { KEPT_KINDS } from '../../src/storage/barrier/record-cache.js'
+import type { LogSealer } from '../../src/storage/engine.js'
 import { openPostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Collision, Connection, ConnectionPool } from '../../src/storage/postgres/pool.js'
 import type { Statement } from '../../src/storage/postgres/query-sql.js'
@@ -33,10 +36,16 @@ async function openVaults(t: Test, count: number) {
       remembered: KEPT_KINDS,
       notice: (text) => notices.push(text),
     })
+    let sealer: LogSealer | undefined
+    const { attach } = engine
+    engine.attach = (given) => {
+      sealer = given
+      attach.call(engine, given)
+    }
     const app = createApp({ engine, keyring, random, header: undefined, primitives })
     if (apps.length === 0) await createFirstTenant(app, 'first')
     apps.push(app)
-    return { app, engine }
+    return { app, engine, sealer: () => sealer! }
   }
   const opened = [await open()]
   while (opened.length < count) opened.push(await open())
@@ -193,7 +202,8 @@ t.test('log records that do not open keep no others back, and are reported', asy
   await engine.fold()
   const left = async () => (await run('select count(*) as count from coffer_waiting'))[0]!.count
   t.equal(await left(), 1100)
-  t.strictSame(await app.store.verifyLogs(tenant), { count: count + 1 })
+  const broken = { count: count + 1, brokenAt: count + 2 }
+  t.strictSame(await app.store.verifyLogs(tenant), broken, 'behind all that can be proved')
   t.strictSame([...(await engine.findUnreadable())], [tenant])
   await run("delete from coffer_waiting where owner = '\\x00'")
   let updates = 0
@@ -232,6 +242,44 @@ t.test('log records that are put back behind our back, or sent twice, are in the
     t.strictSame(await run('select id from coffer_waiting'), [])
   }
 })
+
+t.test(
+  'records of which nobody knows whether they are in the log stay out of it, and are reported',
+  async (t) => {
+    const { opened, run, tenant } = await openVaults(t, 1)
+    const { app, engine, sealer } = opened[0]!
+    const { id: tenant_id } = await app.tenant()
+    const record = {
+      ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read' } as const),
+      ...{ entity_id: 'read', created_at: new Date().toISOString(), trace_id: '0' },
+    }
+    const maker = new Uint8Array(16).fill(7)
+    const leave = async (number: number) => {
+      const id = nameBatch(maker, number, Date.now())
+      const entries = [createEntry(tenant, record)]
+      const sealed = await engine.read((reader) => sealer().keep(reader, tenant, id, entries))
+      await run('insert into coffer_waiting values ($1, $2, $3, 1, $4)', [id, tenant, maker, sealed])
+    }
+    await engine.fold()
+    const { count } = await app.store.verifyLogs(tenant)
+    // 2 and every even number after it are those of commits that failed, or that are late.
+    for (let number = 1; number <= 131; number += 2) await leave(number)
+    await engine.fold()
+    t.strictSame(await app.store.verifyLogs(tenant), { count: count + 66 })
+    for (const number of [130, 131]) await leave(number)
+    await engine.fold()
+    t.strictSame(
+      await app.store.verifyLogs(tenant),
+      { count: count + 67 },
+      'one was late, one is there already',
+    )
+    await leave(2)
+    await engine.fold()
+    t.equal((await run('select id from coffer_waiting where owner = $1', [maker])).length, 1)
+    t.strictSame(await app.store.verifyLogs(tenant), { count: count + 67, brokenAt: count + 68 })
+    t.strictSame([...(await engine.findUnreadable())], [tenant])
+  },
+)
 
 t.test('a list has what goes into the log while it waits for a connection once', async (t) => {
   const { opened, tenant } = await openVaults(t, 1)

@@ -89,10 +89,10 @@ export class LogReader {
   }
 
   /** What is not stored yet. */
-  async #held(): Promise<LogBlockRecord> {
-    const entries = (await this.#reader.held?.(this.#tenant)) ?? []
-    const lines = (entries as readonly SealedEntry[]).map(({ line }) => line)
-    return pack('', 0, lines)
+  async #held(): Promise<LogBlockRecord & { isWhole: boolean }> {
+    const held = ((await this.#reader.held?.(this.#tenant)) ?? []) as readonly (SealedEntry | undefined)[]
+    const lines = held.flatMap((entry) => (entry === undefined ? [] : [entry.line]))
+    return { ...pack('', 0, lines), isWhole: lines.length === held.length }
   }
 
   /** The chains, and what is in none yet. */
@@ -192,9 +192,10 @@ export class LogReader {
       sum.count += count
       sum.rows += own
     }
-    if ((await this.#find(undefined, BEYOND, 1)).total !== sum.rows)
+    const { items, isWhole } = await this.#held()
+    if (!isWhole || (await this.#find(undefined, BEYOND, 1)).total !== sum.rows)
       return { count: sum.count, brokenAt: sum.count + 1 }
-    return { count: sum.count + (await this.#held()).items.length }
+    return { count: sum.count + items.length }
   }
 }
 

@@ -17,15 +17,15 @@ export async function findHeld(
   sealer: LogSealer,
   gathered: readonly Batch[],
   tenant: number,
-): Promise<readonly LogEntry[]> {
-  const found: Batch[] = []
+): Promise<readonly (LogEntry | undefined)[]> {
+  const found: (Pick<Batch, 'id' | 'written'> & { entries: readonly (LogEntry | undefined)[] })[] = []
   // It may have been sent, and put into the log, before the unit read anything.
   for (const batch of gathered)
     if (batch.tenant === tenant && !(await sealer.hasSealed(reader, tenant, batch.id))) found.push(batch)
   const unsent = new Set(found.map(({ id }) => toText(id)))
   for (const { id, written, sealed } of await reader.readWaiting({ tenant }, ...MOST_WAITING)) {
     const entries = unsent.has(toText(id)) ? [] : await sealer.recall(reader, tenant, id, sealed)
-    found.push({ id, tenant, written, entries: entries ?? [] })
+    found.push({ id, written, entries: entries ?? [undefined] })
   }
   return found.toSorted((one, other) => one.written - other.written).flatMap(({ entries }) => entries)
 }

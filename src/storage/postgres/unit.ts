@@ -87,7 +87,7 @@ export class Unit implements EngineWriter {
     )
   }
 
-  held(tenant: number): Promise<readonly LogEntry[]> {
+  held(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
     return findHeld(this, this.#shared.sealer, this.#gathered, tenant)
   }
 
