@@ -1,5 +1,8 @@
 /** The port of the control plane, by which tests put a vault into a known state and watch it. */
+
 import type { ExplainedDecision } from './decisions.js'
+import { anyJson, count, date, enumOf, number, object, text, textMap, texts, uuid } from './output.js'
+import type { Infer } from './schema.js'
 
 export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
 
@@ -35,50 +38,38 @@ export interface FaultRule {
 /** A rule, and how many requests it fits and applied to. */
 export type CountedRule = FaultRule & { matched: number; applied: number }
 
-export interface ClockState {
-  mode: 'real' | 'offset' | 'frozen'
-  /** In the format of the API. */
-  now: string
-  offset_ms: number
-}
+export const CLOCK_MODES = ['real', 'offset', 'frozen'] as const
+export const clockOutput = object({ mode: enumOf(...CLOCK_MODES), now: date, offset_ms: { type: 'integer' } })
+export type ClockState = Infer<typeof clockOutput>
 
 /** A request that was answered, without anything secret. */
-export interface RequestRecord {
-  method: string
-  path: string
-  operation?: string
+export const requestOutput = object({
+  method: text,
+  path: text,
+  'operation?': text,
   /** 0 if the connection was dropped. */
-  status: number
-  application_id?: string
-  trace_id: string
-  at: string
-  ms: number
+  status: count,
+  'application_id?': text,
+  trace_id: text,
+  at: date,
+  ms: number,
   /** The names of the parameters in the query. */
-  query?: string[]
-  fault?: FaultRule['kind']
+  'query?': texts,
+  'fault?': text,
   /** Of a call through a proxy: where it went, without what it added to that address, and what came back. */
-  destination?: string
-  destination_status?: number
-  /** As JSON without its values. */
-  request?: unknown
-  answer?: unknown
-  /** Which rules decided, where access to tokens was asked for. */
-  decisions?: ExplainedDecision[]
-}
+  'destination?': text,
+  'destination_status?': count,
+  'request?': anyJson('The body without its data.'),
+  'answer?': anyJson('The body without its data.'),
+  'decisions?': anyJson('Which access rules decided, as --explain shows it.'),
+})
+export type RequestRecord = Infer<typeof requestOutput> & { decisions?: ExplainedDecision[] }
 
-export interface RequestFilter {
-  operation?: string
-  method?: string
-  status?: number
-  application_id?: string
-}
+export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
-export interface Fork {
-  id: string
-  tenant: { id: string; name: string }
-  /** By the names of the applications. */
-  keys: Record<string, string>
-}
+/** Its keys are by the names of the applications. */
+export const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
+export type Fork = Infer<typeof forkOutput>
 
 /**
  * A vault's control plane. State, clock and forks are those of a vault in memory.

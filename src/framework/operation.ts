@@ -24,8 +24,27 @@ import type { RelayAnswer, RelayRequest } from './relay.js'
 import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
 import type { OfflineVault, OpenVault } from './vault-port.js'
 
+/** The effects of a vault's process, beside its store. */
+export interface Effects {
+  readonly random: RandomSource
+  /** Sends mail, after the unit that wrote it is committed. */
+  readonly post: Post
+  /** Runs reactor code; starts with the first call. */
+  readonly reactors: FindReactors
+  readonly background: Background
+  /** What runs now: requests with an idempotency key, and runs in the background. */
+  readonly claims: Claims
+  createUuid(): string
+  /** The expression language, loaded on first use. */
+  expressions(): Promise<Expressions>
+  /** Sends requests to other servers; starts with the first call. */
+  outbound(): Promise<Outbound>
+  /** Compares two results of `hashSecret` in constant time. */
+  isEqualSecret(a: string, b: string): boolean
+}
+
 /** What a handler can use, within one unit of work. The engine may run the unit again. */
-export interface Context {
+export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'isEqualSecret'> {
   readonly store: StoreWriter
   readonly caller: Caller
   /** ms since the epoch, constant within the unit of work. */
@@ -34,14 +53,8 @@ export interface Context {
   readonly date: string
   /** The answer is kept for an idempotency key. */
   readonly isKept: boolean
-  readonly random: RandomSource
-  createUuid(): string
-  /** The expression language, loaded on first use. */
-  expressions(): Promise<Expressions>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** Compares two such hashes in constant time. */
-  isEqualSecret(a: string, b: string): boolean
   /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
   as(caller: Caller, log: LogEntry | undefined): Context
   /** The caller's tenant. */
@@ -81,21 +94,10 @@ export interface ReachedEntity {
 /**
  * What a handler can use that takes several transactions, for example because it waits for something slow in between.
  */
-export interface Session {
+export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly caller: Caller
   readonly traceId: string
   readonly recipient: Recipient
-  createUuid(): string
-  /** Sends mail, after the unit that wrote it is committed. */
-  readonly post: Post
-  /** Runs reactor code; starts with the first call. */
-  readonly reactors: FindReactors
-  readonly background: Background
-  readonly claims: Claims
-  /** Sends requests to other servers; starts with the first call. */
-  outbound(): Promise<Outbound>
-  /** The expression language, loaded on first use. */
-  expressions(): Promise<Expressions>
   /**
    * Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for
    * reads.
@@ -154,9 +156,7 @@ export interface Relay {
 }
 
 /** What `check` can use: nothing that is stored. */
-export interface CheckTools {
-  /** The expression language, loaded on first use. */
-  expressions(): Promise<Expressions>
+export interface CheckTools extends Pick<Effects, 'expressions'> {
   /** ms since the epoch. */
   now(): Promise<number>
 }

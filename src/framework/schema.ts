@@ -98,6 +98,11 @@ export function closedInput<
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
+/** What identifies a thing of this noun; a command also takes its name, or what else does. */
+export function idOf(refersTo: string, description: string) {
+  return { type: 'string', refersTo, description } as const
+}
+
 /** A filter of a list: matches any of the values. An empty value is refused. */
 export function filterBy(description: string) {
   return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
@@ -114,8 +119,8 @@ export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema |
 type RequiredNames<S> = S extends { required: readonly (infer R)[] } ? R : never
 type Flat<T> = { [K in keyof T]: T[K] }
 type Properties<S, P> = Flat<
-  { [K in keyof P as K extends RequiredNames<S> ? K : never]: Infer<P[K]> } & {
-    [K in keyof P as K extends RequiredNames<S> ? never : K]?: Infer<P[K]>
+  { -readonly [K in keyof P as K extends RequiredNames<S> ? K : never]: Infer<P[K]> } & {
+    -readonly [K in keyof P as K extends RequiredNames<S> ? never : K]?: Infer<P[K]>
   }
 >
 type Bare<S> = S extends { enum: readonly (infer E)[] }

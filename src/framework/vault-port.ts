@@ -4,43 +4,46 @@
  */
 import type { TenantKeyBytes } from '../domain/records.js'
 import type { Store } from '../storage/store.js'
+import { arrayOf, type Closed, count, date, enumOf, number, object, text, texts } from './output.js'
 import type { Sandbox } from './reactor-runtime.js'
+import type { Infer } from './schema.js'
 
 /** A key slot without its key. */
-export interface SlotFacts {
-  id: string
-  kind: 'key-file' | 'passphrase'
-  created: string
-}
+export const slotOutput = object({ id: text, kind: enumOf('key-file', 'passphrase'), created: date })
+export type SlotFacts = Infer<typeof slotOutput>
 
-export interface VaultFacts {
-  vault: string
-  format: number
-  created: string
-  key_slots: SlotFacts[]
-  storage: {
+export const vaultFacts = {
+  vault: text,
+  format: count,
+  created: date,
+  key_slots: arrayOf(slotOutput),
+  storage: object({
     /** Live rows; `dead`: rows that compaction will remove. */
-    records: number
-    logs: number
-    dead: number
-    segments: number
-    journal_bytes: number
-    segment_bytes: number
+    records: count,
+    logs: count,
+    dead: count,
+    segments: count,
+    journal_bytes: count,
+    segment_bytes: count,
     /** How long the store takes to answer; absent for a vault on disk. */
-    latency?: { p50_ms: number; p99_ms: number }
-  }
-}
+    'latency?': object({ p50_ms: number, p99_ms: number }),
+  }),
+} as const
+export type VaultFacts = Infer<Closed<typeof vaultFacts>>
+
+export const findings = arrayOf(object({ place: text, problem: text }))
 
 /** The result of verifying every byte of a vault. */
-export interface Verification {
-  findings: { place: string; problem: string }[]
-  readable: { records: number; logs: number }
-  segments: number
+export const verification = {
+  findings,
+  readable: object({ records: count, logs: count }),
+  segments: count,
   /** Rows dated later than the clock; absent without any. */
-  dated_ahead?: { records: number; logs: number; newest: string }
+  'dated_ahead?': object({ records: count, logs: count, newest: date }),
   /** Write-ahead logs that recovery set aside; absent without any. */
-  set_aside?: string[]
-}
+  'set_aside?': texts,
+} as const
+export type Verification = Infer<Closed<typeof verification>>
 
 /** The header of a vault as stored; `mac` authenticates the rest. */
 export type VaultHeader = object & { mac: string }
@@ -80,12 +83,13 @@ export interface OpenVault {
 }
 
 /** The process that has a vault open; `state` is `unknown` for a process of another machine. */
-export interface Holder {
-  pid: number
-  host: string
-  since: string
-  state: 'alive' | 'dead' | 'unknown'
-}
+export const holderOutput = object({
+  pid: count,
+  host: text,
+  since: date,
+  state: enumOf('alive', 'dead', 'unknown'),
+})
+export type Holder = Infer<typeof holderOutput>
 
 /** The result of a salvage, without any data. */
 export interface SalvageReport {

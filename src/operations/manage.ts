@@ -2,12 +2,20 @@
  * What management operations share. A noun says once how its records are found, shown and logged; reading, listing and
  * deleting one, and what a change notes, follow from that.
  */
+
 import type { EntityType } from '../domain/entity-types.js'
 import { matchesName } from '../domain/formula.js'
 import type { Permission } from '../domain/permissions.js'
 import type { RecordOf } from '../domain/records.js'
-import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
+import {
+  type Context,
+  type LogEntry,
+  type Operation,
+  operation,
+  type Session,
+} from '../framework/operation.js'
 import type { List, PageRequest } from '../framework/page.js'
+import { listOutput } from '../framework/page.js'
 import { requireRecord } from '../framework/require-record.js'
 import { readScanned } from '../framework/scan.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
@@ -57,15 +65,48 @@ export function manage<
   const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
   const one = oneOf(noun.id)
   const require = (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>
+  const allowed = (verb: string) => [`${permission}:${verb}` as Permission]
+  const logged = (operation: 'create' | 'update') =>
+    ({ operation, message: `${title} ${operation}d` }) as LogEntry
   return {
     one,
     require,
+
+    /** What the declarations of its further operations begin with. */
+    creating: {
+      name: `${name} create` as const,
+      permissions: allowed('create'),
+      route: `POST ${path}` as const,
+      success: 201,
+      output,
+      log: logged('create'),
+    } as const,
+    listing: {
+      name: `${name} list` as const,
+      permissions: allowed('read'),
+      route: `GET ${path}` as const,
+      output: listOutput(output),
+    } as const,
+    updating: {
+      name: `${name} update` as const,
+      permissions: allowed('update'),
+      route: `PUT ${path}/{id}` as const,
+      output,
+      log: logged('update'),
+    } as const,
+    patching: {
+      name: `${name} patch` as const,
+      permissions: allowed('update'),
+      route: `PATCH ${path}/{id}` as const,
+      contentType: 'application/merge-patch+json',
+      log: logged('update'),
+    } as const,
 
     get: (...examples: readonly string[]): Operation<One, O, unknown, `${Name} get`, `GET ${Path}/{id}`> =>
       operation({
         name: `${name} get`,
         summary: `Get ${noun.called} by its id.`,
-        permissions: [`${permission}:read` as Permission],
+        permissions: allowed('read'),
         route: `GET ${path}/{id}`,
         input: one,
         output,
@@ -85,7 +126,7 @@ export function manage<
       operation({
         ...declared,
         name: `${name} delete`,
-        permissions: [`${permission}:delete` as Permission],
+        permissions: allowed('delete'),
         route: `DELETE ${path}/{id}`,
         input: one,
         log: { operation: 'delete', message: `${title} deleted` },

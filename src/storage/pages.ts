@@ -1,4 +1,4 @@
-/** Reads all records that match, page by page. */
+/** Reads all records that match, page by page, or the newest of them. */
 import type { Kind, RecordOf } from '../domain/records.js'
 import type { Condition, Store, StoreReader } from './store.js'
 
@@ -30,4 +30,14 @@ export async function readAll<K extends Kind>(
   const records: RecordOf[K][] = []
   for await (const record of eachRecord(...query)) records.push(record)
   return records
+}
+
+/** The newest record that has this value in an indexed field. */
+export async function findNewest<K extends Kind>(
+  reader: StoreReader,
+  kind: K,
+  tenant: number,
+  where: { field: string; value: string },
+): Promise<RecordOf[K] | undefined> {
+  return (await reader.find(kind, tenant, { where, page: 1, size: 1 })).records[0]
 }

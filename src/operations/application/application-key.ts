@@ -5,14 +5,10 @@ import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
 import { requireRecord } from '../../framework/require-record.js'
-import { filterBy, inputSchema } from '../../framework/schema.js'
+import { filterBy, idOf, inputSchema } from '../../framework/schema.js'
 import { issueKey, keyOutput, replaceKeys, revokeKeys, viewKey } from './application-record.js'
 
-const application_id = {
-  type: 'string',
-  refersTo: 'app',
-  description: 'The id of the application, or its name.',
-} as const
+const application_id = idOf('app', 'The id of the application, or its name.')
 const id = { type: 'string', description: 'The id of the key, not the key itself.' } as const
 const one = inputSchema(['application_id', 'id'], { application_id, id })
 

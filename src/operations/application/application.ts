@@ -5,8 +5,8 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
-import { listOutput, pageInput, readPage } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { pageInput, readPage } from '../../framework/page.js'
+import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { created, manage, modified } from '../manage.js'
 import {
   type ApplicationView,
@@ -20,11 +20,7 @@ import {
   viewApplication,
 } from './application-record.js'
 
-const id = {
-  type: 'string',
-  refersTo: 'app',
-  description: 'The id of the application, or its name.',
-} as const
+const id = idOf('app', 'The id of the application, or its name.')
 const managed = manage({
   name: 'app',
   called: 'an application',
@@ -87,18 +83,13 @@ const applicationInput = {
 } as const
 
 export const createApplication = operation({
-  name: 'app create',
+  ...managed.creating,
   summary: 'Create an application and print its key, which is shown only once.',
-  permissions: ['application:create'],
-  route: 'POST /applications',
-  success: 201,
   input: applicationInput,
-  output: applicationOutput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
     `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
   ],
-  log: { operation: 'create', message: 'Application created' },
   check: (input, tools) => checkApplication(input.type, input, tools),
   run: (context, input, expires) => addApplication(context, input, expires),
 })
@@ -120,16 +111,13 @@ export async function addApplication(
 }
 
 export const listApplications = operation({
-  name: 'app list',
+  ...managed.listing,
   summary: 'List applications, newest first.',
-  permissions: ['application:read'],
-  route: 'GET /applications',
   input: inputSchema([], {
     id: { ...filterBy('Only the application with this id.'), refersTo: 'app' },
     type: filterBy('Only applications of this type.'),
     ...pageInput(100),
   }),
-  output: listOutput(applicationOutput),
   examples: ['coffer app list', 'coffer app list --type private'],
   runDetached(session, input) {
     const { page = 1, size = 20 } = input
@@ -166,14 +154,10 @@ export const whoami = operation({
 export const getApplication = managed.get('coffer app get "starter private"')
 
 export const updateApplication = operation({
-  name: 'app update',
+  ...managed.updating,
   summary: 'Replace the name, permissions and rules of an application; its type and keys stay.',
-  permissions: ['application:update'],
-  route: 'PUT /applications/{id}',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
-  output: applicationOutput,
   examples: ['coffer app update "starter private" --name backend --permission token:read'],
-  log: { operation: 'update', message: 'Application updated' },
   check: (input, tools) => checkApplication(undefined, input, tools),
   async run(context, input, expires) {
     const before = await managed.require(context, input.id)

@@ -1,20 +1,11 @@
 /** The control plane as operations: state, clock, requests and mail of a vault that tests use. */
+
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, invalid } from '../../errors.js'
+import { CLOCK_MODES, clockOutput, forkOutput, requestOutput } from '../../framework/control-port.js'
 import { operation } from '../../framework/operation.js'
-import {
-  anyJson,
-  arrayOf,
-  count,
-  date,
-  enumOf,
-  object,
-  text,
-  textMap,
-  texts,
-  uuid,
-} from '../../framework/output.js'
+import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
 import { readOutbox } from '../invite/outbox.js'
 import { countReveals as reveals, revealsInput, revealsOutput } from '../log/log.js'
@@ -22,12 +13,10 @@ import { controlled, nothing } from './controlled.js'
 
 const LONGEST_WAIT_MS = 60_000
 const MOST_LISTED = 1000
-const MODES = ['real', 'offset', 'frozen'] as const
 const snapshot = closedInput(['name'], {
   name: { type: 'string', minLength: 1, maxLength: 100, description: 'The name of the snapshot.' },
 })
-const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
-const clockOutput = object({ mode: enumOf(...MODES), now: date, offset_ms: { type: 'integer' } })
+
 export const reset = controlled({
   name: 'control reset',
   control: 'POST /reset',
@@ -120,7 +109,7 @@ export const setClock = controlled({
   summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
   details: DUE,
   input: closedInput(['mode'], {
-    mode: { type: 'string', enum: MODES, description: `One of ${MODES.join(', ')}.` },
+    mode: { type: 'string', enum: CLOCK_MODES, description: `One of ${CLOCK_MODES.join(', ')}.` },
     at: { type: 'string', description: 'The time, ISO 8601; default: the present one.' },
   }),
   output: clockOutput,
@@ -158,25 +147,7 @@ export const listRequests = controlled({
       description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
     },
   }),
-  output: arrayOf(
-    object({
-      method: text,
-      path: text,
-      'operation?': text,
-      status: count,
-      'application_id?': text,
-      trace_id: text,
-      at: date,
-      ms: { type: 'number' },
-      'query?': texts,
-      'fault?': text,
-      'destination?': text,
-      'destination_status?': count,
-      'request?': anyJson('The body without its data.'),
-      'answer?': anyJson('The body without its data.'),
-      'decisions?': anyJson('Which access rules decided, as --explain shows it.'),
-    }),
-  ),
+  output: arrayOf(requestOutput),
   columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
   example: '--operation "token create" --count 2 --wait 2s',
   check: ({ timeout }) => Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s')),

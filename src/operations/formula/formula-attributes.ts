@@ -11,13 +11,9 @@ import {
 } from '../../domain/formula.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
-import { type Infer, inputSchema } from '../../framework/schema.js'
+import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 
-export const formulaId = {
-  type: 'string',
-  refersTo: 'formula',
-  description: 'The id of the formula, or its name.',
-} as const
+export const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
 /** The name filter of lists of formulas and reactors. */
 export const nameFilter = {

@@ -6,9 +6,9 @@ import { checkFormula } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
-import { readAll } from '../../storage/pages.js'
+import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
 import { created, manage, modified } from '../manage.js'
 import {
@@ -39,20 +39,15 @@ const formulas = manage({
 })
 
 export const createFormula = operation({
-  name: 'formula create',
+  ...formulas.creating,
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
     'raw is returned unchanged, tokenize is tokenized. coffer formula check lists what the code reads.',
-  permissions: ['reactor:create'],
-  route: 'POST /reactor-formulas',
-  success: 201,
   input: formulaInput,
-  output: formulaOutput,
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
   ],
-  log: { operation: 'create', message: 'Reactor formula created' },
   check: checkFormula,
   async run(context, input) {
     const given = readFormulaBody(input)
@@ -63,15 +58,12 @@ export const createFormula = operation({
 })
 
 export const listFormulas = operation({
-  name: 'formula list',
+  ...formulas.listing,
   summary: 'List formulas, official and private, newest first.',
-  permissions: ['reactor:read'],
-  route: 'GET /reactor-formulas',
   input: inputSchema([], {
     name: nameFilter,
     ...pageInput(100),
   }),
-  output: listOutput(formulaOutput),
   examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
   runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
 })
@@ -82,18 +74,14 @@ export const getFormula = formulas.get(
 )
 
 export const updateFormula = operation({
-  name: 'formula update',
+  ...formulas.updating,
   summary: 'Replace a formula; its reactors then run the new code.',
   details:
     'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',
-  permissions: ['reactor:update'],
-  route: 'PUT /reactor-formulas/{id}',
   input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
-  output: formulaOutput,
   examples: [
     'coffer formula get greet --fields code -o value | coffer formula update greet --name greeting --type private --code -',
   ],
-  log: { operation: 'update', message: 'Reactor formula updated' },
   check: checkFormula,
   async run(context, input) {
     const given = readFormulaBody(input)
@@ -145,8 +133,7 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
   const isOfficial = record.type === 'official'
   const tenants = isOfficial ? await readAll(store, 'tenant', VAULT_TENANT) : [{ number: caller.tenant }]
   for (const { number } of tenants) {
-    const { total } = await store.find('reactor', number, { where, page: 1, size: 1 })
-    if (total > 0) return true
+    if ((await findNewest(store, 'reactor', number, where)) !== undefined) return true
   }
   return false
 }

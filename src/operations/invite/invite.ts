@@ -8,9 +8,9 @@ import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { readScanned } from '../../framework/scan.js'
-import { type Infer, inputSchema } from '../../framework/schema.js'
+import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { created, manage, modified } from '../manage.js'
 import { isMember } from '../member/user.js'
 import { drawSecret, endLink } from './link.js'
@@ -30,11 +30,7 @@ const invitationOutput = component(
   },
 )
 
-const id = {
-  type: 'string',
-  refersTo: 'invite',
-  description: 'The id of the invitation, or its e-mail address.',
-} as const
+const id = idOf('invite', 'The id of the invitation, or its e-mail address.')
 const invitations = manage({
   name: 'invite',
   called: 'an invitation',
@@ -59,17 +55,12 @@ const invitationInput = inputSchema(['email'], {
 })
 
 export const createInvitation = operation({
-  name: 'invite create',
+  ...invitations.creating,
   summary: 'Invite a person to your tenant by e-mail.',
   details:
     'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
-  permissions: ['tenant:invitation:create'],
-  route: 'POST /tenants/self/invitations',
-  success: 201,
   input: invitationInput,
-  output: invitationOutput,
   examples: ['coffer invite create --email alan@example.com --role READ_ONLY'],
-  log: { operation: 'create', message: 'Invitation created' },
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },
@@ -99,15 +90,12 @@ export async function addInvitation(
 }
 
 export const listInvitations = operation({
-  name: 'invite list',
+  ...invitations.listing,
   summary: 'List invitations that were not accepted yet, newest first.',
-  permissions: ['tenant:invitation:read'],
-  route: 'GET /tenants/self/invitations',
   input: inputSchema([], {
     status: { type: 'string', enum: STATUSES, description: `Only those that are ${STATUSES.join(' or ')}.` },
     ...pageInput(100),
   }),
-  output: listOutput(invitationOutput),
   examples: ['coffer invite list', 'coffer invite list --status PENDING'],
   async runDetached(session, { status, ...asked }) {
     // One time decides what is on the page and what it shows.

@@ -9,7 +9,7 @@ import { defaultSender, readSender, type Sender } from '../../domain/mail-server
 import type { InvitationRecord, MailRecord } from '../../domain/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import type { Delivery, Message } from '../../framework/mail-port.js'
-import { readAll } from '../../storage/pages.js'
+import { findNewest, readAll } from '../../storage/pages.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../config/settings-record.js'
 
@@ -108,8 +108,7 @@ export async function listWaitingTenants(store: Store): Promise<number[]> {
       const { records, total } = await reader.find('tenant', 0, { page, size: TENANTS_PER_PAGE })
       const found: number[] = []
       for (const { number } of records) {
-        const mails = await reader.find('mail', number, { where, page: 1, size: 1 })
-        if (mails.total > 0) found.push(number)
+        if ((await findNewest(reader, 'mail', number, where)) !== undefined) found.push(number)
       }
       return { found, isLast: page * TENANTS_PER_PAGE >= total }
     })

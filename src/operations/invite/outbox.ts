@@ -1,4 +1,5 @@
 /** The outbox: the mail of a tenant and its delivery state, for the vault's owner. */
+
 import { formatLink } from '../../domain/invitation.js'
 import type { MailRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
@@ -6,6 +7,7 @@ import { operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput } from '../../framework/schema.js'
+import { findNewest } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
@@ -68,19 +70,15 @@ export async function findLetter(
   listening?: string,
 ): Promise<OutboxLetter> {
   const { publicUrl } = await readMailSettings(reader, listening)
-  const mail = (await reader.get('mail', tenant, id)) ?? (await findNewest(reader, tenant, id))
+  const ofInvitation = { field: 'invitation', value: id }
+  const mail =
+    (await reader.get('mail', tenant, id)) ?? (await findNewest(reader, 'mail', tenant, ofInvitation))
   if (mail !== undefined) return viewLetter(mail, publicUrl)
   throw new CofferError('not_found', 'There is no mail with this id, and none of an invitation with it.')
 }
 
 function summarizeLetter({ text: _, html: __, ...mail }: OutboxLetter): OutboxMail {
   return mail
-}
-
-async function findNewest(reader: StoreReader, tenant: number, invitationId: string) {
-  const where = { field: 'invitation', value: invitationId }
-  const { records } = await reader.find('mail', tenant, { where, page: 1, size: 1 })
-  return records[0]
 }
 
 function viewLetter(mail: MailRecord, publicUrl: string): OutboxLetter {

@@ -4,8 +4,8 @@ import { GIVEN_ROLES, ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
-import { listOf, listOutput, pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { listOf, pageInput } from '../../framework/page.js'
+import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { manage, modified } from '../manage.js'
@@ -32,11 +32,7 @@ export const memberOutput = component(
 
 export type MemberView = Infer<typeof memberOutput>
 
-const id = {
-  type: 'string',
-  refersTo: 'member',
-  description: 'The id of the membership, not of the user; or the e-mail address.',
-} as const
+const id = idOf('member', 'The id of the membership, not of the user; or the e-mail address.')
 
 const members = manage({
   name: 'member',
@@ -52,15 +48,12 @@ const members = manage({
 })
 
 export const listMembers = operation({
-  name: 'member list',
+  ...members.listing,
   summary: 'List the members of your tenant, newest first.',
-  permissions: ['tenant:member:read'],
-  route: 'GET /tenants/self/members',
   input: inputSchema([], {
     user_id: filterBy('Only the membership of this user.'),
     ...pageInput(50),
   }),
-  output: listOutput(memberOutput),
   examples: ['coffer member list'],
   async run(context, input) {
     const page = { page: input.page ?? 1, size: input.size ?? 20 }
@@ -77,19 +70,15 @@ export const listMembers = operation({
 })
 
 export const updateMember = operation({
-  name: 'member update',
+  ...members.updating,
   summary: 'Change the role of a member.',
   details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
-  permissions: ['tenant:member:update'],
-  route: 'PUT /tenants/self/members/{id}',
   alsoContentType: 'application/json-patch+json',
   input: inputSchema(['id', 'role'], {
     id,
     role: { type: 'string', enum: GIVEN_ROLES, description: `One of ${GIVEN_ROLES.join(', ')}.` },
   }),
-  output: memberOutput,
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
-  log: { operation: 'update', message: 'Member updated' },
   async run(context, input) {
     const before = await members.require(context, input.id)
     if (before.role === 'OWNER')

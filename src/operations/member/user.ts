@@ -1,10 +1,12 @@
 /**
  * Users. A person is one user in the whole vault, found by the e-mail address, and may be a member of several tenants.
  */
+
 import { formatDate } from '../../domain/dates.js'
 import { normalizeEmail } from '../../domain/email.js'
 import type { PersonNames } from '../../domain/invitation.js'
 import type { MemberRecord, UserRecord } from '../../domain/records.js'
+import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 export interface NewUser extends PersonNames {
@@ -12,9 +14,7 @@ export interface NewUser extends PersonNames {
 }
 
 export async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
-  const where = { field: 'email', value: normalizeEmail(email) }
-  const { records } = await reader.find('user', 0, { where, page: 1, size: 1 })
-  return records[0]
+  return findNewest(reader, 'user', 0, { field: 'email', value: normalizeEmail(email) })
 }
 
 export async function findMember(
@@ -22,9 +22,7 @@ export async function findMember(
   tenant: number,
   userId: string,
 ): Promise<MemberRecord | undefined> {
-  const where = { field: 'user', value: userId }
-  const { records } = await reader.find('member', tenant, { where, page: 1, size: 1 })
-  return records[0]
+  return findNewest(reader, 'member', tenant, { field: 'user', value: userId })
 }
 
 /** Whether a member of the tenant has this e-mail address. */

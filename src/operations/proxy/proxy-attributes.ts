@@ -1,4 +1,5 @@
 /** Input and output attributes of proxies. */
+
 import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
 import type { ProxyRecord } from '../../domain/records.js'
 import {
@@ -13,6 +14,7 @@ import {
   uuid,
 } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
+import { idOf } from '../../framework/schema.js'
 import { reference } from '../reactor/reactor-attributes.js'
 
 const transform = object({
@@ -41,11 +43,7 @@ export const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 
   ...audit,
 })
 
-export const proxyId = {
-  type: 'string',
-  refersTo: 'proxy',
-  description: 'The id of the proxy, or its name.',
-} as const
+export const proxyId = idOf('proxy', 'The id of the proxy, or its name.')
 
 export const proxyBody = {
   name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },

@@ -14,7 +14,7 @@ import type { ProxyRecord } from '../../domain/records.js'
 import { mergePatch } from '../../domain/token/merge-patch.js'
 import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
 import { nameFilter } from '../formula/formula-attributes.js'
@@ -36,19 +36,14 @@ const proxies = manage({
 })
 
 export const createProxy = operation({
-  name: 'proxy create',
+  ...proxies.creating,
   summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
     'headers, method, path, query }, or { body, headers } of an answer, and returns { body, headers }; of a request, { res }\n' +
     'is the answer, and nothing is sent. A mask replaces what the groups of its expression match.',
-  permissions: ['proxy:create'],
-  route: 'POST /proxies',
-  success: 201,
   input: inputSchema(['name', 'destination_url'], proxyBody),
-  output: proxyOutput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
-  log: { operation: 'create', message: 'Proxy created' },
   check: checkProxy,
   async run(context, input) {
     const key = base58(context.random.bytes(PROXY_KEY_BYTES), PROXY_KEY_LENGTH)
@@ -62,16 +57,13 @@ export const createProxy = operation({
 })
 
 export const listProxies = operation({
-  name: 'proxy list',
+  ...proxies.listing,
   summary: 'List proxies, newest first.',
-  permissions: ['proxy:read'],
-  route: 'GET /proxies',
   input: inputSchema([], {
     id: filterBy('Only the proxy with this id.'),
     name: nameFilter,
     ...pageInput(100),
   }),
-  output: listOutput(proxyOutput),
   examples: ['coffer proxy list', `coffer proxy list --name 'pay*'`],
   runDetached: proxies.list,
 })
@@ -79,31 +71,23 @@ export const listProxies = operation({
 export const getProxy = proxies.get('coffer proxy get payments')
 
 export const updateProxy = operation({
-  name: 'proxy update',
+  ...proxies.updating,
   summary: 'Replace the attributes of a proxy; its key stays.',
-  permissions: ['proxy:update'],
-  route: 'PUT /proxies/{id}',
   input: inputSchema(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
-  output: proxyOutput,
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
-  log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   run: async (context, input) =>
     viewProxy(await replace(context, await proxies.require(context, input.id), input)),
 })
 
 export const patchProxy = operation({
-  name: 'proxy patch',
+  ...proxies.patching,
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
     'all others stay.',
-  permissions: ['proxy:update'],
-  route: 'PATCH /proxies/{id}',
-  contentType: 'application/merge-patch+json',
   input: inputSchema(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
-  log: { operation: 'update', message: 'Proxy updated' },
   check: checkProxy,
   async run(context, input) {
     const before = await proxies.require(context, input.id)

@@ -1,4 +1,5 @@
 /** Input and output attributes of reactors. */
+
 import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
 import { PERMISSIONS, type Permission } from '../../domain/permissions.js'
 import { IMAGES } from '../../domain/reactor.js'
@@ -15,6 +16,7 @@ import {
   uuid,
 } from '../../framework/output.js'
 import type { Schema } from '../../framework/schema.js'
+import { idOf } from '../../framework/schema.js'
 import { formulaOutput } from '../formula/formula-attributes.js'
 
 const TOKEN_PERMISSIONS = (Object.keys(PERMISSIONS) as Permission[]).filter((name) =>
@@ -47,11 +49,7 @@ export const reactorOutput = component(
   },
 )
 
-export const reactorId = {
-  type: 'string',
-  refersTo: 'reactor',
-  description: 'The id of the reactor, or its name.',
-} as const
+export const reactorId = idOf('reactor', 'The id of the reactor, or its name.')
 
 export function reference(refersTo: string, description: string) {
   return {

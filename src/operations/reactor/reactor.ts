@@ -7,7 +7,7 @@ import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../doma
 import { mergePatch } from '../../domain/token/merge-patch.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
 import { findFormula } from '../formula/formula.js'
 import { nameFilter } from '../formula/formula-attributes.js'
@@ -29,15 +29,12 @@ const reactors = manage({
 })
 
 export const createReactor = operation({
-  name: 'reactor create',
+  ...reactors.creating,
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
     '{ raw, tokenize } or { res }; see coffer formula create. Without an application, runtime.permissions are what its\n' +
     'client svc may do, for whoever invokes it.',
-  permissions: ['reactor:create'],
-  route: 'POST /reactors',
-  success: 201,
   input: {
     ...inputSchema(['name'], {
       ...reactorBody,
@@ -45,13 +42,11 @@ export const createReactor = operation({
     }),
     needsOneOf: ['code', 'formula'],
   },
-  output: reactorOutput,
   examples: [
     `coffer reactor create --name hello --code 'module.exports = async ({ req }) => ({ raw: { hello: req.args.name } })'`,
     `coffer reactor create --name greeter --formula greet`,
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
-  log: { operation: 'create', message: 'Reactor created' },
   check: checkNew,
   async run(context, input) {
     const id = context.createUuid()
@@ -62,16 +57,13 @@ export const createReactor = operation({
 })
 
 export const listReactors = operation({
-  name: 'reactor list',
+  ...reactors.listing,
   summary: 'List reactors, newest first.',
-  permissions: ['reactor:read'],
-  route: 'GET /reactors',
   input: inputSchema([], {
     id: { ...filterBy('Only the reactor with this id.'), refersTo: 'reactor' },
     name: nameFilter,
     ...pageInput(100),
   }),
-  output: listOutput(reactorOutput),
   examples: ['coffer reactor list', `coffer reactor list --name 'gre*'`],
   runDetached: reactors.list,
 })
@@ -79,34 +71,26 @@ export const listReactors = operation({
 export const getReactor = reactors.get('coffer reactor get greet')
 
 export const updateReactor = operation({
-  name: 'reactor update',
+  ...reactors.updating,
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
-  permissions: ['reactor:update'],
-  route: 'PUT /reactors/{id}',
   input: inputSchema(['id', 'name'], { id: reactorId, ...reactorBody }),
-  output: reactorOutput,
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
-  log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
   run: async (context, input) =>
     viewReactor(context, await replace(context, await reactors.require(context, input.id), input)),
 })
 
 export const patchReactor = operation({
-  name: 'reactor patch',
+  ...reactors.patching,
   summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +
     'entry of configuration or runtime; all others stay. Code replaces a formula.',
-  permissions: ['reactor:update'],
-  route: 'PATCH /reactors/{id}',
-  contentType: 'application/merge-patch+json',
   input: inputSchema(['id'], { id: reactorId, ...reactorPatch }),
   examples: [
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
     `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
   ],
-  log: { operation: 'update', message: 'Reactor updated' },
   check: checkReactor,
   async run(context, input) {
     const before = await reactors.require(context, input.id)

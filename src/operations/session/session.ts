@@ -1,4 +1,5 @@
 /** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
+
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
 import { checkGrants, MAX_RULES } from '../../domain/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
@@ -19,6 +20,7 @@ import { CofferError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
+import { findNewest } from '../../storage/pages.js'
 import { permissionList } from '../application/application-record.js'
 
 const MINUTE_MS = 60_000
@@ -170,10 +172,9 @@ async function readExpiry(given: string, tools: CheckTools): Promise<number> {
 /** @throws CofferError `not_found`, also for the session of another tenant */
 async function requireSession(context: Context, nonce: string): Promise<SessionRecord> {
   const value = await context.hashSecret(nonce)
-  const where = { field: 'nonce', value }
-  const { records } = await context.store.find('session', NO_TENANT, { where, page: 1, size: 1 })
-  const record = records.find((each) => context.isEqualSecret(each.nonce, value))
-  if (record?.tenant === context.caller.tenant) return record
+  const record = await findNewest(context.store, 'session', NO_TENANT, { field: 'nonce', value })
+  const isItsOwn = record?.tenant === context.caller.tenant
+  if (isItsOwn && context.isEqualSecret(record.nonce, value)) return record
   throw new CofferError('not_found', 'No session has this nonce, or it has expired.')
 }
 

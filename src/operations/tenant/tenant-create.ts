@@ -2,7 +2,7 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { readAll } from '../../storage/pages.js'
+import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../config/settings-record.js'
 
@@ -47,12 +47,8 @@ export async function createTenant(
       'unprocessable',
       `A vault can have at most ${MOST_TENANTS} tenants, deleted ones included.`,
     )
-  const sameName = await store.find('tenant', 0, {
-    where: { field: 'name', value: name.toLowerCase() },
-    page: 1,
-    size: 1,
-  })
-  if (sameName.total > 0) throw new CofferError('conflict', 'There is already a tenant with this name.')
+  const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
+  if (sameName !== undefined) throw new CofferError('conflict', 'There is already a tenant with this name.')
   const created_at = formatDate(store.now)
   const tenant: TenantRecord = {
     number,

@@ -1,9 +1,10 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
+
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
-import { findings, slotOutput } from './vault.js'
+import { findings, slotOutput } from '../../framework/vault-port.js'
 
 const tally = { type: 'object', additionalProperties: count } as const
 

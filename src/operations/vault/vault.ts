@@ -1,23 +1,10 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
+
 import { operation } from '../../framework/operation.js'
-import {
-  anyJson,
-  arrayOf,
-  boolean,
-  count,
-  date,
-  enumOf,
-  number,
-  object,
-  text,
-  texts,
-  uuid,
-} from '../../framework/output.js'
+import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import type { VaultHeader } from '../../framework/vault-port.js'
-
-export const slotOutput = object({ id: text, kind: enumOf('key-file', 'passphrase'), created: date })
-export const findings = arrayOf(object({ place: text, problem: text }))
+import { holderOutput, vaultFacts, verification } from '../../framework/vault-port.js'
 
 export const describeVault = operation({
   name: 'vault status',
@@ -27,21 +14,9 @@ export const describeVault = operation({
   output: object({
     'directory?': text,
     'store?': text,
-    'held_by?': object({ pid: count, host: text, since: date, state: enumOf('alive', 'dead', 'unknown') }),
+    'held_by?': holderOutput,
     'unlocked_until?': date,
-    vault: text,
-    format: count,
-    created: date,
-    key_slots: arrayOf(slotOutput),
-    storage: object({
-      records: count,
-      logs: count,
-      dead: count,
-      segments: count,
-      journal_bytes: count,
-      segment_bytes: count,
-      'latency?': object({ p50_ms: number, p99_ms: number }),
-    }),
+    ...vaultFacts,
     tenant: object({ id: uuid, name: text, owner_id: uuid }),
     tokens: count,
     logs: count,
@@ -67,14 +42,7 @@ export const verifyVault = operation({
   summary: 'Verify every byte of the vault and list what is damaged.',
   details: 'Also counts what is still readable. Exit code 7 if anything is damaged.',
   input: closedInput([], {}),
-  output: object({
-    ok: boolean,
-    findings,
-    readable: object({ records: count, logs: count }),
-    segments: count,
-    'dated_ahead?': object({ records: count, logs: count, newest: date }),
-    'set_aside?': texts,
-  }),
+  output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
   runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
   // For a vault that is too damaged to open.
