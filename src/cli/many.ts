@@ -1,5 +1,8 @@
-/** Runs an operation for several ids or bodies, one after another. The first that fails ends the command. */
-import { CofferError } from '../errors.js'
+/**
+ * Runs an operation for several ids or bodies, in order. The first that fails ends the command. What answers nothing, as
+ * a deletion, is done by many in one unit of work.
+ */
+import { CofferError, fromSent } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Steps, Task } from './context/task.js'
 import type { Ids } from './input/ids.js'
@@ -25,6 +28,8 @@ const OF_ONE = {
   idempotencyKey: '--idempotency-key',
 }
 
+/** Inputs of one unit of work, for which other units wait. */
+const AT_ONCE = 100
 /** More show their progress. */
 const MANY = 100
 /** Of those that were not done after an error. */
@@ -33,7 +38,7 @@ const MOST_NAMED = 5
 /** Results are printed as they come as JSON and ids, and at the end as a table or CSV. */
 export async function runEach({ createTask, resolve, steps, inputs, ids }: Many): Promise<void> {
   const whole = createTask(inputs[0]!)
-  const { format, context, options, ask, together, askAsOwner } = whole
+  const { format, context, options, ask, askEach, together, askAsOwner } = whole
   for (const [name, flag] of Object.entries(OF_ONE))
     if (options[name] !== undefined) throw new CofferError('usage', `${flag} takes one id or body at a time.`)
   const isStreamed = format !== 'table' && format !== 'csv'
@@ -56,19 +61,42 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
     if (results.length > 0) await whole.print(results)
     else if (count > 0 && !isStreamed) await whole.print(undefined)
   }
+  const askOne = async ({ input }: Each) => {
+    const task = { ...createTask(await resolve(input, whole)), print, together, askAsOwner }
+    if (steps.run === undefined) await print(await ask(task.input))
+    else await steps.run({ ...task, ask: (asked = task.input, ...rest) => ask(asked, ...rest) })
+  }
+  /** What comes before a name that stands for nothing is done, as it is one by one. */
+  const askSome = async (some: readonly Each[]) => {
+    const found: OperationInput[] = []
+    let failure: unknown
+    try {
+      for (const { input } of some) found.push(await resolve(input, whole))
+    } catch (error) {
+      failure = error
+    }
+    const { done, error } = found.length === 0 ? { done: 0 } : await askEach!(found)
+    tried += done
+    count += done
+    await progress?.show(count)
+    if (error !== undefined) throw fromSent(error)
+    if (failure !== undefined) throw failure
+  }
+  const all = [...eachInput(inputs, ids)]
+  const isTogether = steps.run === undefined && askEach !== undefined
+  let tried = 0
   const work = async () => {
-    let tried = 0
-    for (const { input, name } of eachInput(inputs, ids)) {
-      tried++
+    while (tried < all.length) {
       if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
       try {
-        const task = { ...createTask(await resolve(input, whole)), print, together, askAsOwner }
-        if (steps.run === undefined) await print(await ask(task.input))
-        else await steps.run({ ...task, ask: (asked = task.input, ...rest) => ask(asked, ...rest) })
+        if (isTogether) await askSome(all.slice(tried, tried + AT_ONCE))
+        else {
+          await askOne(all[tried]!)
+          tried++
+        }
       } catch (error) {
-        throw error instanceof CofferError
-          ? tell(error, name, count, [...eachInput(inputs, ids)].slice(tried))
-          : error
+        if (!(error instanceof CofferError)) throw error
+        throw tell(error, all[tried]!.name, count, all.slice(tried + 1))
       }
     }
   }
@@ -79,7 +107,13 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
   })
 }
 
-function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined) {
+interface Each {
+  input: OperationInput
+  /** In messages. */
+  name: string
+}
+
+function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined): Generator<Each> {
   if (ids === undefined) for (const [at, input] of inputs.entries()) yield { input, name: `body ${at + 1}` }
   else for (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
 }

@@ -4,6 +4,7 @@ import { CofferError } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import { resultOf } from '../framework/outcome.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
+import type { EachOutcome } from '../framework/perform-each.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { loadOperation } from '../operations/load.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
@@ -178,6 +179,13 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
         return askHere()
       })
     },
+    ...(isTakenByEach(context, definition) && {
+      askEach: async (inputs: readonly OperationInput[]) => {
+        const as = key === undefined ? await findOwner() : { key }
+        const request = { operation: definition.name, input: {}, each: inputs, as }
+        return opened.use(async (vault) => (await vault.ask(request)).result as EachOutcome)
+      },
+    }),
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),
     together: (work, role) => opened.use(work, role),
     notice: (text) => printNotice(terminal, text),
@@ -190,6 +198,14 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
         hints: { ...hintsFor(facts), ...omitUndefined({ empty }) },
       }),
   }
+}
+
+/** Whether the vault takes several inputs at once: not if they have answers, which have no bound together. */
+function isTakenByEach(
+  { config }: CommandContext,
+  { output, run, runOffline }: RegisteredOperation,
+): boolean {
+  return config.url === undefined && output === undefined && run !== undefined && runOffline === undefined
 }
 
 /** Opens the vault per request, or once for several, and purges expired tokens each time. */

@@ -19,6 +19,7 @@ import type { Host } from '../framework/host.js'
 import { KnownCallers } from '../framework/known-callers.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
+import { performEach } from '../framework/perform-each.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
 import { createPost, type LastingPost } from '../mail/post.js'
@@ -184,7 +185,7 @@ export function createApp(parts: {
 /** Performs or explains an operation as the owner, or as the application with the given key. */
 async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, as, explain, idempotencyKey }: OperationRequest<Name>,
+  { operation, input, each, as, explain, idempotencyKey }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = await loadOperation(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
@@ -197,6 +198,10 @@ async function answerRequest<Name extends string>(
     'key' in as
       ? await authenticate(app, as.key)
       : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
+  if (each !== undefined) {
+    const result = await performEach(app, caller, definition, each, app.createUuid())
+    return { status: 200, result: result as ResultOf<Name> }
+  }
   const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
   return outcome as Outcome<ResultOf<Name>>
 }

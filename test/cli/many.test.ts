@@ -56,6 +56,14 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
     stdout: '{"id":"one"}\n',
     stderr: /no-such: .*\(done before: 1; not done: two\)/,
   })
+  await home.run(['token', 'create'], { stdin: BODIES.replace(/"id":"/g, '"id":"gone-') })
+  t.match(await home.run(['token', 'delete', 'gone-one', 'no-such', 'gone-two', '--yes']), {
+    code: 3,
+    stdout: '',
+    stderr: /no-such: .*\(done before: 1; not done: gone-two\)/,
+  })
+  t.equal(await ids(home), 'gone-three\ngone-two\nthree\ntwo\none\n')
+  t.equal((await home.run(['token', 'delete', 'gone-two', 'gone-three', '--yes'])).code, 0)
   const changed = await home.run(['token', 'update', 'one', 'two', '--metadata', 'a=b', '--output', 'id'])
   t.equal(changed.stdout, 'one\ntwo\n')
   t.equal((await home.run(['token', 'link', 'one', 'two', 'three'])).code, 0)
@@ -90,6 +98,10 @@ t.test('names stand for several ids too', async (t) => {
     await home.json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
   const { stdout } = await home.run(['app', 'get', 'back', 'front', '--fields', 'name'])
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
-  t.equal((await home.run(['app', 'delete', 'back', 'front', '--yes'])).code, 0)
+  t.match(await home.run(['app', 'delete', 'back', 'nobody', 'front', '--yes']), {
+    code: 3,
+    stderr: /nobody: .*\(done before: 1; not done: front\)/,
+  })
+  t.equal((await home.run(['app', 'delete', 'front', '--yes'])).code, 0)
   t.equal((await home.json(['app', 'list'])).pagination.total_items, 0)
 })

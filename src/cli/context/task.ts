@@ -4,6 +4,7 @@
  */
 
 import type { OperationInput } from '../../framework/operation.js'
+import type { EachOutcome } from '../../framework/perform-each.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Format } from '../../global-flags.js'
 import type { OperationName } from '../../operations/all.js'
@@ -28,6 +29,8 @@ export interface Task {
    * the idempotency key for a server.
    */
   ask(input?: OperationInput, operation?: string, repeatKey?: string): Promise<unknown>
+  /** Performs the operation for several inputs in one unit of work. Absent where it must be asked one by one. */
+  askEach?(inputs: readonly OperationInput[]): Promise<EachOutcome>
   /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
   askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
   /** Keeps the vault open while `work` runs; as a server, other commands can use it meanwhile. */
