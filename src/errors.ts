@@ -78,9 +78,19 @@ export class CofferError extends Error {
   }
 }
 
+/** A validation error that names no property, or those in `details`. */
+export function validationError(message: string, details?: ErrorDetails): CofferError {
+  return new CofferError('validation', message, details)
+}
+
 /** A validation error of one property. */
 export function invalid(path: string, message: string): CofferError {
-  return new CofferError('validation', `${path}: ${message}`, { errors: { [path]: [message] } })
+  return validationError(`${path}: ${message}`, { errors: { [path]: [message] } })
+}
+
+/** Of a vault with something wrong, which `what` says without a full stop. */
+export function damaged(what: string): CofferError {
+  return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`)
 }
 
 /** An error as it is stored or sent to another process, without its cause. */

@@ -1,5 +1,5 @@
 /** The HTTP answer that code makes, and which headers code and other servers may not set in an answer of ours. */
-import { CofferError } from '../errors.js'
+import { type CofferError, validationError } from '../errors.js'
 import { isObject } from './json/json.js'
 
 /** Names of headers, in lower case, and their values. */
@@ -89,5 +89,5 @@ export function readHeaders(given: unknown, named: string): Record<string, strin
 }
 
 function refuse(message: string): CofferError {
-  return new CofferError('validation', message)
+  return validationError(message)
 }

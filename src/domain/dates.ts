@@ -1,5 +1,5 @@
 /** Dates as the API writes and reads them. Instants are ms since the epoch; the current time is an argument. */
-import { CofferError } from '../errors.js'
+import { validationError } from '../errors.js'
 
 export const MONTHS =
   'January February March April May June July August September October November December'.split(' ')
@@ -16,8 +16,8 @@ export function formatDate(ms: number): string {
  */
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)
-  if (ms === undefined) throw new CofferError('validation', `must be an existing date, ${EXPIRY_FORMATS}`)
-  if (ms <= nowMs) throw new CofferError('validation', `must be in the future, written as ${EXPIRY_FORMATS}`)
+  if (ms === undefined) throw validationError(`must be an existing date, ${EXPIRY_FORMATS}`)
+  if (ms <= nowMs) throw validationError(`must be in the future, written as ${EXPIRY_FORMATS}`)
   return ms
 }
 
@@ -28,10 +28,7 @@ export function parseExpiry(text: string, nowMs: number): number {
 export function parseLogDate(text: string): number {
   const ms = readIso(text)
   if (ms !== undefined) return ms
-  throw new CofferError(
-    'validation',
-    'must be an existing ISO 8601 date such as 2030-08-27 or 2030-08-27T02:23:57Z',
-  )
+  throw validationError('must be an existing ISO 8601 date such as 2030-08-27 or 2030-08-27T02:23:57Z')
 }
 
 const EXPIRY_FORMATS =

@@ -1,5 +1,5 @@
 /** Parsing of the mail settings: the mail server and the sender. */
-import { CofferError } from '../errors.js'
+import { validationError } from '../errors.js'
 import { checkEmail } from './email.js'
 
 /** The address of a mail server, and how to connect to it. */
@@ -25,10 +25,7 @@ export function readMailServer(text: string): MailServer {
   const port = PORTS[url?.protocol ?? '']
   const isBare = url !== undefined && /^\/?$/.test(url.pathname) && url.search === '' && url.hash === ''
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
-    throw new CofferError(
-      'validation',
-      'must be smtp://user:password@host:port or smtps://user:password@host:port',
-    )
+    throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
   const starttls = LOOPBACK.test(url.hostname) ? 'offered' : 'required'
   return {
@@ -43,7 +40,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new CofferError('validation', 'must percent-encode user and password: % only before two hex digits')
+    throw validationError('must percent-encode user and password: % only before two hex digits')
   }
 }
 
@@ -61,7 +58,7 @@ export function readSender(text: string): Sender {
   const name = (given ?? '').trim().replace(/^"(.*)"$/, '$1')
   const address = bracketed ?? text
   if (name.length > NAME_LIMIT || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
-    throw new CofferError('validation', `must have a name of at most ${NAME_LIMIT} visible characters`)
+    throw validationError(`must have a name of at most ${NAME_LIMIT} visible characters`)
   checkEmail(address)
   return { name, address }
 }

@@ -1,5 +1,5 @@
 /** Collects all errors of a request, each under the path of its property. */
-import { CofferError, type PropertyErrors } from '../errors.js'
+import { CofferError, type PropertyErrors, validationError } from '../errors.js'
 
 /** Checks whose number of errors is unbounded stop at this many. */
 const MANY = 100
@@ -21,7 +21,7 @@ export function refuseErrors(errors: PropertyErrors): void {
   if (paths.length === 0) return
   const [first = ''] = paths
   const more = paths.length === 1 ? '' : ` (and ${paths.length - 1} more)`
-  throw new CofferError('validation', `${first}: ${errors[first]![0]}${more}`, { errors })
+  throw validationError(`${first}: ${errors[first]![0]}${more}`, { errors })
 }
 
 /** Runs `work`. If it throws `validation`, adds its errors, or its message at `path`, and returns undefined. */
@@ -76,7 +76,7 @@ export function about<T>(path: string, work: () => T): T {
   } catch (error) {
     if (!(error instanceof CofferError) || error.code !== 'validation' || error.errors !== undefined)
       throw error
-    throw new CofferError('validation', `${path}: ${error.message}`, {
+    throw validationError(`${path}: ${error.message}`, {
       cause: error,
       errors: { [path]: [error.message] },
     })

@@ -2,7 +2,7 @@
  * The request of a call through a proxy: where it has expressions, and the request with their values in place. What is
  * no expression stays as it was sent, byte for byte.
  */
-import { CofferError, invalid } from '../errors.js'
+import { invalid, validationError } from '../errors.js'
 import type { HeaderMap } from './code-answer.js'
 import { canonicalJson, tryJson } from './json/json.js'
 
@@ -197,7 +197,7 @@ function mapValues(
 /** The body as code is given it: the value of JSON, else text. @throws CofferError `validation` */
 export function readBodyValue(headers: HeaderMap, body: Uint8Array): unknown {
   const text = textOfBody(headers, body)
-  if (text === undefined) throw new CofferError('validation', 'A transform needs a body that is UTF-8 text.')
+  if (text === undefined) throw validationError('A transform needs a body that is UTF-8 text.')
   if (text === '') return null
   return isJsonContent(headers, text) ? (tryJson(text) ?? text) : text
 }

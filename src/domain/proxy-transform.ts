@@ -1,5 +1,5 @@
 /** What the transforms of proxies are given and what they answer, apart from running them. */
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import { type CodeAnswer, type HeaderMap, readCodeAnswer, readHeaders } from './code-answer.js'
 import { isObject } from './json/json.js'
 import { type ProxyRequest, readBodyValue, textOfBody } from './proxy-request.js'
@@ -30,7 +30,7 @@ export function readTransformed(
   prefix: string,
 ): ProxyMessage | CodeAnswer {
   try {
-    if (!isObject(result)) throw new CofferError('validation', 'a transform must return an object')
+    if (!isObject(result)) throw validationError('a transform must return an object')
     if (direction === 'request' && result.res !== undefined) return readCodeAnswer(result.res, prefix)
     const wrapped = direction === 'request' ? result.req : result.res
     const { body, headers } = wrapped === undefined ? result : isObject(wrapped) ? wrapped : {}
@@ -50,10 +50,7 @@ function toBytes(body: unknown): Uint8Array {
   if (body === null) return new Uint8Array()
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
   if (bytes.length <= MOST_TRANSFORMED_BYTES) return bytes
-  throw new CofferError(
-    'validation',
-    `a transform must return a body of at most ${MOST_TRANSFORMED_BYTES} bytes`,
-  )
+  throw validationError(`a transform must return a body of at most ${MOST_TRANSFORMED_BYTES} bytes`)
 }
 
 /** A program that finds what a mask covers; it runs where its time is limited, because an expression may backtrack. */

@@ -1,5 +1,5 @@
 /** The settings of a vault: names, descriptions, allowed values and defaults. */
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import { readMailServer, readSender } from './mail-server.js'
 
 interface SettingEntry<T> {
@@ -60,7 +60,7 @@ export const VAULT_SETTINGS = {
     default: 'forever',
     read: (text: string) => {
       if (text === 'forever' || /^[1-9]\d{0,4}d$/.test(text)) return text
-      throw new CofferError('validation', 'must be a number of days such as 90d, or forever')
+      throw validationError('must be a number of days such as 90d, or forever')
     },
   },
   'search.masked_data': {
@@ -146,7 +146,7 @@ function readPublicUrl(text: string): string {
   const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:'
   const isBare = url?.search === '' && url.hash === '' && url.username === '' && url.password === ''
   if (url === undefined || !isWeb || !isBare || text.length > 1000)
-    throw new CofferError('validation', 'must be an address such as https://vault.example.com')
+    throw validationError('must be an address such as https://vault.example.com')
   return url.href.replace(/\/+$/, '')
 }
 
@@ -154,7 +154,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIF
 
 function readCertificates(text: string): string {
   if (CERTIFICATE.test(text) && text.length <= 256 * 1024) return text
-  throw new CofferError('validation', 'must be PEM certificates; give the file as @ca.pem')
+  throw validationError('must be PEM certificates; give the file as @ca.pem')
 }
 
 function readBoolean(text: string): boolean {
@@ -165,7 +165,7 @@ function integer(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
     if (value >= least && value <= most) return value
-    throw new CofferError('validation', `must be an integer from ${least} to ${most}`)
+    throw validationError(`must be an integer from ${least} to ${most}`)
   }
 }
 
@@ -173,6 +173,6 @@ function choice<const C extends string>(...choices: readonly C[]): (text: string
   return (text) => {
     const found = choices.find((each) => each === text)
     if (found !== undefined) return found
-    throw new CofferError('validation', `must be one of ${choices.join(', ')}`)
+    throw validationError(`must be one of ${choices.join(', ')}`)
   }
 }

@@ -1,5 +1,5 @@
 /** Validation of tenant names. */
-import { CofferError } from '../errors.js'
+import { validationError } from '../errors.js'
 
 export const MAX_TENANT_NAME_LENGTH = 200
 
@@ -9,10 +9,7 @@ export const MAX_TENANT_NAME_LENGTH = 200
 export function checkTenantName(name: string): void {
   const length = [...name].length
   if (name.trim() === '' || length > MAX_TENANT_NAME_LENGTH)
-    throw new CofferError(
-      'validation',
-      `must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`,
-    )
+    throw validationError(`must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`)
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
-    throw new CofferError('validation', 'must be one line without control characters')
+    throw validationError('must be one line without control characters')
 }

@@ -8,7 +8,7 @@ import type { Target } from '../domain/access.js'
 import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
@@ -230,8 +230,7 @@ function createKeeping(
       const isView = definition.viewWritten !== undefined && status === 201 && caller.dependsOnId !== true
       const json = toKeptJson(isView ? {} : (definition.output ?? {}), result)
       if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
-        throw new CofferError(
-          'validation',
+        throw validationError(
           'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
         )
       const type = headers?.['content-type']

@@ -1,5 +1,5 @@
 /** The size limit and the form of an answer, which depend on its transport. */
-import { CofferError, invalid } from '../errors.js'
+import { type CofferError, invalid, validationError } from '../errors.js'
 
 export interface Recipient {
   /** The largest answer, in bytes of JSON (UTF-8). */
@@ -55,7 +55,7 @@ export function toAnswer(result: unknown, recipient: Recipient): unknown {
 }
 
 export function refuseOne(recipient: Recipient): CofferError {
-  return new CofferError('validation', `The answer exceeds the limit of ${inMib(recipient)}.`)
+  return validationError(`The answer exceeds the limit of ${inMib(recipient)}.`)
 }
 
 /** The beginning of the error of a page that is accepted if it is smaller. */

@@ -1,6 +1,6 @@
 /** The body of a request: content type, size and JSON. */
 import { decodeUtf8, isObject, parseJson } from '../domain/json/json.js'
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import type { AnyOperation } from '../framework/operation.js'
 import type { Ask } from './exchange.js'
 import { readHeader } from './headers.js'
@@ -17,7 +17,7 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
   if (bytes === undefined)
     throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
   await ask.share?.arrive()
-  if (bytes.length === 0) throw new CofferError('validation', 'The request needs a JSON body.')
+  if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   return parseJson(decodeUtf8(bytes, 'the request body'), { source: 'the request body' })
 }
 
@@ -25,7 +25,7 @@ export async function readJsonBody(ask: Ask, definition: AnyOperation, limitByte
 export function placeBody(value: unknown, { wholeBody, sentBody }: AnyOperation): Record<string, unknown> {
   if (wholeBody !== undefined) return { [wholeBody]: value }
   if (isObject(value)) return sentBody === undefined ? value : { ...value, [sentBody]: value }
-  throw new CofferError('validation', 'The request body must be a JSON object.')
+  throw validationError('The request body must be a JSON object.')
 }
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */

@@ -1,7 +1,7 @@
 /** A client's connection: the order of its pipelined requests, and answers to bytes that are not a valid request. */
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import { ALL_METHODS, type Answer, answerProblem } from './exchange.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
@@ -113,7 +113,7 @@ export function describeParserError(error: ParserError): CofferError {
     return new CofferError('too_large', 'The extensions of the chunks are too large.')
   if (code === 'HPE_INVALID_METHOD' && /^[A-Z]{1,30} \S+ HTTP\//.test(faultyLine(error)))
     return new CofferError('method_not_allowed', 'This HTTP method is not supported.')
-  return new CofferError('validation', 'This is not a valid HTTP/1.1 request.')
+  return validationError('This is not a valid HTTP/1.1 request.')
 }
 
 /** The packet from the line on in which the parser stopped. */

@@ -1,7 +1,7 @@
 /** Parsing of query strings by the schema of an operation. */
 import { isObject, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
-import { CofferError, type PropertyErrors } from '../errors.js'
+import { type PropertyErrors, validationError } from '../errors.js'
 import type { Endpoint } from '../framework/registry.js'
 import { readText, type Schema } from '../framework/schema.js'
 
@@ -48,14 +48,14 @@ function addValue(input: Record<string, unknown>, { property, schema, rest }: Ta
     input[property] ??= Object.create(null)
     const map = input[property] as Record<string, unknown>
     if (schema.maxProperties === 1 && Object.keys(map).length > 0)
-      throw new CofferError('validation', 'may be given only once')
+      throw validationError('may be given only once')
     for (const [key, value] of readEntries(rest, text, property)) if (!(key in map)) map[key] = value
     return
   }
-  if (rest !== '') throw new CofferError('validation', `must be written as ${property}=value`)
+  if (rest !== '') throw validationError(`must be written as ${property}=value`)
   if (schema.type === 'array')
     input[property] = [...((input[property] as unknown[]) ?? []), readText(schema.items, text)]
-  else if (property in input) throw new CofferError('validation', 'may be given only once')
+  else if (property in input) throw validationError('may be given only once')
   else input[property] = readText(schema, text)
 }
 
@@ -69,7 +69,7 @@ function readEntries(rest: string, text: string, property: string): [string, unk
   const key = dotted ?? bracketed
   if (key !== undefined) return [[key, text]]
   const forms = [`${property}.key=value`, `${property}[key]=value`, `${property}={"key":"value"}`]
-  throw new CofferError('validation', `must be written as ${forms.join(' or ')}`)
+  throw validationError(`must be written as ${forms.join(' or ')}`)
 }
 
 function decode(text: string): string {
@@ -80,8 +80,5 @@ function decode(text: string): string {
   } catch {
     // The error below is clearer than the decoder's.
   }
-  throw new CofferError(
-    'validation',
-    'The query is not percent-encoded UTF-8. Encode values with % and two hex digits.',
-  )
+  throw validationError('The query is not percent-encoded UTF-8. Encode values with % and two hex digits.')
 }

@@ -1,6 +1,6 @@
 /** Reads the body of a request from a socket up to a limit, or discards an unwanted body. */
 import type { IncomingMessage } from 'node:http'
-import { CofferError } from '../errors.js'
+import { type CofferError, validationError } from '../errors.js'
 import type { Connection } from './connection.js'
 import type { Share } from './load.js'
 
@@ -87,5 +87,5 @@ export class RequestBody {
 }
 
 function cutOff(): CofferError {
-  return new CofferError('validation', 'The connection closed before the body was complete.')
+  return validationError('The connection closed before the body was complete.')
 }

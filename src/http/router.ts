@@ -1,7 +1,7 @@
 /**
  * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
  */
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
 import { findNotEmulated } from './not-emulated.js'
 
@@ -77,7 +77,7 @@ function readParameters(pattern: readonly string[], segments: Segments): Record<
   const parameters: Record<string, string> = {}
   pattern.forEach((each, at) => {
     const segment = segments[at]
-    if (segment === undefined) throw new CofferError('validation', NOT_ENCODED)
+    if (segment === undefined) throw validationError(NOT_ENCODED)
     if (isParameter(each)) parameters[each.slice(1, -1)] = segment
   })
   return parameters

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
 import { Connection, describeParserError } from './connection.js'
@@ -189,10 +189,7 @@ class Connections {
     if (connection === undefined || connection.isBroken) return
     const hosts = countHosts(request)
     if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
-      this.#refuse(
-        request.socket,
-        new CofferError('validation', 'A request must have exactly one Host header.'),
-      )
+      this.#refuse(request.socket, validationError('A request must have exactly one Host header.'))
       return
     }
     const invite = expectsContinue ? () => response.writeContinue() : undefined

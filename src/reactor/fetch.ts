@@ -3,7 +3,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import type { SecureContext } from 'node:tls'
-import { CofferError } from '../errors.js'
+import { CofferError, validationError } from '../errors.js'
 import { createAllowList } from './allow-list.js'
 import { chooseAddresses, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
@@ -73,7 +73,7 @@ function readRequest({ url, method, headers, body }: FetchRequest): Hop {
       (pair) => Array.isArray(pair) && pair.length === 2 && pair.every((text) => typeof text === 'string'),
     ) &&
     (body === undefined || typeof body === 'string')
-  if (!isSpelled) throw new CofferError('validation', 'the request is not a valid fetch request')
+  if (!isSpelled) throw validationError('the request is not a valid fetch request')
   const bytes = Buffer.from(body ?? '', 'base64')
   if (bytes.length > MOST_BODY_BYTES)
     throw new CofferError('too_large', `the body of a request is limited to ${MOST_BODY_BYTES} bytes`)
@@ -82,10 +82,10 @@ function readRequest({ url, method, headers, body }: FetchRequest): Hop {
 }
 
 function readUrl(text: string, base?: URL): URL {
-  if (!URL.canParse(text, base?.href)) throw new CofferError('validation', 'this is not a valid URL')
+  if (!URL.canParse(text, base?.href)) throw validationError('this is not a valid URL')
   const url = new URL(text, base)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw new CofferError('validation', 'only http and https can be fetched')
+    throw validationError('only http and https can be fetched')
   return url
 }
 

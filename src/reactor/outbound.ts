@@ -2,6 +2,7 @@
  * Sends requests of proxies. Connections are kept for the next request to the same address, and judgements of names for
  * a few seconds; whatever is kept, a request goes to an address that was judged.
  */
+
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'
@@ -23,11 +24,11 @@ import {
   chooseAddresses,
   isThisMachine,
   portOf,
-  type Resolve,
   type Resolved,
   resolveName,
   trustAlso,
 } from './destination.js'
+import type { FetchOptions } from './fetch.js'
 
 /** Shorter than servers keep connections, so that a request is seldom sent on one that is being closed. */
 const KEEP_IDLE_MS = 1_000
@@ -39,14 +40,9 @@ const REMEMBER_MS = 5_000
 /** Failures before anything was sent, after which the next address of the host is tried. */
 const UNCONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']
 
-export interface OutboundOptions {
-  /** `host` or `host:port`. */
-  allowNet: readonly string[]
-  /** Additional certificate authorities to trust, PEM. */
-  ca?: string
+export interface OutboundOptions extends FetchOptions {
   /** The ports that this process listens on; no request is sent to them, whatever is allowed. */
   ownPorts: ReadonlySet<number>
-  resolve?: Resolve
   waitMs?: number
 }
 

@@ -1,10 +1,12 @@
 /** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
+
 import { createHash, randomUUID } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type {
   ClientCall,
   CompileReport,
   Invocation,
+  ReactorOptions,
   ReactorRun,
   ReactorRuntime,
   Sandbox,
@@ -32,14 +34,8 @@ export interface PoolServices extends WorkerServices {
   sandbox: Sandbox
 }
 
-export interface PoolOptions {
+export interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   node: NodeProgram
-  /** Bundles that code may require, one file each; set by the vault's owner. */
-  modulesDirectory?: string
-  /** The hosts that code may fetch from. */
-  allowNet?: readonly string[]
-  /** Additional certificate authorities to trust, PEM. */
-  ca?: string
   settings?: Partial<PoolSettings>
   /** The result of `confine`. */
   confinement: Confinement

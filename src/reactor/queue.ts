@@ -1,5 +1,5 @@
 /** A fair queue: each caller has its own queue, callers are served in turn, and the waiting time is limited. */
-import { CofferError } from '../errors.js'
+import { CofferError, type ErrorCode } from '../errors.js'
 import type { PoolClock } from './clock.js'
 import type { PoolSettings } from './pool-settings.js'
 
@@ -103,17 +103,14 @@ export class FairQueue<W extends QueuedRun> {
 }
 
 function tooMany(waitMs: number): CofferError {
-  const retryAfterSeconds = Math.ceil(waitMs / 1000)
-  return new CofferError(
-    'rate_limited',
-    `This caller has requested too many runs of reactors at once. Try again in ${retryAfterSeconds} s.`,
-    { retryAfterSeconds },
-  )
+  return overloaded('rate_limited', 'This caller has requested too many runs of reactors at once.', waitMs)
 }
 
 function busy(waitMs: number): CofferError {
+  return overloaded('unavailable', 'All reactors are busy.', waitMs)
+}
+
+function overloaded(code: ErrorCode, what: string, waitMs: number): CofferError {
   const retryAfterSeconds = Math.ceil(waitMs / 1000)
-  return new CofferError('unavailable', `All reactors are busy. Try again in ${retryAfterSeconds} s.`, {
-    retryAfterSeconds,
-  })
+  return new CofferError(code, `${what} Try again in ${retryAfterSeconds} s.`, { retryAfterSeconds })
 }

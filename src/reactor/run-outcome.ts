@@ -1,6 +1,8 @@
 /** Converts the outcome of a guest's run to the result and errors that operations use. */
+
 import { readCodeAnswer } from '../domain/code-answer.js'
 import { parseJson } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
 import type { RunOutcome, StopReason } from './guest-run.js'
@@ -33,12 +35,13 @@ type Texts = Readonly<Partial<Record<'raw' | 'tokenize' | 'res', string>>>
 function toResult({ raw, tokenize, res }: Texts, prefix: string): ReactorOutcome {
   if (res !== undefined && (raw !== undefined || tokenize !== undefined))
     return { kind: 'failure', error: failed('The code returned res beside raw or tokenize.') }
+  const read = (source: string, text: string | undefined) =>
+    text === undefined ? undefined : parseJson(text, { source })
   try {
+    const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
     return {
       kind: 'result',
-      ...(raw === undefined ? {} : { raw: parseJson(raw, { source: 'raw' }) }),
-      ...(tokenize === undefined ? {} : { tokenize: parseJson(tokenize, { source: 'tokenize' }) }),
-      ...(res === undefined ? {} : { res: readCodeAnswer(parseJson(res, { source: 'res' }), prefix) }),
+      ...omitUndefined({ raw: read('raw', raw), tokenize: read('tokenize', tokenize), res: answer }),
     }
   } catch (error) {
     return { kind: 'failure', error: failed((error as Error).message) }

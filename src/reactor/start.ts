@@ -44,15 +44,8 @@ export async function startReactors(values: Values, options: ReactorOptions): Pr
 }
 
 function createPool(values: Values, options: ReactorOptions, confinement: Confinement): ReactorRuntime {
-  const { allowNet = [], modulesDirectory, ca } = options
-  return createReactorPool({
-    node: describeThisNode(),
-    allowNet,
-    ...(ca === undefined ? {} : { ca }),
-    settings: readPoolSettings(values, options),
-    confinement,
-    ...(modulesDirectory === undefined ? {} : { modulesDirectory }),
-  })
+  const settings = readPoolSettings(values, options)
+  return createReactorPool({ ...options, node: describeThisNode(), settings, confinement })
 }
 
 function readPoolSettings(values: Values, { prefix, spares, time }: ReactorOptions): Partial<PoolSettings> {

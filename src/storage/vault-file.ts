@@ -4,7 +4,7 @@
  */
 import { type Adapter, Low } from 'lowdb'
 import type { Cipher, RandomSource } from '../crypto/ports.js'
-import { AFTER_DAMAGE, CofferError } from '../errors.js'
+import { CofferError, damaged } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
 import type { Times } from './time.js'
@@ -265,9 +265,9 @@ function sealedAdapter<T>(
   return {
     read: async () => {
       const sealed = readWhole(files, path, STATE_LIMIT)
-      if (sealed === undefined) throw damagedState(path, 'is missing')
+      if (sealed === undefined) throw damaged(`${path} is missing`)
       const plain = cipher.open(sealed, associated)
-      if (plain === undefined) throw damagedState(path, 'does not open')
+      if (plain === undefined) throw damaged(`${path} does not open`)
       return parse(plain, path) as T
     },
     write: async (content) => {
@@ -293,7 +293,3 @@ const EMPTY: State = Object.freeze({
   journals: [],
   segments: [],
 })
-
-function damagedState(path: string, what: string): CofferError {
-  return new CofferError('vault_damaged', `${path} ${what}. ${AFTER_DAMAGE}`)
-}

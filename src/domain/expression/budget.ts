@@ -1,5 +1,5 @@
 /** The work limit of rendering: counted, not timed, so that the same expression and data always give the same result. */
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 
 /** The budget apart from the size of the data; a unit is about one character or array element. */
 const BASE_UNITS = 2_000_000
@@ -18,8 +18,7 @@ export class Budget {
   use(units: number): void {
     if (!(units > 0)) return
     this.left -= units
-    if (this.left < 0)
-      throw new CofferError('validation', 'this takes too much work for the size of the data')
+    if (this.left < 0) throw validationError('this takes too much work for the size of the data')
   }
 
   /** The library's check of the time; not needed with a counted limit. */

@@ -1,5 +1,5 @@
 /** Splits an expression string into text and outputs: `text {{ object | filter }} text`. */
-import { CofferError } from '../../errors.js'
+import { type CofferError, validationError } from '../../errors.js'
 import { isFilterName } from './standard-filters.js'
 
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
@@ -26,7 +26,7 @@ export function isOutput(piece: Piece): piece is OutputPiece {
 /** An error with its column, counted in characters from 1. */
 export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
   const message = `${reason} (at column ${[...text.slice(0, at)].length + 1})`
-  return new CofferError('validation', message, cause === undefined ? {} : { cause })
+  return validationError(message, cause === undefined ? {} : { cause })
 }
 
 /**

@@ -3,7 +3,7 @@
  * that `simple-output.ts` cannot read.
  */
 import { BoundedMap } from '../../bounded-map.js'
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 import { Budget, sizeOf } from './budget.js'
 import {
   isOutput,
@@ -81,7 +81,7 @@ type OutputReader = (text: string, piece: OutputPiece, use: ExpressionUse) => Pr
 
 async function compileExpression(text: string, use: ExpressionUse, read: OutputReader): Promise<Expression> {
   if (use !== 'detokenize' && isTooLong(text)) {
-    throw new CofferError('validation', `an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
+    throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
   }
   const parts: (string | Output)[] = []
   const references = new Set<string>()

@@ -1,5 +1,5 @@
 /** Reads the arguments of filters: each reader returns a value of its type, or refuses. */
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 
 /** The maximum count, length and padded length that filters accept. */
@@ -29,5 +29,5 @@ export function asCharacter(value: unknown, meaning: string): string {
 }
 
 export function refuse(message: string): never {
-  throw new CofferError('validation', message)
+  throw validationError(message)
 }

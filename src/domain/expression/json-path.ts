@@ -2,7 +2,7 @@
  * JSONPath (RFC 9535) over untrusted paths and data. The standard's functions with regular expressions, `match` and
  * `search`, are refused, because JavaScript's engine can take unbounded time for them.
  */
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filters.js'
 
@@ -64,5 +64,5 @@ function isObject(value: unknown): value is object {
 }
 
 function refuse(message: string, cause?: unknown): never {
-  throw new CofferError('validation', message, cause === undefined ? {} : { cause })
+  throw validationError(message, cause === undefined ? {} : { cause })
 }

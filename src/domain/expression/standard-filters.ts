@@ -2,7 +2,7 @@
  * The allowed filters of standard Liquid and their numbers of arguments. Most are the library's; those that it lacks or
  * whose result would depend on the machine are implemented here.
  */
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import { FILTERS, type FilterRule, ORDERED_FILTERS } from './filters.js'
 import { formatDateFilter } from './strftime.js'
@@ -65,7 +65,7 @@ export function prepareOperands(kind: FilterKind, value: unknown, args: readonly
 /** The library would also evaluate ranges here, once for every member of an array. */
 function requirePropertyPath(path: unknown): void {
   if (typeof path === 'string' && !path.includes('(')) return
-  throw new CofferError('validation', 'this filter takes the name of a property, such as "address.city"')
+  throw validationError('this filter takes the name of a property, such as "address.city"')
 }
 
 function prepareOperand(kind: FilterKind, value: unknown): unknown {
@@ -84,7 +84,7 @@ function encodeUrlSafe(value: unknown): string {
 function decodeUrlSafe(value: unknown): string {
   const text = String(value ?? '')
   if (!/^[A-Za-z0-9_-]*={0,2}$/.test(text)) {
-    throw new CofferError('validation', 'base64_url_safe_decode takes URL-safe base64')
+    throw validationError('base64_url_safe_decode takes URL-safe base64')
   }
   return Buffer.from(text, 'base64url').toString('utf8')
 }

@@ -2,7 +2,7 @@
  * Liquid's `date` filter with strftime formats, always in UTC and English. It depends on neither clock nor locale, so
  * the same input gives the same text on every machine.
  */
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 import { MONTHS } from '../dates.js'
 
 const DAYS = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' ')
@@ -19,10 +19,7 @@ export function formatDateFilter(value: unknown, format: unknown): unknown {
   const date = readInstant(value)
   if (date === undefined || format === null || format === '') return value
   if (typeof format !== 'string' || format.length > MAX_FORMAT_LENGTH) {
-    throw new CofferError(
-      'validation',
-      `date takes a format of at most ${MAX_FORMAT_LENGTH} characters such as "%Y-%m"`,
-    )
+    throw validationError(`date takes a format of at most ${MAX_FORMAT_LENGTH} characters such as "%Y-%m"`)
   }
   return formatInstant(date, format)
 }
@@ -36,10 +33,7 @@ function readInstant(value: unknown): Date | undefined {
 
 function readText(text: string): number {
   if (/^(?:now|today)$/i.test(text)) {
-    throw new CofferError(
-      'validation',
-      '"now" and "today" cannot be used: an expression must not depend on the clock',
-    )
+    throw validationError('"now" and "today" cannot be used: an expression must not depend on the clock')
   }
   if (text.length > 64) return Number.NaN
   if (/^-?\d{1,12}$/.test(text)) return Number(text) * 1000

@@ -1,5 +1,5 @@
 /** Strict parsing of untrusted JSON, and canonical JSON. */
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import { findFault } from './json-scan.js'
 
 export { exactNumber } from './json-number.js'
@@ -53,11 +53,7 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
     return STRICT_UTF8.decode(bytes)
   } catch (cause) {
-    throw new CofferError(
-      'validation',
-      `${source} is not UTF-8; encode it as UTF-8 without a byte order mark`,
-      { cause },
-    )
+    throw validationError(`${source} is not UTF-8; encode it as UTF-8 without a byte order mark`, { cause })
   }
 }
 

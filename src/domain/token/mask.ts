@@ -1,7 +1,7 @@
 /**
  * Masks: any JSON value. Its strings are expressions; property names, numbers, booleans and null are copied.
  */
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expression, Expressions, Scope } from '../expression/expression.js'
 import { MAX_JSON_DEPTH } from '../json/json.js'
@@ -56,10 +56,7 @@ function findTexts(
 ): void {
   found.values++
   if (found.values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH) {
-    throw new CofferError(
-      'validation',
-      `a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`,
-    )
+    throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)
   }
   if (typeof value === 'string') found.texts.push({ text: value, path })
   else if (Array.isArray(value)) {

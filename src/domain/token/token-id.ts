@@ -1,5 +1,5 @@
 /** The syntax of token ids. */
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 
 export const MIN_TOKEN_ID_LENGTH = 3
 export const MAX_TOKEN_ID_LENGTH = 400
@@ -8,15 +8,9 @@ export const MAX_TOKEN_ID_LENGTH = 400
 export function checkTokenId(id: string): void {
   const length = [...id.slice(0, 2 * MAX_TOKEN_ID_LENGTH + 1)].length
   if (length < MIN_TOKEN_ID_LENGTH || length > MAX_TOKEN_ID_LENGTH) {
-    throw new CofferError(
-      'validation',
-      `must have ${MIN_TOKEN_ID_LENGTH} to ${MAX_TOKEN_ID_LENGTH} characters`,
-    )
+    throw validationError(`must have ${MIN_TOKEN_ID_LENGTH} to ${MAX_TOKEN_ID_LENGTH} characters`)
   }
   if (/[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u.test(id)) {
-    throw new CofferError(
-      'validation',
-      'must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters',
-    )
+    throw validationError('must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters')
   }
 }

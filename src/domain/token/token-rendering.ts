@@ -2,7 +2,7 @@
  * Renders the expressions of a token over its data: id, mask, fingerprint and search values. If the data is invalid
  * (`scope.data` is undefined), the expressions are only checked, so that all errors are reported together.
  */
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import type { Budget } from '../expression/budget.js'
 import type { Expressions, ExpressionUse, Scope } from '../expression/expression.js'
 import { isObject } from '../json/json.js'
@@ -30,7 +30,7 @@ export async function readId(
   id: unknown,
 ): Promise<GivenId | undefined> {
   return collectLater(errors, 'id', async () => {
-    if (typeof id !== 'string') throw new CofferError('validation', 'must be a string')
+    if (typeof id !== 'string') throw validationError('must be a string')
     if (!id.includes('{{')) {
       checkTokenId(id)
       return { kind: 'given', id }
@@ -44,12 +44,12 @@ export async function readId(
 
 function requireDrawnId(drawn: unknown): string {
   if (typeof drawn !== 'string' && typeof drawn !== 'number') {
-    throw new CofferError('validation', 'the expression must yield text that can be an id')
+    throw validationError('the expression must yield text that can be an id')
   }
   try {
     checkTokenId(String(drawn))
   } catch (cause) {
-    throw new CofferError('validation', `what the expression yields ${(cause as Error).message}`, { cause })
+    throw validationError(`what the expression yields ${(cause as Error).message}`, { cause })
   }
   return String(drawn)
 }
@@ -89,10 +89,7 @@ export async function renderFingerprint(
     const rendered = await renderText(rendering, text, 'fingerprint')
     const isBlank = typeof rendered === 'string' && rendered.trim() === ''
     if ((rendered !== null && !isBlank) || text === usual) return rendered
-    throw new CofferError(
-      'validation',
-      `the expression must yield a value, not ${isBlank ? 'blank text' : 'null'}`,
-    )
+    throw validationError(`the expression must yield a value, not ${isBlank ? 'blank text' : 'null'}`)
   })
 }
 
@@ -117,10 +114,7 @@ export async function renderSearchIndexes(rendering: Rendering, texts: unknown):
 
 function requireSearchValue(rendered: unknown): string {
   if (rendered !== '' && ['string', 'number', 'boolean'].includes(typeof rendered)) return String(rendered)
-  throw new CofferError(
-    'validation',
-    'the expression must yield a number, a boolean or text that is not empty',
-  )
+  throw validationError('the expression must yield a number, a boolean or text that is not empty')
 }
 
 /** undefined if the data is invalid. */
@@ -129,7 +123,7 @@ async function renderText(
   text: unknown,
   use: ExpressionUse,
 ): Promise<unknown> {
-  if (typeof text !== 'string') throw new CofferError('validation', 'must be a string')
+  if (typeof text !== 'string') throw validationError('must be a string')
   const expression = expressions.known(text, use) ?? (await expressions.compile(text, use))
   return scope.data === undefined ? undefined : expression.render(scope, budget)
 }

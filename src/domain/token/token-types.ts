@@ -1,5 +1,5 @@
 /** The token types: the data that each accepts, and its defaults. Messages never contain a value. */
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
 /** In the order in which error messages list them. */
@@ -56,7 +56,7 @@ export function readData(type: TokenType, data: unknown): unknown {
 export function findTokenType(name: string): TokenType {
   const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
   if (type !== undefined) return type
-  throw new CofferError('validation', `must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
+  throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
 /** The Luhn checksum (ISO/IEC 7812-1, annex B) of a text of digits. */

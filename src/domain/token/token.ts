@@ -1,5 +1,5 @@
 /** Validation of new tokens and of patches, and the records that result from them. */
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import { checkContainers } from '../container.js'
 import { formatDate, parseExpiry } from '../dates.js'
 import { Budget, sizeOf } from '../expression/budget.js'
@@ -168,16 +168,13 @@ function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {
 
 function requireType(name: unknown): TokenType {
   if (typeof name === 'string') return findTokenType(name)
-  throw new CofferError(
-    'validation',
-    name === undefined || name === null ? 'is required' : 'must be a string',
-  )
+  throw validationError(name === undefined || name === null ? 'is required' : 'must be a string')
 }
 
 function readExpiry(text: unknown, now: number, errors: PropertyErrors): number | undefined {
   if (text === undefined) return undefined
   return collect(errors, 'expires_at', () => {
-    if (typeof text !== 'string') throw new CofferError('validation', 'must be a string')
+    if (typeof text !== 'string') throw validationError('must be a string')
     return parseExpiry(text, now)
   })
 }

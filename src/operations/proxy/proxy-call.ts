@@ -3,7 +3,7 @@ import { type CodeAnswer, isCodeAnswer, readHeaders } from '../../domain/code-an
 import { canonicalJson, tryJson } from '../../domain/json/json.js'
 import { PROXY_KEY } from '../../domain/proxy.js'
 import { isJsonContent, textOfBody } from '../../domain/proxy-request.js'
-import { CofferError } from '../../errors.js'
+import { validationError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller.js'
 import { operation, type Relay } from '../../framework/operation.js'
@@ -46,10 +46,7 @@ const relay: Relay = {
     const url = request.headers[`${request.prefix}-proxy-url`]
     if (key === undefined && url === undefined) {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
-      throw new CofferError(
-        'validation',
-        `Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`,
-      )
+      throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
     const target: Target = key === undefined ? { url: url! } : { key }
     return callDestination(session, { ...request, query }, target)

@@ -8,7 +8,7 @@ import { DESTINATION_RULE, PROXY_KEY, readDestination } from '../../domain/proxy
 import { findTemplate, leadsElsewhere, type ProxyRequest, type Template } from '../../domain/proxy-request.js'
 import { describeRequest, MOST_TRANSFORMED_BYTES, type ProxyMessage } from '../../domain/proxy-transform.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import { usingBy } from '../../framework/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/outbound-port.js'
@@ -107,7 +107,7 @@ async function open(context: Context, target: Target): Promise<Opened> {
   const { values: settings = {} } = (await store.get('settings', 0, 'vault')) ?? {}
   if ('url' in target) {
     const base = readDestination(target.url)
-    if (base === undefined) throw new CofferError('validation', `The destination ${DESTINATION_RULE}.`)
+    if (base === undefined) throw validationError(`The destination ${DESTINATION_RULE}.`)
     if (caller.applicationType === 'public' && caller.session === undefined)
       throw new CofferError('forbidden', 'This requires the key of a private application, or a session.')
     if ((await context.tenant()).settings.disable_ephemeral_proxy === 'true')
@@ -189,10 +189,7 @@ async function fill(
 /** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */
 function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
   if (!leadsElsewhere(call.filled.path)) return call
-  throw new CofferError(
-    'validation',
-    'The path of a call has no segments such as . or .., which lead elsewhere.',
-  )
+  throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
 }
 
 async function logUses(context: Context, used: readonly Used[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** The client of reactor code: each method performs an operation as the reactor's application. */
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import { authorize } from '../../framework/perform.js'
@@ -64,7 +64,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
 /** @throws CofferError `validation` if it is not an object */
 function readBody(body: unknown): OperationInput {
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new CofferError('validation', 'This method takes an object of attributes.')
+    throw validationError('This method takes an object of attributes.')
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [ATTRIBUTES.get(name) ?? name, value]),
   )

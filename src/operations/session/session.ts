@@ -16,7 +16,7 @@ import {
   SESSION_KEY_BYTES,
   SESSION_MINUTES,
 } from '../../domain/session.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
@@ -166,7 +166,7 @@ async function readExpiry(given: string, tools: CheckTools): Promise<number> {
   const expires = parseLogDate(given)
   const ahead = expires - (await tools.now())
   if (ahead > 0 && ahead <= LONGEST_SESSION_HOURS * 60 * MINUTE_MS) return expires
-  throw new CofferError('validation', `must be in the future, at most ${LONGEST_SESSION_HOURS} hours ahead`)
+  throw validationError(`must be in the future, at most ${LONGEST_SESSION_HOURS} hours ahead`)
 }
 
 /** @throws CofferError `not_found`, also for the session of another tenant */

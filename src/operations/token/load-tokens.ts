@@ -1,7 +1,7 @@
 /** Loads tokens by the batch, of imports and of seeds: each row is checked, then created or refused, by itself. */
 import { isObject } from '../../domain/json/json.js'
 import type { TokenDraft } from '../../domain/token/token.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import type { Existing } from '../../framework/outcome.js'
 import type { TokenView } from './token-attributes.js'
@@ -18,7 +18,7 @@ export async function checkRows(rows: readonly unknown[], tools: CheckTools): Pr
   const checked: CheckedRow[] = []
   for (const row of rows)
     try {
-      if (!isObject(row)) throw new CofferError('validation', 'A row must be a JSON object.')
+      if (!isObject(row)) throw validationError('A row must be a JSON object.')
       checked.push(await checkNewToken(row, tools))
     } catch (error) {
       checked.push(requireOfRow(error))

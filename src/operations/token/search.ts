@@ -11,7 +11,7 @@ import {
   type SearchQuery,
   type SearchTerm,
 } from '../../domain/token/search-query.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import { decideBy } from '../../framework/caller.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
@@ -131,6 +131,6 @@ function readDate(text: string, column: number): { first: number; last: number }
     return { first, last: isDay ? first + DAY_MS - 1 : first }
   } catch (cause) {
     const message = `needs ISO 8601 dates such as 2030-01-31 (column ${column})`
-    throw new CofferError('validation', `query: ${message}`, { cause, errors: { query: [message] } })
+    throw validationError(`query: ${message}`, { cause, errors: { query: [message] } })
   }
 }

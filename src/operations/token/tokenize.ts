@@ -1,7 +1,7 @@
 /** Tokenize: replaces the values of a JSON document by tokens. */
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenDraft } from '../../domain/token/token.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { type PropertyErrors, validationError } from '../../errors.js'
 import { type CheckTools, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { anyJson } from '../../framework/output.js'
@@ -41,10 +41,7 @@ export const tokenize = operation({
 /** The token requests of the payload, in order. @throws CofferError `validation` */
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
   if (countTokens(payload) > MOST_TOKENS) {
-    throw new CofferError(
-      'validation',
-      `At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`,
-    )
+    throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
   }
   const drafts: TokenDraft[] = []
   const errors: PropertyErrors = {}

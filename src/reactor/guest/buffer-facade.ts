@@ -72,17 +72,14 @@ export function toBuffer(bytes: Uint8Array, target: NewTarget = Buffer): Buffer 
 
 /** Old packages call `Buffer` without `new`. */
 function createBuffer(value: Any, encoding: Any, length: Any, target?: NewTarget): Buffer {
-  if (typeof value === 'number')
-    return toBuffer(
-      guard(() => alloc(value)),
-      target,
-    )
+  if (typeof value === 'number') {
+    const zeros = guard(() => alloc(value))
+    return toBuffer(zeros, target)
+  }
   if (typeof value === 'string') {
     const name = encoding === undefined ? undefined : `${encoding}`
-    return toBuffer(
-      guard(() => from(value, name as BufferEncoding)),
-      target,
-    )
+    const bytes = guard(() => from(value, name as BufferEncoding))
+    return toBuffer(bytes, target)
   }
   const made = (...args: unknown[]) => Reflect.construct(Bytes, args, target ?? Buffer) as Buffer
   if (value instanceof ArrayBuffer) return made(value, encoding, length)

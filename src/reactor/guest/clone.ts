@@ -2,6 +2,7 @@
  * `structuredClone` for reactor code; Node's could create objects that the realm must not contain. Supports the types of
  * JSON and binary data, Map, Set, Date, RegExp and Error; an object of any other class becomes a plain one.
  */
+import { define } from './shield.js'
 
 /** A deep copy that preserves cycles. @throws TypeError for functions and symbols. */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
@@ -43,9 +44,4 @@ function copyWhole(value: object): object | undefined {
   const copy = new Error(value.message)
   define(copy, 'name', String(value.name))
   return copy
-}
-
-/** Defines an ordinary property, also for the name `__proto__`. */
-function define(target: object, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true })
 }

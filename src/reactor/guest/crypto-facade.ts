@@ -117,34 +117,24 @@ function createCiphers(unwrap: Unwrap): Record<string, Work> {
   // The other options are for streams, which ours is not.
   const pick = (options: Any) =>
     options?.authTagLength === undefined ? {} : { authTagLength: options.authTagLength }
+  const making = (make: Work) =>
+    gate((algorithm, key, iv, options) => make(algorithm, key, iv, pick(options)), unwrap, wrapCipher)
   return {
-    createCipheriv: gate(
-      (algorithm, key, iv, options) => createCipheriv(algorithm, key, iv, pick(options)),
-      unwrap,
-      wrapCipher,
-    ),
-    createDecipheriv: gate(
-      (algorithm, key, iv, options) => createDecipheriv(algorithm, key, iv, pick(options)),
-      unwrap,
-      wrapCipher,
-    ),
+    createCipheriv: making(createCipheriv),
+    createDecipheriv: making(createDecipheriv),
     publicEncrypt: gate(crypto.publicEncrypt, unwrap),
     privateDecrypt: gate(crypto.privateDecrypt, unwrap),
   }
 }
 
 function createSignatures(unwrap: Unwrap): Record<string, Work> {
+  const making = (make: (algorithm: string) => unknown, giving: string) => {
+    const wrapSigner = (raw: Any) => wrap(raw, [giving], ['update'], unwrap)
+    return gate((algorithm) => make(algorithm), undefined, wrapSigner)
+  }
   return {
-    createSign: gate(
-      (algorithm) => createSign(algorithm),
-      undefined,
-      (raw) => wrap(raw, ['sign'], ['update'], unwrap),
-    ),
-    createVerify: gate(
-      (algorithm) => createVerify(algorithm),
-      undefined,
-      (raw) => wrap(raw, ['verify'], ['update'], unwrap),
-    ),
+    createSign: making(createSign, 'sign'),
+    createVerify: making(createVerify, 'verify'),
     sign: gate(crypto.sign, unwrap),
     verify: gate(crypto.verify, unwrap),
   }

@@ -6,30 +6,18 @@
 /** Our name of the module, and the name that existing formulas use. */
 export const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js'] as const
 
-const STATUSES = {
-  BadRequestError: 400,
-  InvalidReactorConfigurationError: 400,
-  AuthenticationError: 401,
-  InvalidPaymentMethodError: 402,
-  InvalidCardError: 402,
-  AuthorizationError: 403,
-  InvalidReactorFormulaError: 422,
-  RateLimitError: 429,
-  ReactorRuntimeError: 500,
-  ServiceUnavailableError: 503,
-} as const
-
-const MESSAGES: Record<keyof typeof STATUSES, string> = {
-  BadRequestError: 'Bad Request',
-  InvalidReactorConfigurationError: 'Invalid Reactor Configuration',
-  AuthenticationError: 'Authentication Failed',
-  InvalidPaymentMethodError: 'Invalid Payment Method',
-  InvalidCardError: 'Invalid Card',
-  AuthorizationError: 'Forbidden',
-  InvalidReactorFormulaError: 'Invalid Reactor Formula',
-  RateLimitError: 'Rate Limit Error',
-  ReactorRuntimeError: 'Reactor Runtime Error',
-  ServiceUnavailableError: 'Service Unavailable',
+/** By the name of the class: the status, and the message unless another is given. */
+const CLASSES: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  BadRequestError: [400, 'Bad Request'],
+  InvalidReactorConfigurationError: [400, 'Invalid Reactor Configuration'],
+  AuthenticationError: [401, 'Authentication Failed'],
+  InvalidPaymentMethodError: [402, 'Invalid Payment Method'],
+  InvalidCardError: [402, 'Invalid Card'],
+  AuthorizationError: [403, 'Forbidden'],
+  InvalidReactorFormulaError: [422, 'Invalid Reactor Formula'],
+  RateLimitError: [429, 'Rate Limit Error'],
+  ReactorRuntimeError: [500, 'Reactor Runtime Error'],
+  ServiceUnavailableError: [503, 'Service Unavailable'],
 }
 
 /** The constructors take the errors as text, an array, an Error or an object of these, and an optional message. */
@@ -43,8 +31,8 @@ class ReactorError extends Error {
   }
 }
 exports.ReactorError = ReactorError
-${Object.entries(STATUSES)
-  .map(([name, status]) => describeClass(name as keyof typeof STATUSES, status))
+${Object.entries(CLASSES)
+  .map(([name, [status, message]]) => describeClass(name, status, message))
   .join('\n')}
 exports.CustomHttpResponseError = class CustomHttpResponseError extends ReactorError {
   constructor({ status = 500, headers, body } = {}) {
@@ -57,10 +45,10 @@ exports.CustomHttpResponseError = class CustomHttpResponseError extends ReactorE
 }
 `
 
-function describeClass(name: keyof typeof STATUSES, status: number): string {
+function describeClass(name: string, status: number, message: string): string {
   return `exports.${name} = class ${name} extends ReactorError {
   constructor(errors, message) {
-    super('${name}', ${status}, message ?? '${MESSAGES[name]}', errors)
+    super('${name}', ${status}, message ?? '${message}', errors)
   }
 }`
 }

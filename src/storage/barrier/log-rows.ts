@@ -9,7 +9,7 @@ import type {
   LogIndexRecord,
 } from '../../domain/log-record.js'
 import type { RecordOf } from '../../domain/records.js'
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { damaged } from '../../errors.js'
 import { type EngineReader, type EngineWriter, LOG_ROWS, type LogEntry, type Row } from '../engine.js'
 import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import { bytesOf, linesOf, pack, type SealedEntry } from './log-block.js'
@@ -95,7 +95,7 @@ export class LogRows<Rows extends EngineReader = EngineReader> {
   async read<T extends RecordOf['log_block']>(id: string): Promise<T> {
     const reading = this.find(id)
     const row = isPromise(reading) ? await reading : reading
-    if (row === undefined) throw damaged()
+    if (row === undefined) throw damaged('A part of the log is missing or out of its place')
     return openRecord(this.keys, row) as T
   }
 }
@@ -171,7 +171,7 @@ export async function readEnd(rows: LogRows, chain: Chain): Promise<readonly Log
   let first = count - partRecords
   for (let number = 0; number < parts; number++) {
     const part = await rows.read<LogBlockRecord>(rows.ids.part(number))
-    if (part.first !== first) throw damaged()
+    if (part.first !== first) throw damaged('A part of the log is missing or out of its place')
     end.push(part)
     first += part.items.length
   }
@@ -201,8 +201,4 @@ export function recallEntries(
 /** Of another length than what a record's seal names, so neither opens as the other. */
 function associateKept(keys: RecordKeys, id: Uint8Array): Uint8Array {
   return keys.index.digest(`["waiting","${Buffer.from(id).toString('hex')}"]`)
-}
-
-function damaged(): CofferError {
-  return new CofferError('vault_damaged', `A part of the log is missing or out of its place. ${AFTER_DAMAGE}`)
 }

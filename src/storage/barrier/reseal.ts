@@ -6,7 +6,7 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { chainOf, isBlock } from '../../domain/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { damaged } from '../../errors.js'
 import type { CheckRow, Row } from '../engine.js'
 import type { Resealed } from '../lsm/maintenance/rekey.js'
 import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'
@@ -109,5 +109,5 @@ function nameChain({ tenant }: Row, record: { id: string }): string {
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {
   const keys = tenants.get(number)
   if (keys !== undefined) return keys
-  throw new CofferError('vault_damaged', `The record of a tenant is missing. ${AFTER_DAMAGE}`)
+  throw damaged('The record of a tenant is missing')
 }

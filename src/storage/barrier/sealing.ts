@@ -6,7 +6,7 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type IndexField, indexFieldsOf, searchField } from '../../domain/index-fields.js'
 import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { damaged } from '../../errors.js'
 import { asBuffer, fromBase64 } from '../bytes.js'
 import type { Row } from '../engine.js'
 
@@ -55,7 +55,7 @@ export function unseal(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>):
 export function openRecord(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): RecordOf[Kind] {
   const plain = unseal(keys, row)
   if (plain === undefined) {
-    throw new CofferError('vault_damaged', `A record does not open with its key. ${AFTER_DAMAGE}`)
+    throw damaged('A record does not open with its key')
   }
   const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)

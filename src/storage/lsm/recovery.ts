@@ -1,5 +1,5 @@
 /** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { CofferError, damaged } from '../../errors.js'
 import { encodeId, isEqual } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { passTime } from '../time.js'
@@ -94,7 +94,7 @@ function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents)
   const present = new Set(files.list(`${directory}/segments`))
   for (const { sstable } of sstables) {
     if (present.has(sstable.path.slice(sstable.path.lastIndexOf('/') + 1))) continue
-    throw new CofferError('vault_damaged', `${sstable.path} is missing. ${AFTER_DAMAGE}`)
+    throw damaged(`${sstable.path} is missing`)
   }
 }
 
@@ -112,13 +112,10 @@ function openWals(options: LsmOptions, context: WalContext, contents: Contents) 
     }
     opened.wal.close()
     if (opened.torn > 0 || !isEqual(opened.wal.position.tag, next.previous)) {
-      throw new CofferError(
-        'vault_damaged',
-        `An older write-ahead log ends before the next one begins. ${AFTER_DAMAGE}`,
-      )
+      throw damaged('An older write-ahead log ends before the next one begins')
     }
   }
-  throw new CofferError('vault_damaged', `The vault names no write-ahead log. ${AFTER_DAMAGE}`)
+  throw damaged('The vault names no write-ahead log')
 }
 
 /**
@@ -154,10 +151,7 @@ function setAside({ files, directory, random }: LsmOptions, { id }: Wal): string
 /** Applies a frame of the log. @throws CofferError `vault_damaged` when it does not follow the last one. */
 function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
   if (rev !== counters.rev) {
-    throw new CofferError(
-      'vault_damaged',
-      `The write-ahead log does not begin where the vault's state ends. ${AFTER_DAMAGE}`,
-    )
+    throw damaged("The write-ahead log does not begin where the vault's state ends")
   }
   counters.rev += changes.length
   Object.assign(counters, passTime(counters, time))

@@ -4,7 +4,7 @@
  */
 
 import type { Cipher, RandomSource } from '../../crypto/ports.js'
-import { AFTER_DAMAGE, CofferError } from '../../errors.js'
+import { CofferError, damaged } from '../../errors.js'
 import { asBuffer, encodeId, isEqual } from '../bytes.js'
 import { type Files, readWhole, removeQuietly } from '../files.js'
 import {
@@ -156,10 +156,10 @@ export function openWal(context: WalContext, ref: WalRef): OpenedWal {
   const acknowledged = readAcknowledged(context, ref.id)
   const bytes = readWal(context, path)
   if (!isEqual(bytes.subarray(0, WAL_HEADER), encodeWalHeader(ref.id, context.vault)))
-    throw damaged(path, 'does not begin as it should')
+    throw damaged(`${path} does not begin as it should`)
   const { frames, position } = readIntact(context.wal, path, bytes, ref, acknowledged)
   const file = context.files.open(path, 'write')
-  if (file === undefined) throw damaged(path, 'is missing')
+  if (file === undefined) throw damaged(`${path} is missing`)
   const wal = new Wal(context, ref, file, position)
   return { wal, frames, torn: bytes.length - position.end, acknowledged }
 }
@@ -175,7 +175,7 @@ export function readDamagedWal(context: WalContext, { id, previous }: WalRef): R
 
 function readWal({ files }: WalContext, path: string): Buffer {
   const bytes = readWhole(files, path, WAL_LIMIT)
-  if (bytes === undefined) throw damaged(path, 'is missing')
+  if (bytes === undefined) throw damaged(`${path} is missing`)
   return asBuffer(bytes)
 }
 
@@ -192,17 +192,17 @@ function readIntact(
   const { frames: count, end, tag } = acknowledged ?? { ...position, end: 0 }
   for (;;) {
     if (position.end === end && (position.frames !== count || !isEqual(position.tag, tag)))
-      throw damaged(path, 'does not lead where it was acknowledged')
+      throw damaged(`${path} does not lead where it was acknowledged`)
     const next = openFrame(cipher, bytes, id, position)
     if (next === undefined) break
     frames.push(next.frame)
     position = next.position
   }
-  if (position.end < end) throw damaged(path, 'has a broken frame that was acknowledged')
+  if (position.end < end) throw damaged(`${path} has a broken frame that was acknowledged`)
   if (acknowledged !== undefined && position.end > end && position.frames <= count)
-    throw damaged(path, 'does not lead where it was acknowledged')
+    throw damaged(`${path} does not lead where it was acknowledged`)
   if (findFrame(cipher, bytes, id, position) !== undefined)
-    throw damaged(path, 'has a broken frame before a whole one')
+    throw damaged(`${path} has a broken frame before a whole one`)
   return { frames, position }
 }
 
@@ -220,8 +220,4 @@ function readAcknowledged(context: WalContext, id: Uint8Array): WalPosition | un
   const plain = asBuffer(opened)
   if (!isEqual(plain.subarray(0, 16), id)) return undefined
   return { frames: plain.readUIntLE(16, 6), end: plain.readUIntLE(22, 6), tag: plain.subarray(28) }
-}
-
-function damaged(path: string, what: string): CofferError {
-  return new CofferError('vault_damaged', `${path} ${what}. ${AFTER_DAMAGE}`)
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Cipher, RandomSource } from '../../../crypto/ports.js'
-import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
+import { damaged } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
 import type { Files } from '../../files.js'
@@ -95,7 +95,7 @@ export class SSTable {
 
   get file(): number {
     this.#file ??= this.#context.files.open(this.path, 'write')
-    if (this.#file === undefined) throw this.#damaged('is missing')
+    if (this.#file === undefined) throw damaged(`${this.path} is missing`)
     return this.#file
   }
 
@@ -107,11 +107,11 @@ export class SSTable {
   #openFooter(): Footer {
     const { bytes, tag, id, family } = this.meta
     if (this.#context.files.size(this.file) !== bytes)
-      throw this.#damaged('has another length than it should')
+      throw damaged(`${this.path} has another length than it should`)
     const piece = this.readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
     const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
     if (tail === undefined || tail.position + tail.length + TAIL_LENGTH !== bytes)
-      throw this.#damaged('has a broken end')
+      throw damaged(`${this.path} has a broken end`)
     const inPiece = tail.position - (bytes - piece.length)
     const sealed =
       inPiece >= 0
@@ -119,11 +119,11 @@ export class SSTable {
         : this.readExactly(tail.position, tail.length)
     const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
     if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag)) {
-      throw this.#damaged('has a footer that does not open')
+      throw damaged(`${this.path} has a footer that does not open`)
     }
     const footer = decodeFooter(plain)
     if (footer === undefined || footer.family !== family)
-      throw this.#damaged('has a footer of another version')
+      throw damaged(`${this.path} has a footer of another version`)
     return footer
   }
 
@@ -135,7 +135,7 @@ export class SSTable {
   /** Fills `target` and returns it. */
   readInto(target: Buffer, position: number): Buffer {
     if (this.#context.files.read(this.file, target, position) < target.length)
-      throw this.#damaged('is too short')
+      throw damaged(`${this.path} is too short`)
     return target
   }
 
@@ -149,13 +149,14 @@ export class SSTable {
     const { start, length } = this.footer.sections[section]
     const whole = wholeBlock(section)
     const expected = Math.min(whole, length - number * whole)
-    if (expected <= 0) throw this.#damaged('has fewer blocks than it should')
+    if (expected <= 0) throw damaged(`${this.path} has fewer blocks than it should`)
     const { cache } = this.#context
     const target = cache.sealed.subarray(0, expected + BLOCK_SEAL)
     const sealed = this.readInto(target, start + number * (whole + BLOCK_SEAL))
     cache.opened++
     const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
-    if (plain === undefined) throw this.#damaged(`has a broken block (section ${section}, number ${number})`)
+    if (plain === undefined)
+      throw damaged(`${this.path} has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
   }
 
@@ -261,9 +262,5 @@ export class SSTable {
       files.write(this.file, new Uint8Array(length), offset)
     }
     files.syncData(this.file)
-  }
-
-  #damaged(what: string): CofferError {
-    return new CofferError('vault_damaged', `${this.path} ${what}. ${AFTER_DAMAGE}`)
   }
 }

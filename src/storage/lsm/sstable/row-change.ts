@@ -1,7 +1,7 @@
 /**
  * Changes of rows, and their bytes inside a frame of the write-ahead log, before it is sealed.
  */
-import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
+import { CofferError, damaged } from '../../../errors.js'
 import { asBuffer, MAX_U48 } from '../../bytes.js'
 import type { Row } from '../../engine.js'
 
@@ -198,10 +198,7 @@ function endOfChange(bytes: Buffer, start: number): number {
 }
 
 function malformed(): CofferError {
-  return new CofferError(
-    'vault_damaged',
-    `A frame of the write-ahead log opens but holds no rows. ${AFTER_DAMAGE}`,
-  )
+  return damaged('A frame of the write-ahead log opens but holds no rows')
 }
 
 /** Refuses what the files' fields cannot hold; every row passes here before it is taken. */
