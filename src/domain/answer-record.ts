@@ -9,7 +9,13 @@ export interface AnswerSubject {
   granted?: Partial<Record<Permission, Transform>> | undefined
 }
 
-/** The id is a keyed digest of the caller, the method, the path and the idempotency key. */
+/** A token that an answer shows, and what the caller was granted on its containers when the answer was kept. */
+export interface AnsweredToken {
+  id: string
+  granted: NonNullable<AnswerSubject['granted']>
+}
+
+/** The id is a digest of the caller, the method, the path and the idempotency key. */
 export interface AnswerRecord {
   id: string
   status: number
@@ -17,9 +23,9 @@ export interface AnswerRecord {
   headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
-  /** Instead of `body`: it is the view of the one token in it, which has `is_answered` and was not changed since. */
-  is_view?: true | undefined
-  /** Those that one record can be found by; further ones are in records of their own. */
+  /** Instead of `body`: it shows the token with this id, whose `answer_id` names it and which was not changed since. */
+  view?: AnsweredToken | undefined
+  /** Those that one record can be found by; further ones are in records of their own. None for the token of `view`. */
   subjects: AnswerSubject[]
   /** The number of these further records. */
   parts?: number

@@ -21,8 +21,8 @@ export interface TokenRecord {
   modified_at?: string
   /** It counts for the month of `created_at` by itself; without it a record of activity does. */
   counts?: true | undefined
-  /** A kept answer may show it as it is, which is to be written out before it is changed. */
-  is_answered?: true | undefined
+  /** The answer to its creation that may be kept: written out before the token is changed, removed with it. */
+  answer_id?: string | undefined
 }
 
 /** Attributes that are kept as they are given: what is wrong with a value, if anything. */

@@ -1,7 +1,8 @@
 /** Claims: of requests with the same idempotency key one runs at a time, and a run in the background is known to run. */
+import type { MaybePromise } from '../maybe-promise.js'
 
 export interface Claim {
-  end(): Promise<void>
+  end(): MaybePromise<void>
 }
 
 export interface Claims {
@@ -9,7 +10,7 @@ export interface Claims {
    * Claims `name` in a tenant; undefined while another has it. `isLong`: for work of several units, which a unit of work
    * does not keep apart; where servers share a store, only such claims are seen by the others.
    */
-  take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
+  take(tenant: number, name: string, options?: { isLong?: boolean }): MaybePromise<Claim | undefined>
   /** Whether somebody has a long claim on `name`. */
   has(tenant: number, name: string): Promise<boolean>
 }
@@ -18,12 +19,12 @@ export interface Claims {
 export function createClaims(): Claims {
   const taken = new Set<string>()
   return {
-    async take(tenant, name) {
+    take(tenant, name) {
       const claimed = `${tenant}/${name}`
       if (taken.has(claimed)) return undefined
       taken.add(claimed)
       return {
-        async end() {
+        end() {
           taken.delete(claimed)
         },
       }

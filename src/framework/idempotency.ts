@@ -9,10 +9,11 @@ import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import { type Permission, stricterTransform, type Transform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import { CofferError, validationError } from '../errors.js'
+import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { dropAnswers, insertAnswer, readSubjects, removeAnswer, viewOf } from './kept-answers.js'
+import { dropAnswers, insertAnswer, readSubjects, removeAnswer, showAs } from './kept-answers.js'
 import type { AnyOperation, Context, OperationInput, ReachedEntity } from './operation.js'
 import type { Outcome } from './outcome.js'
 import { JsonText, type Recipient } from './recipient.js'
@@ -43,29 +44,31 @@ export async function answerOnce(
   const scope = spellScope(caller, request)
   // Of work that is one unit the kept answer refuses the second by itself.
   const isLong = request.definition.runDetached !== undefined
-  const claim = await host.claims.take(caller.tenant, scope, { isLong })
+  const taking = host.claims.take(caller.tenant, scope, { isLong })
+  const claim = isPromise(taking) ? await taking : taking
   if (claim === undefined)
     throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
   const { definition, recipient } = request
-  const identify = (reader: StoreReader) => host.hashSecret(scope, reader)
+  const answerId = host.digest(scope)
   const workAfterLook = async (failure?: { error: unknown }) => {
     const { kept, answer } = await host.store.read(async (reader) => {
-      const kept = await reader.get('answer', caller.tenant, await identify(reader))
+      const kept = await reader.get('answer', caller.tenant, answerId)
       return { kept, answer: kept && (await findWhole(reader, caller, definition, kept)) }
     })
     if (answer !== undefined) return readAnswer(answer, recipient)
     if (kept === undefined && failure !== undefined) throw failure.error
-    return work(createKeeping(identify, definition, kept !== undefined))
+    return work(new Keeping(answerId, definition, kept !== undefined))
   }
   try {
     // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
     if (isLong) return await workAfterLook()
-    return await work(createKeeping(identify, definition, false))
+    return await work(new Keeping(answerId, definition, false))
   } catch (error) {
     if (isLong) throw error
     return await workAfterLook({ error })
   } finally {
-    await claim.end()
+    const ending = claim.end()
+    if (isPromise(ending)) await ending
   }
 }
 
@@ -87,16 +90,21 @@ async function findWhole(
   definition: AnyOperation,
   answer: AnswerRecord,
 ): Promise<AnswerRecord | undefined> {
-  const subjects = await readSubjects(reader, caller.tenant, answer)
-  if (subjects === undefined) return undefined
+  const listed = await readSubjects(reader, caller.tenant, answer)
+  if (listed === undefined) return undefined
   let { body } = answer
+  const { view } = answer
+  const subjects: AnswerSubject[] = view === undefined ? listed : [...listed, { kind: 'token', ...view }]
   const present: { granted: Grants; now: Grants }[] = []
   for (const { kind, id, granted } of subjects) {
     const record = await reader.get(kind, caller.tenant, id)
     if (record === undefined) return undefined
     if (!('containers' in record) || granted === undefined) continue
     present.push({ granted, now: grantsOn(caller, definition, record) })
-    if (answer.is_view) body = JSON.stringify(viewOf(answer, record as TokenRecord, definition.viewWritten!))
+    if (view === undefined) continue
+    // Another token may have got the id.
+    if ((record as TokenRecord).answer_id !== answer.id) return undefined
+    body = JSON.stringify(showAs(view, record as TokenRecord, definition.viewWritten!))
   }
   if (present.some(({ granted, now }) => isLess(now, granted)))
     throw new CofferError(
@@ -171,80 +179,101 @@ function toKeptJson(output: Schema, result: unknown): JsonText | undefined {
 
 type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'containers'>
 
-export type Keeping = ReturnType<typeof createKeeping>
-
-/**
- * Keeps the answer of one operation, with what it was about.
- * @param identify gives the id of the answer
- * @param isStale an answer is kept, but something that it is about is gone
- */
-function createKeeping(
-  identify: (reader: StoreReader) => Promise<string>,
-  definition: AnyOperation,
-  isStale: boolean,
-) {
-  let answerId = ''
+/** Keeps the answer of one operation, with what it was about. */
+export class Keeping {
+  /** Whether a unit of work that keeps the answer was committed. */
+  isDone = false
+  readonly #answerId: string
+  readonly #definition: AnyOperation
+  readonly #isStale: boolean
   /** What earlier units of work reached. */
-  const earlier: ReachedEntity[] = []
-  return {
-    /** Whether a unit of work that keeps the answer was committed. */
-    isDone: false,
+  readonly #earlier: ReachedEntity[] = []
 
-    /** Notes what a committed unit of work reached. */
-    note(reached: readonly ReachedEntity[]): void {
-      // The containers of a token may change before the answer is kept.
-      earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
-    },
+  /** @param isStale an answer is kept, but something that it is about is gone */
+  constructor(answerId: string, definition: AnyOperation, isStale: boolean) {
+    this.#answerId = answerId
+    this.#definition = definition
+    this.#isStale = isStale
+  }
 
-    /** Begins the unit of work in which the answer is kept. @throws CofferError `conflict` if one is kept already */
-    async begin(store: StoreWriter, tenant: number): Promise<void> {
-      answerId = await identify(store)
-      if (isStale) await removeAnswer(store, tenant, answerId)
-      await store.makeRoom('answer', tenant, answerId)
-    },
+  /** Notes what a committed unit of work reached. */
+  note(reached: readonly ReachedEntity[]): void {
+    // The containers of a token may change before the answer is kept.
+    this.#earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
+  }
 
-    /**
-     * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
-     * gone.
-     * @throws CofferError `validation` for one that is too large
-     */
-    async keep(
-      { store, caller }: Context,
-      reached: readonly ReachedEntity[],
-      { status, headers, result }: Outcome,
-    ): Promise<void> {
-      if (status >= 300) return
-      const { tenant } = caller
-      const subjects: AnswerSubject[] = []
-      for (const { kind, id, containers } of listSubjects(caller, [...earlier, ...reached])) {
-        const isKnown = containers !== undefined || (kind === 'application' && id === caller.actor.id)
-        const found = isKnown ? { containers } : await store.get(kind, tenant, id)
-        if (found === undefined) return
-        const present = 'containers' in found ? found.containers : undefined
-        subjects.push({
-          kind,
-          id,
-          granted: present && grantsOn(caller, definition, { id, containers: present }),
-        })
-      }
-      const isView = definition.viewWritten !== undefined && status === 201 && caller.dependsOnId !== true
-      const json = toKeptJson(isView ? {} : (definition.output ?? {}), result)
-      if ((json?.bytes ?? 0) > MOST_KEPT_BYTES || subjects.length > MOST_SUBJECTS)
-        throw validationError(
-          'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
-        )
-      const type = headers?.['content-type']
-      const kept = headers && (type === undefined ? {} : { 'content-type': type })
-      const [body, is_view] = isView ? [undefined, isView] : [json?.text]
-      await insertAnswer(store, tenant, { id: answerId, status, headers: kept, body, is_view, subjects })
-    },
+  /**
+   * Begins the unit of work in which the answer is kept.
+   * @throws CofferError `conflict` if one is kept already
+   */
+  begin(store: StoreWriter, tenant: number): MaybePromise<void> {
+    const id = this.#answerId
+    if (!this.#isStale) return store.makeRoom('answer', tenant, id)
+    return removeAnswer(store, tenant, id).then(() => store.makeRoom('answer', tenant, id))
+  }
+
+  /** The id of the answer for the token that the unit writes, if the answer may be kept as the view of it. */
+  get viewId(): string | undefined {
+    return this.#definition.viewWritten && this.#answerId
+  }
+
+  /**
+   * Keeps the answer in the unit of work of `context`, which reached `reached`; not if it is about something that is
+   * gone.
+   * @throws CofferError `validation` for one that is too large
+   */
+  keep(context: Context, reached: readonly ReachedEntity[], outcome: Outcome): MaybePromise<void> {
+    const { status, result } = outcome
+    if (status >= 300) return
+    const { store, caller } = context
+    const isView = this.viewId !== undefined && status === 201 && caller.dependsOnId !== true
+    const { id = '', containers } = (isView && reached[0]) || {}
+    if (containers === undefined) return this.#keepCopy(context, reached, outcome)
+    refuseTooLarge(toKeptJson({}, result))
+    const view = { id, granted: grantsOn(caller, this.#definition, { id, containers }) }
+    return insertAnswer(store, caller.tenant, { id: this.#answerId, status, view, subjects: actorOf(caller) })
+  }
+
+  async #keepCopy(
+    { store, caller }: Context,
+    reached: readonly ReachedEntity[],
+    { status, headers, result }: Outcome,
+  ): Promise<void> {
+    const { tenant } = caller
+    const subjects: AnswerSubject[] = []
+    for (const { kind, id, containers } of listSubjects(caller, [...this.#earlier, ...reached])) {
+      const isKnown = containers !== undefined || (kind === 'application' && id === caller.actor.id)
+      const found = isKnown ? { containers } : await store.get(kind, tenant, id)
+      if (found === undefined) return
+      const present = 'containers' in found ? found.containers : undefined
+      const granted = present && grantsOn(caller, this.#definition, { id, containers: present })
+      subjects.push({ kind, id, granted })
+    }
+    const json = toKeptJson(this.#definition.output ?? {}, result)
+    refuseTooLarge(json, subjects.length)
+    const type = headers?.['content-type']
+    const kept = headers && (type === undefined ? {} : { 'content-type': type })
+    const answer = { id: this.#answerId, status, headers: kept, body: json?.text, subjects }
+    await insertAnswer(store, tenant, answer)
   }
 }
 
-function listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+/** @throws CofferError `validation` */
+function refuseTooLarge(json: JsonText | undefined, subjects = 1): void {
+  if ((json?.bytes ?? 0) <= MOST_KEPT_BYTES && subjects <= MOST_SUBJECTS) return
+  throw validationError(
+    'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+  )
+}
+
+/** The application that asks, as one that the answer goes with. */
+function actorOf({ actor: { type, id } }: Caller): AnswerSubject[] {
+  return type === 'application' ? [{ kind: type, id }] : []
+}
+
+function listSubjects(caller: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
   const subjects = new Map<string, Subject>()
-  if (actor.type === 'application')
-    subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
+  for (const subject of actorOf(caller)) subjects.set(`application/${subject.id}`, subject)
   for (const { type, id, as, containers } of reached) {
     const kind = SUBJECTS[type]
     if (kind === undefined) continue

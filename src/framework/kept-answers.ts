@@ -2,7 +2,7 @@
  * The records of kept answers. A row has few index fields, so an answer about many tokens has further records, by which
  * it is found through the rest of them.
  */
-import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
+import type { AnsweredToken, AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import type { Transform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
@@ -46,30 +46,25 @@ export async function writeOutAnswer(
   store: StoreWriter,
   tenant: number,
   token: TokenRecord,
-  view: (token: TokenRecord, transform: Transform) => unknown,
+  show: (token: TokenRecord, transform: Transform) => unknown,
 ): Promise<void> {
-  const where = { field: 'token', value: token.id }
-  for (let page = 1; ; page++) {
-    const { records, total } = await store.find('answer', tenant, { where, page, size: READ_AT_ONCE })
-    const found = records.find(({ is_view }) => is_view)
-    if (found !== undefined) {
-      const { is_view: _, ...answer } = found
-      const body = JSON.stringify(viewOf(answer, token, view))
-      const expires = Date.parse(token.created_at) + KEPT_MS
-      return store.replace('answer', tenant, { ...answer, body }, { expires })
-    }
-    if (page * READ_AT_ONCE >= total) return
-  }
+  if (token.answer_id === undefined) return
+  const found = await store.get('answer', tenant, token.answer_id)
+  if (found?.view?.id !== token.id) return
+  const { view, ...answer } = found
+  const body = JSON.stringify(showAs(view, token, show))
+  const subjects = [...answer.subjects, { kind: 'token', ...view } as const]
+  const expires = Date.parse(token.created_at) + KEPT_MS
+  await store.replace('answer', tenant, { ...answer, body, subjects }, { expires })
 }
 
-/** What the answer shows. Contract: it `is_view` of the token. */
-export function viewOf<T>(
-  { subjects }: AnswerRecord,
+/** What an answer shows that is the view of the token. */
+export function showAs<T>(
+  { granted }: AnsweredToken,
   token: TokenRecord,
-  view: (token: TokenRecord, transform: Transform) => T,
+  show: (token: TokenRecord, transform: Transform) => T,
 ): T {
-  const { granted } = subjects.find(({ id }) => id === token.id)!
-  return view(token, granted!['token:create']!)
+  return show(token, granted['token:create']!)
 }
 
 function partId(id: string, part: number): string {
@@ -89,6 +84,15 @@ export async function readSubjects(
     all.push(...record.subjects)
   }
   return all
+}
+
+/** Removes the answer to the creation of a token that is being removed. */
+export async function dropAnswerTo(
+  store: StoreWriter,
+  tenant: number,
+  { answer_id }: TokenRecord,
+): Promise<void> {
+  if (answer_id !== undefined) await removeAnswer(store, tenant, answer_id)
 }
 
 /** Removes an answer, if it is kept. */

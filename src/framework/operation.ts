@@ -51,8 +51,8 @@ export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expres
   readonly now: number
   /** `now` as the API formats it. */
   readonly date: string
-  /** The answer is kept for an idempotency key. */
-  readonly isKept: boolean
+  /** The answer that is kept as the view of the token that is written; see `viewWritten`. */
+  readonly answerId: string | undefined
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
   /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
@@ -234,7 +234,8 @@ export interface Operation<
   readonly mayAnswerExisting?: true
   /**
    * The answer about a token that it wrote, by what its first permission grants on it: an idempotency key then keeps no
-   * copy of the answer. Contract: whatever changes a token that `is_answered` calls `writeOutAnswer` before.
+   * copy of the answer. Contract: the token is all that it reaches and gets the context's `answerId`; whatever changes a
+   * token that has one calls `writeOutAnswer` before.
    */
   readonly viewWritten?: (record: TokenRecord, transform: Transform) => Answer<O>
   /** The handler may return {@link HttpAnswer}. */

@@ -2,6 +2,7 @@
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
+import { isPromise } from '../maybe-promise.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
@@ -39,19 +40,21 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     caller.belief?.check(store)
-    const context = createContext(host, store, caller, definition.log, keeping !== undefined, (entity) =>
-      reached.push(entity),
-    )
     // What there is nothing to wait for is not awaited: this runs for every request.
     const kept = toOutcome === undefined ? undefined : keeping
-    if (kept !== undefined) await kept.begin(store, caller.tenant)
+    const beginning = kept?.begin(store, caller.tenant)
+    if (isPromise(beginning)) await beginning
+    const context = createContext(host, store, caller, definition.log, kept?.viewId, (entity) =>
+      reached.push(entity),
+    )
     const out = await work(context)
     if (reached.length > 0) {
       await writeLog(context, reached, traceId)
       if (reached.some(({ as }) => as?.operation === 'delete'))
         await dropAnswersAbout(store, caller.tenant, reached)
     }
-    if (kept !== undefined) await kept.keep(context, reached, toOutcome!(out))
+    const keepingIt = kept?.keep(context, reached, toOutcome!(out))
+    if (isPromise(keepingIt)) await keepingIt
     return out
   }, durability ?? usual)
   if (keeping !== undefined && toOutcome !== undefined) keeping.isDone = true
@@ -72,7 +75,7 @@ function createContext(
   store: StoreWriter,
   caller: Caller,
   log: LogEntry | undefined,
-  isKept: boolean,
+  answerId: string | undefined,
   reach: (entity: ReachedEntity) => void,
 ): Context {
   return {
@@ -80,7 +83,7 @@ function createContext(
     caller,
     now: store.now,
     date: formatDate(store.now),
-    isKept,
+    answerId,
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
@@ -95,7 +98,7 @@ function createContext(
     },
     reached: (type, id, as = log, containers, transform) =>
       reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
-    as: (other, otherLog) => createContext(host, store, other, otherLog, isKept, reach),
+    as: (other, otherLog) => createContext(host, store, other, otherLog, answerId, reach),
   }
 }
 

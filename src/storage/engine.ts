@@ -3,7 +3,7 @@
  * network. The port above it is `store.ts`; `barrier/` translates between the two.
  */
 import type { Clock } from '../crypto/ports.js'
-import type { MaybePromise } from './maybe-promise.js'
+import type { MaybePromise } from '../maybe-promise.js'
 import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
 import type { Header } from './vault-file.js'
 

@@ -1,4 +1,5 @@
 /** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
+import { hash } from 'node:crypto'
 import { PRESENT_DIGEST, withDigest } from '../crypto/digest.js'
 import { computeHmac } from '../crypto/hmac.js'
 import type { Keyring } from '../crypto/keyring.js'
@@ -142,6 +143,7 @@ export function createApp(parts: {
       return outbound
     },
     sandbox: async () => (await loadConfinement()).describeThisSandbox(await confine()),
+    digest: (text) => hash('sha256', text, 'base64url'),
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

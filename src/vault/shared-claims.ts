@@ -69,7 +69,11 @@ export function createSharedClaims({
         throw error
       })
       if (shared === undefined) await claim.end()
-      return shared && { end: () => shared.end().finally(() => claim.end()) }
+      const end = async () => {
+        await shared?.end()
+        await claim.end()
+      }
+      return shared && { end }
     },
     has: async (tenant, name) =>
       (await own.has(tenant, name)) ||

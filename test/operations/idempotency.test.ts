@@ -183,6 +183,10 @@ t.test('what an answer is about takes it along: nothing is left on the disk', as
   clock.now += 60_000
   await app.sweep()
   t.same(await kept(), [], 'a token that expired')
+  const made = (await repeat('token create', { type: 'token', data: 'x' })).result as { id: string }
+  t.equal((await kept()).length, 1)
+  await ask('token delete', { id: made.id })
+  t.same(await kept(), [], 'a token that is shown as it is')
   const { id, key } = await createApplication('private', { permissions: permissionsOf('private') })
   await repeat('token create', { type: 'token', data: 'x' }, 'key', { as: key })
   await repeat('token search', { query: '' }, 'key', { as: key })

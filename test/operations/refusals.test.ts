@@ -314,7 +314,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const created = (await ask('app create', grants)) as { id: string; keys: [{ id: string }] }
   const { id: tenant_id, owner_id: user_id } = (await ask('tenant get')) as { id: string; owner_id: string }
   const member = { id: app.createUuid(), tenant_id, role: 'ADMIN' as const, user_id, created_at: '' }
-  await app.store.write((store) => store.insert('member', 1, member))
+  await app.store.write(async (store) => store.insert('member', 1, member))
   const page = await createApplication('public', { permissions: permissionsOf('public') })
   const createNonce = async () => ((await askAs(page.key, 'session create')) as { nonce: string }).nonce
   const used = await createNonce()
@@ -349,7 +349,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     created_at: '',
     ended: { result: {} },
   }
-  await app.store.write((store) => store.insert('reactor_result', 1, result))
+  await app.store.write(async (store) => store.insert('reactor_result', 1, result))
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
   return {
     handler: createHandler(completeService(service)),

@@ -297,11 +297,11 @@ t.test('what a server has begun the others leave alone, until its lease ends', a
     ...one,
     claims: {
       ...one.claims,
-      take: (...args: Parameters<App['claims']['take']>) =>
-        one.claims.take(...args).then(() => {
-          hasTaken()
-          return new Promise<never>(() => {})
-        }),
+      take: async (...args: Parameters<App['claims']['take']>) => {
+        await one.claims.take(...args)
+        hasTaken()
+        return new Promise<never>(() => {})
+      },
     },
   }
   void searchBy(dying)
@@ -323,7 +323,7 @@ t.test('a run in the background of another server has not ended', async (t) => {
   const { id } = await ask(one, 'reactor create', { name: 'r', code })
   const request_id = one.createUuid()
   const record = { id: request_id, reactor_id: id, started_by: `user/${owner_id}` }
-  await one.store.write((store) =>
+  await one.store.write(async (store) =>
     store.insert('reactor_result', number, { ...record, created_at: new Date(clock.now).toISOString() }),
   )
   const claim = await one.claims.take(number, request_id, { isLong: true })

@@ -117,7 +117,7 @@ function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
 
 t.test('a record comes back as it was put, found by each of its look-ups', async (t) => {
   const { store } = await open(t)
-  await store.write((writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
+  await store.write(async (writer) => writer.insert('token', 1, token('one'), { search: ['Ada Lovelace'] }))
   const find = (where: object) =>
     store.read(async (reader) => (await reader.find('token', 1, { where, page: 1, size: 5 } as never)).total)
   t.same(await store.read((reader) => reader.get('token', 1, 'one')), token('one'))
@@ -191,7 +191,7 @@ t.test('a row under another id, or an older version of it, does not open', async
 t.test('an id is given once, until its token expired or was removed', async (t) => {
   const { store, clock } = await open(t)
   const insert = (change: Partial<TokenRecord> = {}, expires?: number) =>
-    store.write((writer) =>
+    store.write(async (writer) =>
       writer.insert('token', 1, token('one', change), expires === undefined ? {} : { expires }),
     )
   await insert({}, START + 1000)
@@ -221,7 +221,7 @@ t.test('room that was made for a name is for that name, kind and tenant alone', 
     await writer.insert('answer', 1, answer('b', 200), { fresh: true })
     await writer.insert('answer', 0, answer('a', 201), { fresh: true })
     await writer.insert('answer', 1, answer('a', 202), { fresh: true })
-    await t.rejects(writer.makeRoom('answer', 1, 'b'), { code: 'conflict' })
+    await t.rejects(async () => writer.makeRoom('answer', 1, 'b'), { code: 'conflict' })
   })
   const found = await store.read((reader) =>
     Promise.all([reader.get('answer', 1, 'a'), reader.get('answer', 1, 'b'), reader.get('answer', 0, 'a')]),
@@ -273,7 +273,7 @@ t.test('the keys of a tenant that was taken back are not those of the next one',
 
 t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {
   const { store } = await open(t)
-  await store.write((writer) => writer.insert('token', 1, token('one')))
+  await store.write(async (writer) => writer.insert('token', 1, token('one')))
   const before = await store.write((writer) => writer.fingerprint(1, 'text'))
   t.match(before, /^[1-9A-HJ-NP-Za-km-z]{43,44}$/)
   t.not(await store.write((writer) => writer.fingerprint(2, 'text')), before, 'unrelated in another tenant')

@@ -3,9 +3,9 @@
  * work is run again from the start as if it had collided, and it has no capabilities.
  */
 import type { Clock } from '../../src/crypto/ports.js'
+import type { MaybePromise } from '../../src/maybe-promise.js'
 import type { Engine, EngineReader, EngineWriter, LogSealer } from '../../src/storage/engine.js'
 import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
-import type { MaybePromise } from '../../src/storage/maybe-promise.js'
 import type { Durability } from '../../src/storage/store.js'
 
 const RUN_AGAIN_EACH = 5

@@ -80,6 +80,6 @@ function lastId(type: string): string {
   return `last/${type}`
 }
 
-function insert({ store, caller }: Context, record: ActivityRecord): Promise<void> {
-  return store.insert('activity', caller.tenant, record, { fresh: true })
+async function insert({ store, caller }: Context, record: ActivityRecord): Promise<void> {
+  await store.insert('activity', caller.tenant, record, { fresh: true })
 }

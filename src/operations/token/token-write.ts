@@ -81,7 +81,7 @@ export async function createFrom(
     created_by: context.caller.actor.id,
     created_at: context.date,
     counts,
-    is_answered: context.isKept || undefined,
+    answer_id: context.answerId,
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
@@ -128,7 +128,7 @@ export async function updateFrom(
     counts: before.counts && draft.expires === undefined ? true : undefined,
     ...draft.record,
   }
-  if (before.is_answered) await writeOutAnswer(context.store, context.caller.tenant, before, viewWritten)
+  await writeOutAnswer(context.store, context.caller.tenant, before, viewWritten)
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.counts === undefined) await settleActivity(context, before)
   noteToken(context, record)

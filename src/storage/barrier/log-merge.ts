@@ -4,7 +4,7 @@
  * how many of them match.
  */
 import type { LogBlockRecord } from '../../domain/log-record.js'
-import type { MaybePromise } from '../maybe-promise.js'
+import type { MaybePromise } from '../../maybe-promise.js'
 import { type LogFilter, type LogPage, matchesIn, recordAt } from './log-block.js'
 
 /** Records of one chain that follow each other. */

@@ -10,8 +10,8 @@ import type {
 } from '../../domain/log-record.js'
 import type { RecordOf } from '../../domain/records.js'
 import { damaged } from '../../errors.js'
+import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import { type EngineReader, type EngineWriter, LOG_ROWS, type LogEntry, type Row } from '../engine.js'
-import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import { bytesOf, linesOf, pack, type SealedEntry } from './log-block.js'
 import { digestId, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 

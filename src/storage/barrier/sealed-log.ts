@@ -7,9 +7,9 @@
 import { BoundedMap } from '../../bounded-map.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { takeBatches } from '../../domain/taken-batches.js'
+import { isPromise } from '../../maybe-promise.js'
 import { isEqual } from '../bytes.js'
 import type { LogEntry } from '../engine.js'
-import { isPromise } from '../maybe-promise.js'
 import {
   BLOCK_BYTES,
   cut,

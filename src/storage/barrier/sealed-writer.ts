@@ -4,8 +4,8 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
+import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
-import { andThen, isPromise, type MaybePromise } from '../maybe-promise.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'
@@ -25,31 +25,30 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   /** The set of containers that was noted last: the tokens of one unit often share it. */
   #noted = ''
 
-  async insert<K extends Kind>(
+  insert<K extends Kind>(
     kind: K,
     tenant: number,
     record: RecordOf[K],
     options: PutOptions = {},
-  ): Promise<void> {
+  ): MaybePromise<void> {
     // A tenant's keys are in its own record, so that record is under the vault's.
-    const opening = this.keysOf(tenant)
-    const keys = isPromise(opening) ? await opening : opening
-    const name = idOf(record)
-    const room = this.#room
-    const hasRoom = room !== undefined && room.name === name && room.kind === kind && room.tenant === tenant
-    const id = hasRoom ? room.id : digestId(keys, kind, tenant, name)
-    const making = options.fresh ? undefined : this.#makeRoom(kind, tenant, id)
-    if (isPromise(making)) await making
-    const putting = this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options))
-    if (isPromise(putting)) await putting
+    return andThen(this.keysOf(tenant), (keys) => {
+      const name = idOf(record)
+      const room = this.#room
+      const hasRoom = room !== undefined && room.name === name && room.kind === kind && room.tenant === tenant
+      const id = hasRoom ? room.id : digestId(keys, kind, tenant, name)
+      return andThen(options.fresh ? undefined : this.#makeRoom(kind, tenant, id), () =>
+        this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options)),
+      )
+    })
   }
 
-  async makeRoom(kind: Kind, tenant: number, name: string): Promise<void> {
-    const opening = this.keysOf(tenant)
-    const id = digestId(isPromise(opening) ? await opening : opening, kind, tenant, name)
-    this.#room = { kind, tenant, name, id }
-    const making = this.#makeRoom(kind, tenant, id)
-    if (isPromise(making)) await making
+  makeRoom(kind: Kind, tenant: number, name: string): MaybePromise<void> {
+    return andThen(this.keysOf(tenant), (keys) => {
+      const id = digestId(keys, kind, tenant, name)
+      this.#room = { kind, tenant, name, id }
+      return this.#makeRoom(kind, tenant, id)
+    })
   }
 
   async replace<K extends Kind>(

@@ -3,8 +3,8 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, type TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
+import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { EngineReader, Row } from '../engine.js'
-import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import { digestId, openRecord, openTenantKeys } from './sealing.js'
 
 /** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */

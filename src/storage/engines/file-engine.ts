@@ -5,6 +5,7 @@
 
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
+import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type {
   CheckRow,
   Engine,
@@ -21,7 +22,6 @@ import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
 import { attempt, settle } from '../lsm/settle.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
-import { andThen, isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'

@@ -4,6 +4,7 @@
 
 import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
+import type { MaybePromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
 import type { Engine, EngineBranches, EngineReader, EngineState, EngineWriter, LogSealer } from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
@@ -13,7 +14,6 @@ import type { View } from '../lsm/query.js'
 import { INSERT } from '../lsm/sstable/row-change.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
-import type { MaybePromise } from '../maybe-promise.js'
 
 /** With more layers than this, they are merged before another is added. */
 const MOST_LAYERS = 8

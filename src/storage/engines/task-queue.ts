@@ -1,7 +1,7 @@
 /** Runs units of work one after another, in rounds: those of a round share what follows them. */
 import { CofferError } from '../../errors.js'
+import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import { TimeSlice } from '../lsm/time-slice.js'
-import { isPromise, type MaybePromise } from '../maybe-promise.js'
 
 /** A unit of work, or what runs between two of them. */
 export interface Task {

@@ -3,8 +3,8 @@
  * is durable. The engine decides when to commit.
  */
 
+import type { MaybePromise } from '../../maybe-promise.js'
 import type { LogEntry, LogSealer } from '../engine.js'
-import type { MaybePromise } from '../maybe-promise.js'
 import type { Durability } from '../store.js'
 import { type Counters, copyCounters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'

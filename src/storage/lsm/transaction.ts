@@ -1,6 +1,7 @@
 /** A transaction: what one unit of work sees and has changed so far. The engine commits the changes or drops them. */
 
 import { CofferError } from '../../errors.js'
+import { isPromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
 import type {
   Draft,
@@ -16,7 +17,6 @@ import type {
   RowPage,
   SeekQuery,
 } from '../engine.js'
-import { isPromise } from '../maybe-promise.js'
 import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import type { Counters } from './counters.js'

@@ -4,8 +4,8 @@
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
+import type { MaybePromise } from '../../maybe-promise.js'
 import type { Engine, EngineMaintenance, EngineReader, EngineWriter, LogSealer } from '../engine.js'
-import type { MaybePromise } from '../maybe-promise.js'
 import type { Durability } from '../store.js'
 import type { Header } from '../vault-file.js'
 import { Gatherer } from './gatherer.js'
