@@ -1,5 +1,6 @@
 /** Finds the command that a misspelled line probably means. Pure. */
-import type { Registry } from '../framework/registry.js'
+import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import { findPresentation } from './commands/presentations.js'
 import { listFlags } from './input/options.js'
 
 /** The verbs that other programs have for ours. */
@@ -25,7 +26,7 @@ export function adviseOnLine(message: string, argv: readonly string[], registry:
       : ''
   if (!message.startsWith('Unknown command')) {
     const name = [3, 2].map((count) => words.slice(0, count).join(' ')).find((each) => registry.find(each))
-    const flags = name === undefined ? [] : listFlags(registry.find(name)!).map((flag) => flag.name)
+    const flags = name === undefined ? [] : flagsOf(registry.find(name)!)
     return name === undefined || flags.length === 0
       ? 'See: coffer --help'
       : `coffer ${name} takes ${flags.join(', ')}. See: coffer ${name} --help`
@@ -38,4 +39,11 @@ export function adviseOnLine(message: string, argv: readonly string[], registry:
   if (nouns.length > 0) return `The noun comes first: coffer ${nouns.join(` ${first}, coffer `)} ${first}.`
   const noun = registry.nouns.find(({ name }) => name === first)
   return noun === undefined ? 'See: coffer --help' : `See: coffer ${first} --help`
+}
+
+/** Those of its input, unless its command has arguments of its own, and those that the command adds. */
+function flagsOf(definition: RegisteredOperation): string[] {
+  const { arguments: own, options = [] } = findPresentation(definition)
+  const ofInput = own === undefined ? listFlags(definition).map(({ name }) => name) : []
+  return [...ofInput, ...options.map(([flag]) => /--[\w-]+/.exec(flag)![0])]
 }

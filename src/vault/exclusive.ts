@@ -1,11 +1,13 @@
 /** Exclusive access to a vault that no process has open: its lock, header, and engine options. */
 import type { Keyring } from '../crypto/keyring.js'
+import { formatDate } from '../domain/dates.js'
 import { Budget, sizeOf } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
-import { acquireLock, type Lock } from '../storage/lock.js'
+import { hasVaultSocket } from '../ipc/vault-socket.js'
+import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 import { loadExpressions } from './app.js'
@@ -29,13 +31,26 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
   }
 }
 
-/** Holds the lock of the vault while `work` runs. */
+/** Holds the lock of the vault while `work` runs. @throws CofferError `unavailable`, at once beside a server */
 export async function runExclusive<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
+  refuseBesideServer(effects)
   return owning(effects, async (lock) => {
     const result = await work()
     lock.release()
     return result
   })
+}
+
+/** Waiting would be in vain: a server keeps a vault for long. @throws CofferError `unavailable` */
+export function refuseBesideServer(effects: Effects): void {
+  const { files, directory, pid } = effects
+  const held = hasVaultSocket(effects)
+    ? readLockHolder(files, directory, readProcessIdentity(pid))
+    : undefined
+  if (held?.state !== 'alive') return
+  const { pid: owner, host, since } = held.holder
+  const who = `Process ${owner} on ${host} has this vault open since ${formatDate(since)}`
+  throw new CofferError('unavailable', `${who}, and commands reach it there. Stop it first: kill ${owner}`)
 }
 
 export async function readLocked({ files, directory }: Effects) {

@@ -13,7 +13,6 @@ import { nativePrimitives } from '../crypto/native.js'
 import type { Clock } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
-import { formatDate } from '../domain/dates.js'
 import { CofferError } from '../errors.js'
 import {
   connectToVault,
@@ -24,12 +23,11 @@ import {
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createMemoryEngine } from '../storage/engines/memory-engine.js'
 import { makeDirectories, storageError } from '../storage/files.js'
-import { type Lock, readLockHolder } from '../storage/lock.js'
+import type { Lock } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
-import { readProcessIdentity } from '../storage/process-identity.js'
 import { hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
-import { owning } from './exclusive.js'
+import { owning, refuseBesideServer } from './exclusive.js'
 import {
   completeEffects,
   type Effects,
@@ -175,21 +173,9 @@ async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<
   const { files, directory } = effects
   // Prompts before taking the lock, so that other processes do not wait for a person.
   const header = await readHeader(files, directory)
-  if (effects.role === 'server') refuseSecondServer(effects)
+  if (effects.role === 'server') refuseBesideServer(effects)
   const opener = await choose(describeLocked(header))
   return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
-}
-
-/** Waiting would be in vain: a server keeps a vault for long. @throws CofferError `unavailable` */
-function refuseSecondServer(effects: Effects): void {
-  const { files, directory, pid } = effects
-  const held = hasVaultSocket(effects)
-    ? readLockHolder(files, directory, readProcessIdentity(pid))
-    : undefined
-  if (held?.state !== 'alive') return
-  const { pid: owner, host, since } = held.holder
-  const who = `Process ${owner} on ${host} has this vault open since ${formatDate(since)}`
-  throw new CofferError('unavailable', `${who}, and commands reach it there. Stop it first: kill ${owner}`)
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {

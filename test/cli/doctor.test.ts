@@ -29,6 +29,12 @@ t.test('a healthy vault passes every check', async (t) => {
   const shown = await home.run(['doctor'], { columns: 100 })
   t.equal(shown.code, 0)
   t.match(shown.stdout, /^check +state +found/)
+  const [head = '', ...rows] = shown.stdout.split('\n')
+  t.equal(
+    head.includes('advice'),
+    rows.some((row) => /^\S+ +(warning|wrong) /.test(row)),
+    'no empty column',
+  )
 })
 
 t.test('what is wrong is named, with what to do, and the exit code is 1', async (t) => {

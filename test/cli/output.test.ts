@@ -181,7 +181,9 @@ t.test('a table that is not for a terminal is whole, aligned and without colours
 })
 
 t.test('a table fits the terminal, the widest column giving way first', async (t) => {
-  const { out } = await print(listOf(rows), {}, createTerminal({ columns: 80 }))
+  const { out, err } = await print(listOf(rows), {}, createTerminal({ columns: 80 }))
+  t.match(err, 'Cells are cut to fit: -o json shows all of them')
+  t.notMatch((await print(listOf(rows), {}, createTerminal({ columns: 200 }))).err, 'cut')
   const lines = out.split('\n')
   t.equal(lines[1], `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
   t.ok(lines.every((line) => measureWidth(line) <= 80))

@@ -105,6 +105,10 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
       'log list --operation delete',
       "Unknown option '--operation'. coffer log list takes --entity-type, --entity-id, --start-date, --end-date, --page, --size. See: coffer log list --help",
     ],
+    [
+      'token import --zzz',
+      "Unknown option '--zzz'. coffer token import takes --format, --map, --type, --results, --continue-on-error, --resume, --dry-run. See: coffer token import --help",
+    ],
     ['create token', "Unknown command 'create'. Did you mean coffer token create?"],
     ['ls tokens', "Unknown command 'ls'. Did you mean coffer token list?"],
     ['token show a', "Unknown command 'show'. Did you mean coffer token get?"],

@@ -93,6 +93,13 @@ t.test('a second server of a vault is refused at once, and told who has it', asy
   t.ok(Date.now() - begin < 8000, 'without waiting for the lock')
   t.equal(second.code, 9)
   t.match(JSON.parse(second.stderr).detail, `Process ${server.pid} on `)
+  const rekey = await machine.coffer(['vault', 'rekey', '--yes'])
+  t.equal(rekey.code, 9)
+  t.match(
+    JSON.parse(rekey.stderr).detail,
+    `Process ${server.pid} on `,
+    'and so is what needs the vault for itself',
+  )
   server.kill('SIGTERM')
   await new Promise((resolve) => server.once('close', resolve))
 })

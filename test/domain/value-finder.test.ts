@@ -36,6 +36,22 @@ t.test('values in their encodings', async (t) => {
     t.same([...finder.find(latin1(text))].sort(), ids, text)
 })
 
+t.test('the limits that its help tells', async (t) => {
+  const finder = createValueFinder()
+  finder.add('name', 'Zoë & Söhne')
+  finder.add('iban', 'DE89370400440532013000')
+  for (const text of [
+    'zoë & söhne',
+    'Zoë & Söhne'.normalize('NFD'),
+    'Zo&euml; &amp; S&ouml;hne',
+    'Zoë &amp; Söhne',
+    'DE89 3704 0044 0532 0130 00',
+  ])
+    t.same([...finder.find(latin1(text))], [], text)
+  t.same([...finder.find(Buffer.from('DE89370400440532013000', 'utf16le').toString('latin1'))], [])
+  t.same([...finder.find(latin1('Zoë & Söhne, DE89370400440532013000'))], ['name', 'iban'])
+})
+
 t.test('any value is found in any encoding', async () => {
   const value = fc.string({ unit: 'binary', minLength: 6, maxLength: 40 }).filter((text) => {
     const [longest = ''] = text.split(/[\r\n]+/).sort((a, b) => b.length - a.length)

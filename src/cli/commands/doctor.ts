@@ -61,7 +61,8 @@ export async function examine(context: CommandContext): Promise<void> {
     })
   // To wait for a lock that stays held would be in vain.
   if (findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
-  await printForRun(context, findings, { columns: ['check', 'state', 'found', 'advice'] })
+  const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
+  await printForRun(context, findings, { columns: ['check', 'state', 'found', ...advised] })
   // A table may have no room for all of it.
   const tell = ({ found, advice }: Verdict) => [found, advice].filter((text) => text !== undefined).join(' ')
   for (const finding of findings.filter(({ state }) => state === 'warning'))

@@ -64,6 +64,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     details:
       'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
       '(on one line), URL encoding and JSON escapes. Of a longer one the first 1,024 bytes tell, of several lines the longest.\n' +
+      'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
+      'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 5 if something is found. With the key of an\n' +
       'application it finds what that one sees in the clear. Each token is read in the clear, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],

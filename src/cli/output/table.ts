@@ -10,16 +10,19 @@ import { type Bold, cellOf, drawOne, namesOf, textOf } from './layout.js'
 /** The space between two columns. */
 export const GAP = '  '
 
+/** Calls `onCut` if cells do not fit `width`. */
 export async function* drawMany(
   items: readonly unknown[],
   asked: readonly string[],
   width: number,
   bold: Bold,
+  onCut: () => void,
 ): AsyncGenerator<string> {
   if (items.length === 0) return
   const columns = asked.length > 0 ? asked : namesOf(items)
   const isPlain = !items.some(isObject)
   const plan = isPlain ? undefined : planTable(items, columns, width)
+  if (plan?.isCut) onCut()
   if (plan !== undefined) yield* drawTable(plan, bold)
   else
     for (const [at, item] of items.entries())
@@ -68,6 +71,8 @@ interface TablePlan {
   heads: string[]
   rows: string[][]
   widths: number[]
+  /** Whether some cell is. */
+  isCut: boolean
 }
 
 /** Truncates the cells to fit `width`; undefined if a column would be too narrow. */
@@ -78,12 +83,13 @@ function planTable(
 ): TablePlan | undefined {
   const heads = columns.map(display)
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
-  const widths = fitColumns(heads, rows, width)
-  if (widths === undefined) return undefined
+  const fit = fitColumns(heads, rows, width)
+  if (fit === undefined) return undefined
+  const { widths, isCut } = fit
   // Output to a file or a pipe is not truncated.
-  if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths }
+  if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths, isCut: false }
   const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
-  return { heads: cut(heads), rows: rows.map(cut), widths }
+  return { heads: cut(heads), rows: rows.map(cut), widths, isCut }
 }
 
 /** The minimum width of a column; an id is useless when truncated. */
@@ -98,7 +104,7 @@ function fitColumns(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
   width: number,
-): number[] | undefined {
+): Pick<TablePlan, 'widths' | 'isCut'> | undefined {
   const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
   const natural = heads.map((head, at) =>
     [head, ...rows.map((row) => row[at] ?? '')].reduce(
@@ -108,10 +114,10 @@ function fitColumns(
   )
   const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
   const room = width - GAP.length * (heads.length - 1)
-  if (total(natural) <= room) return natural
+  if (total(natural) <= room) return { widths: natural, isCut: false }
   for (let cap = room; cap >= LEAST_WIDTH; cap--) {
     const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least[at] ?? LEAST_WIDTH)))
-    if (total(widths) <= room) return widths
+    if (total(widths) <= room) return { widths, isCut: true }
   }
   return undefined
 }
