@@ -5,6 +5,7 @@ import { bytesArray, numbersArray } from '../../src/storage/postgres/binary.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Gatherer } from '../../src/storage/postgres/gatherer.js'
 import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { findStatement, seekStatement } from '../../src/storage/postgres/query-sql.js'
 import { insertStatement } from '../../src/storage/postgres/write-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
@@ -126,6 +127,23 @@ t.test('what another has changed is seen by all that are sent together', async (
   )
   for (const row of await Promise.all(reads)) t.ok(row)
   t.strictSame(counters, [second, second, second], 'no answer is from what was believed before')
+})
+
+t.test('a list by a key looks each row up, whatever the table was when it was analyzed', async (t) => {
+  const pool = new ConnectionPool(await createTables(await sharedDatabase()))
+  t.teardown(() => pool.close())
+  const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
+  const row = "1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, '\\x00', decode(repeat('ab', 100), 'hex')"
+  await run(`insert into coffer_rows select ${row} from generate_series(1, 2000) n`)
+  await run(`insert into coffer_keys select 1, 1, '\\x01', n from generate_series(1, 2000) n`)
+  for (const table of ['coffer_rows', 'coffer_keys']) await run(`analyze ${table}`)
+  const query = { kind: 2, tenant: 1, all: bytes(8, 0), where: { key: bytes(8, 1) }, page: 1, size: 20 }
+  for (const { text, values } of [findStatement(query, 5), seekStatement({ ...query, below: 9 }, 5)]) {
+    const plan = (await run(`explain ${text}`, values)).map((line) => line['QUERY PLAN']).join('\n')
+    const scans = plan.match(/ on coffer_rows .*\n.*/g) ?? []
+    t.ok(scans.length > 0)
+    for (const scan of scans) t.match(scan, /Index Cond: .*\(seq = a\w*\.seq\)/)
+  }
 })
 
 t.test('a group is no larger than it may be, and no more are under way', async (t) => {
