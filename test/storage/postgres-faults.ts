@@ -63,7 +63,6 @@ class Run {
   #answered = performance.now()
   /** By the name that a token has in its metadata. */
   readonly #known = new Map<string, Known>()
-  #replaced: OwnServer[] = []
 
   constructor(place: Workplace, database: OwnServer, proxy: CuttingProxy, words: readonly string[]) {
     this.#place = place
@@ -104,11 +103,12 @@ class Run {
     'a standby promoted': async () => {
       const standby = await this.#database.createStandby()
       await this.#untilMore()
-      await this.#database.kill()
-      this.#replaced.push(this.#database)
+      const replaced = this.#database
+      await replaced.kill()
       await standby.promote()
       this.#database = standby
       this.#proxy.leadTo(standby.socket)
+      await replaced.stop()
     },
   }
 
@@ -244,7 +244,7 @@ class Run {
   async end(): Promise<void> {
     for (const server of this.#servers) server?.child.kill('SIGKILL')
     this.#proxy.close()
-    for (const database of [...this.#replaced, this.#database]) await database.stop()
+    await this.#database.stop()
   }
 }
 

@@ -4,7 +4,7 @@ import type { Draft, EngineWriter, LogSealer } from '../../src/storage/engine.js
 import { bytesArray, numbersArray } from '../../src/storage/postgres/binary.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Gatherer } from '../../src/storage/postgres/gatherer.js'
-import { ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { Collision, ConnectionPool } from '../../src/storage/postgres/pool.js'
 import { findStatement, seekStatement } from '../../src/storage/postgres/query-sql.js'
 import { insertStatement } from '../../src/storage/postgres/write-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
@@ -145,6 +145,58 @@ t.test('a list by a key looks each row up, whatever the table was when it was an
     for (const scan of scans) t.match(scan, /Index Cond: .*\(seq = a\w*\.seq\)/)
   }
 })
+
+t.test(
+  'a unit that collides again and again is answered in time, also while it waits for its turn',
+  async (t) => {
+    const { engines } = await openEngines(t, 1)
+    const [engine] = engines as [PostgresEngine]
+    const { now } = performance
+    let passed = 0
+    performance.now = () => now.call(performance) + passed
+    t.teardown(() => {
+      performance.now = now
+    })
+    const busy = { code: 'unavailable', retryAfterSeconds: 1, message: /same records/ }
+    let attempts = 0
+    const colliding = engine.write(() => {
+      attempts++
+      passed += 1_500
+      throw new Collision('conflict')
+    })
+    await t.rejects(colliding, busy)
+    t.equal(attempts, 4)
+    let dropped = 0
+    const dropping = engine.write(async (writer) => {
+      await writer.dropTenant(2)
+      passed += 1_500
+      if (++dropped < 6) throw new Collision('conflict')
+    })
+    await dropping
+    t.equal(dropped, 6, 'the deletion of a tenant may take longer')
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    let runs = 0
+    const begun = new Promise<void>((resolve) => {
+      void engine.write(() => {
+        if (++runs === 1) throw new Collision('conflict')
+        resolve()
+        return gate
+      })
+    })
+    await begun
+    const waiting = engine.write(() => {
+      passed += 4_990
+      throw new Collision('conflict')
+    })
+    await t.rejects(waiting, busy, 'another has the turn')
+    release()
+    await engine.write(put(1))
+    t.ok(await read(engine, 1))
+  },
+)
 
 t.test('a group is no larger than it may be, and no more are under way', async (t) => {
   const groups: number[][] = []

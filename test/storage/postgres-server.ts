@@ -26,7 +26,7 @@ const FLAGS = [
   'fsync=off',
   'full_page_writes=off',
   'max_connections=200',
-  'wal_keep_size=1GB',
+  'wal_keep_size=256MB',
 ]
 
 export interface PostgresServer {
@@ -148,10 +148,11 @@ async function launchPostgres(
       }
     }
   }
-  process.once('exit', () => {
+  const clear = () => {
     server?.kill('SIGKILL')
     rmSync(place, { recursive: true, force: true })
-  })
+  }
+  process.once('exit', clear)
   await start()
   return {
     createDatabase: () => createDatabase(address),
@@ -164,7 +165,8 @@ async function launchPostgres(
     kill: () => ended('SIGKILL'),
     async stop() {
       await ended('SIGINT')
-      rmSync(place, { recursive: true, force: true })
+      clear()
+      process.off('exit', clear)
     },
     createStandby: () => createStandby(binaries, { address, data, place }),
     promote: () => query(address, 'select pg_promote(true, 60)').then(() => undefined),

@@ -20,6 +20,8 @@ import { WaitingLogs } from './waiting-logs.js'
 
 /** How often a unit of work is run again before its caller is told to come back later. */
 const MOST_ATTEMPTS = 25
+/** How long units are tried again, ms. For the deletion of a tenant, and for what may be slow, the attempts alone count. */
+const MOST_MS = 5_000
 /** From this attempt on the deletion of a tenant has nobody else write, as it starves where they are quicker than it. */
 const STARVING = 5
 /** How long that lasts at most, ms. */
@@ -154,8 +156,10 @@ export class PostgresEngine implements Engine, Owner {
     let inTransaction = durability === 'now'
     let wasTaken = false
     let mayJoin = true
+    let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
-      const end = inTransaction && performance.now() < this.#calmUntil ? await this.#takeTurn() : undefined
+      const end =
+        inTransaction && performance.now() < this.#calmUntil ? await this.#takeTurn(until) : undefined
       const unit = new Unit(this.#shared, {
         inTransaction,
         maySendLater: durability === 'soon',
@@ -175,7 +179,9 @@ export class PostgresEngine implements Engine, Owner {
         // A work may have taken the collision for an error of its own, so the unit says what happened.
         const collision = unit.collision ?? (await unit.doubt(error))
         const isTakenAgain = collision?.reason === 'taken' && wasTaken && !options.holds
-        if (collision === undefined || isTakenAgain || attempt === MOST_ATTEMPTS) {
+        if (unit.dropsTenant || options.isSlow) until = performance.now() + MOST_MS
+        const isLate = performance.now() > until
+        if (collision === undefined || isTakenAgain || isLate || attempt === MOST_ATTEMPTS) {
           if (closed !== undefined) await this.#open(closed)
           throw collision === undefined ? error : isTakenAgain ? taken() : busy()
         }
@@ -200,15 +206,25 @@ export class PostgresEngine implements Engine, Owner {
     }
   }
 
-  /** Resolves when no other transaction of this process has the turn; to what ends this one's. */
-  async #takeTurn(): Promise<() => void> {
+  /**
+   * Resolves when no other transaction of this process has the turn; to what ends this one's.
+   * @throws CofferError `unavailable` where it does not come in time
+   */
+  async #takeTurn(until: number): Promise<() => void> {
     const before = this.#lastTurn
     let end: () => void = () => undefined
     this.#lastTurn = new Promise((resolve) => {
       end = resolve
     })
-    await before
-    return end
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(resolve, until - performance.now(), 'late')
+    })
+    const isLate = (await Promise.race([before, late])) === 'late'
+    clearTimeout(timer)
+    if (!isLate) return end
+    void before.then(end)
+    throw busy()
   }
 
   /** Until when nobody else writes; undefined where another unit has done the same, or the store is away. */
