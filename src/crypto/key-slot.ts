@@ -7,7 +7,7 @@ import { CofferError } from '../errors.js'
 import { withDigest } from './digest.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
-import type { RandomSource } from './ports.js'
+import type { Mac, RandomSource } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher } from './seal.js'
 
@@ -131,10 +131,19 @@ export function headerDigest(
   header: Omit<SealedHeader, 'mac'>,
   root: Uint8Array,
 ): Uint8Array {
+  const primitives = withDigest(library, header.digest)
+  return digestOf(header, createMac(primitives, deriveKey(primitives, root, 'header')))
+}
+
+function digestOf(header: Omit<SealedHeader, 'mac'>, mac: Mac): Uint8Array {
   const { format, vault, created, cipher, digest, slots } = header
-  const primitives = withDigest(library, digest)
   const text = JSON.stringify([format, vault, created, cipher, digest, slots.map(slotFields)])
-  return createMac(primitives, deriveKey(primitives, root, 'header'))(utf8.encode(text), MAC_BYTES)
+  return mac(utf8.encode(text), MAC_BYTES)
+}
+
+/** Whether the header was sealed with the root key of the keyring that `mac` is from. */
+export function isSealedHeader(primitives: Primitives, header: SealedHeader, mac: Mac): boolean {
+  return isEqualDigest(primitives, fromBase64(header.mac), digestOf(header, mac))
 }
 
 /** The header with its new digest. */

@@ -28,6 +28,8 @@ export interface RawTenantKeys {
 export interface Keyring {
   engine: EngineKeys
   vault: TenantKeys
+  /** By which the vault's header is known to be of this root key; see {@link isSealedHeader}. */
+  header: Mac
   /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
   socketProof: Mac
   generateTenant(): RawTenantKeys
@@ -70,6 +72,7 @@ export function createKeyring(
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     },
+    header: createMac(primitives, derive('header')),
     socketProof: createMac(primitives, derive('handover')),
     vault: openTenant({
       data: derive('vault/data'),

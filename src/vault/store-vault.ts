@@ -1,5 +1,6 @@
 /** Creates and opens vaults in PostgreSQL, which any number of processes may have open. */
 import { readFile } from 'node:fs/promises'
+import { isSealedHeader, parseSlots, type Slot } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import type { Primitives } from '../crypto/primitives.js'
 import { CofferError } from '../errors.js'
@@ -37,7 +38,8 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     if (await hasVault(pool)) throw alreadyThere()
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header, effects.random)
-    const engine = await openEngine(effects, pool, header, keyring)
+    const [slot] = parseSlots(header.slots)
+    const engine = await openEngine(effects, pool, { header, keyring, primitives, slot: slot! })
     const app = createApp({ engine, keyring, random: effects.random, header, primitives })
     await createFirstTenant(app, tenantName)
     await finishStore(pool, header)
@@ -73,17 +75,32 @@ export function usingStore<T>(
     const header = await readStoredHeader(pool)
     const secret = toSecret(await choose(describeLocked(header)))
     const primitives = await choosePrimitives(effects.role)
-    const { keyring } = await openKeyring(effects, primitives, secret, header)
-    const engine = await openEngine(effects, pool, header, keyring)
+    const { keyring, slot } = await openKeyring(effects, primitives, secret, header)
+    const engine = await openEngine(effects, pool, { header, keyring, primitives, slot })
     return work({ pool, header, engine, keyring, primitives })
   })
 }
 
-function openEngine(effects: Effects, pool: ConnectionPool, header: Header, keyring: Keyring) {
+function openEngine(
+  effects: Effects,
+  pool: ConnectionPool,
+  {
+    header,
+    keyring,
+    primitives,
+    slot,
+  }: Pick<OpenStore, 'header' | 'keyring' | 'primitives'> & { slot: Slot },
+) {
   const { clock, random, notice } = effects
+  const refusal = (next: Header) => {
+    const sealed = { ...next, slots: parseSlots(next.slots) }
+    if (!isSealedHeader(primitives, sealed, keyring.header)) return 'The keys of this vault were changed.'
+    const isOpen = sealed.slots.some(({ id, wrapped }) => id === slot.id && wrapped === slot.wrapped)
+    return isOpen ? undefined : 'The key slot that this server opened the vault with was removed.'
+  }
   const backUp: BackUp = async (path, connection) =>
     (await import('./fill-directory.js')).createBackUp(effects, header, keyring)(path, connection)
-  const owner = { header, backUp }
+  const owner = { header, backUp, refusal }
   return openPostgresEngine({ pool, owner, clock, random, remembered: KEPT_KINDS, notice })
 }
 

@@ -472,6 +472,44 @@ t.test('new key slots, and the servers that have the vault open by others', asyn
   await app.close()
 })
 
+t.test('servers whose key slot is left go on, whatever becomes of the others', async (t) => {
+  const { apps, address, key } = await openVaults(t, 2)
+  const [one, two] = apps as [App, App]
+  const tokens = (app: App) => ask(app, 'token list')
+  const app = await ask(one, 'app create', { name: 'app', type: 'private', permissions: ['token:read'] })
+  const slots = async (app: App) => (await ask(app, 'vault status')).key_slots.length
+  const next = createKey()
+  await ask(one, 'token create', token('kept'))
+  const all = { choose: (found: readonly { id: string }[]) => found.map(({ id }) => id) }
+  await changeKeySlots(locate(address), key.choose, { added: next.create, ...all })
+  for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
+  t.strictSame([await slots(one), await slots(two)], [2, 2])
+  const other = await openVault(locate(address), next.choose)
+  t.teardown(() => other.close())
+  const first = (found: readonly { id: string }[]) => [found[0]!.id]
+  await changeKeySlots(locate(address), key.choose, { choose: first })
+  t.equal(await tokens(other), 'unavailable', 'its slot is gone')
+  for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
+  t.equal(await slots(two), 1)
+  const answer = await openService(other)({
+    method: 'GET',
+    target: '/tokens/kept',
+    headers: { 'svc-api-key': app.key },
+    readBody: async () => undefined,
+  })
+  t.match(answer, { status: 503, headers: { 'retry-after': '60' } })
+  t.match(answer.body, /slot that this server opened the vault with was removed/)
+  const [{ header, generation }] = (await run(address, 'select header, generation from coffer_state')).rows
+  const set = (text: string, raised: number) =>
+    run(address, 'update coffer_state set header = $1, generation = $2', [text, Number(generation) + raised])
+  await set(header.replace(/\d{4}-\d\d-\d\d/g, '1999-01-01'), 1)
+  t.equal(await tokens(one), 'unavailable', 'a slot that was altered')
+  await set(header, 1 + 2 ** 30)
+  t.equal(await tokens(one), 'unavailable', 'another history of the vault')
+  await set(header, 2)
+  t.equal((await tokens(one)).pagination.total_items, 1, 'back by itself')
+})
+
 t.test("another vault in the place of one that is open is none of its servers' own", async (t) => {
   const { apps, address } = await openVaults(t, 1)
   const [app] = apps as [App]

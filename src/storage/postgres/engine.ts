@@ -5,12 +5,11 @@
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { MaybePromise } from '../../maybe-promise.js'
-import type { Engine, EngineMaintenance, EngineReader, EngineWriter, LogSealer } from '../engine.js'
+import type { Engine, EngineReader, EngineWriter, LogSealer } from '../engine.js'
 import type { Durability } from '../store.js'
-import type { Header } from '../vault-file.js'
 import { Gatherer } from './gatherer.js'
 import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
-import { type BackUp, type Owner, PostgresMaintenance } from './maintenance.js'
+import { type OpenedBy, type Owner, PostgresMaintenance, startAgain } from './maintenance.js'
 import { OwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
@@ -35,8 +34,8 @@ const LONGEST_PAUSE_MS = 200
 export interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool
-  /** The header as it is in the store, and what writes backups; without them there is no maintenance. */
-  owner?: { header: Header; backUp: BackUp }
+  /** Without it there is no maintenance. */
+  owner?: OpenedBy
   clock: Clock
   random: RandomSource
   /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
@@ -51,7 +50,7 @@ export class PostgresEngine implements Engine, Owner {
   readonly #logs: WaitingLogs
   readonly #chain: OwnChain
   #sealer: LogSealer | undefined
-  readonly maintenance?: EngineMaintenance
+  readonly maintenance?: PostgresMaintenance
   #isClosed = false
   #closing: Promise<void> | undefined
   readonly #running = new Set<Promise<unknown>>()
@@ -90,8 +89,7 @@ export class PostgresEngine implements Engine, Owner {
         return sealer()
       },
     }
-    if (owner !== undefined)
-      this.maintenance = new PostgresMaintenance(this, this.#shared, owner.header, owner.backUp)
+    if (owner !== undefined) this.maintenance = new PostgresMaintenance(this, this.#shared, owner)
   }
 
   read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
@@ -122,10 +120,6 @@ export class PostgresEngine implements Engine, Owner {
 
   findUnreadable(): Promise<Set<number>> {
     return this.#logs.findUnreadable()
-  }
-
-  async reopen(): Promise<void> {
-    this.#shared.state = await readState(this.#pool)
   }
 
   close(): Promise<void> {
@@ -240,14 +234,15 @@ export class PostgresEngine implements Engine, Owner {
 
   /**
    * Whether there is another state than the one that was believed: else the unit is out of date because another one alone
-   * may write. @throws CofferError `unavailable` where another process has changed the vault's keys
+   * may write. @throws CofferError `unavailable` where another process has taken away the key slot of this one
    */
   async #refresh(): Promise<boolean> {
     const before = this.#shared.state
     const state = await readState(this.#pool)
-    if (state.generation !== before.generation) throw reopenLater()
-    this.#shared.state = state
-    return state.changes !== before.changes
+    const isReadmitted = state.generation !== before.generation
+    if (isReadmitted && this.maintenance === undefined) throw startAgain('The key slots were changed.')
+    this.#shared.state = isReadmitted ? await this.maintenance!.readmit() : state
+    return isReadmitted || state.changes !== before.changes
   }
 
   #pause(attempt: number): Promise<void> {
@@ -259,12 +254,6 @@ export class PostgresEngine implements Engine, Owner {
 
 function taken(): CofferError {
   return new CofferError('internal', 'A row was put as new though there is one of its id.')
-}
-
-/** Whoever starts the server anew gives it a key that opens the vault. */
-function reopenLater(): CofferError {
-  const message = 'The key slots of this vault were changed, or it was restored. Start this server again.'
-  return new CofferError('unavailable', message, { retryAfterSeconds: 60 })
 }
 
 function busy(): CofferError {

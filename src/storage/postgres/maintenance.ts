@@ -4,21 +4,31 @@ import type { CheckRow, EngineMaintenance, EngineStatus, EngineWriter, Verificat
 import { noteRow } from '../lsm/maintenance/verify.js'
 import { checkHeader, type Header, headerText } from '../vault-file.js'
 import { type Connection, type ConnectionPool, missing } from './pool.js'
-import { COMMIT } from './query-sql.js'
+import { COMMIT, STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
 import { refuseUnfinished } from './tables.js'
 
-const READ_HEADER = { text: 'select header from coffer_state where id = 1' }
+const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where id = 1` }
+/** As often the key slots may change between two requests of a server. A vault that was restored is further away. */
+const MOST_RAISED = 1000
 
 /** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported` */
 export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
+  return (await readHeaderAndState(pool)).header
+}
+
+async function readHeaderAndState(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
   const [found] = (await pool.query(READ_HEADER)).rows
   if (found === undefined) throw missing()
   refuseUnfinished(found.header)
+  return { header: parseHeader(found.header), state: stateOf(found) }
+}
+
+function parseHeader(text: string): Header {
   let header: unknown
   try {
-    header = JSON.parse(found.header)
+    header = JSON.parse(text)
   } catch {
     header = undefined
   }
@@ -34,24 +44,31 @@ export interface Owner {
   fold(): Promise<void>
   /** Tenants with log entries that are in no row yet and do not open. */
   findUnreadable(): Promise<ReadonlySet<number>>
-  /** Takes the keys of the vault in the store for those that this process knows. */
-  reopen(): Promise<void>
 }
 
 /** Writes the vault, as it is at one moment, into a new file; gives its length in bytes. */
 export type BackUp = (path: string, connection: Connection) => Promise<number>
 
+/** What the process that has the vault open knows of it. */
+export interface OpenedBy {
+  /** As it is in the store. */
+  header: Header
+  backUp: BackUp
+  /** Why the vault with this other header cannot be used with the keys at hand; undefined where it can. */
+  refusal(header: Header): string | undefined
+}
+
 export class PostgresMaintenance implements EngineMaintenance {
   readonly #engine: Owner
   readonly #shared: Shared
-  readonly #backUp: BackUp
+  readonly #opened: OpenedBy
   header: Header
 
-  constructor(engine: Owner, shared: Shared, header: Header, backUp: BackUp) {
+  constructor(engine: Owner, shared: Shared, opened: OpenedBy) {
     this.#engine = engine
     this.#shared = shared
-    this.#backUp = backUp
-    this.header = header
+    this.#opened = opened
+    this.header = opened.header
   }
 
   async status(): Promise<EngineStatus> {
@@ -107,18 +124,36 @@ export class PostgresMaintenance implements EngineMaintenance {
   /** Log entries that are in no row yet go along. */
   async backup(path: string): Promise<number> {
     await this.#engine.send()
-    return this.#shared.pool.using((connection) => this.#backUp(path, connection))
+    return this.#shared.pool.using((connection) => this.#opened.backUp(path, connection))
   }
 
-  /** Servers that have the vault open answer 503 from then on, until they are started again. */
+  /** Other processes that have the vault open by a slot that is no more answer 503 from then on. */
   async replaceHeader(header: Header): Promise<void> {
     const values = [headerText(header), headerText(this.header)]
     const text =
-      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2'
-    const { rowCount } = await this.#shared.pool.query({ text, values })
-    if (rowCount !== 1)
+      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2 returning generation'
+    const [found] = (await this.#shared.pool.query({ text, values })).rows
+    if (found === undefined)
       throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
     this.header = header
-    await this.#engine.reopen()
+    this.#shared.state = { ...this.#shared.state, generation: found.generation }
   }
+
+  /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
+  async readmit(): Promise<StoreState> {
+    const { header, state } = await readHeaderAndState(this.#shared.pool)
+    const raised = state.generation - this.#shared.state.generation
+    const isOther = raised < 0 || raised > MOST_RAISED
+    const refusal = isOther
+      ? 'The vault in this store was restored, or is another one.'
+      : this.#opened.refusal(header)
+    if (refusal !== undefined) throw startAgain(refusal)
+    this.header = header
+    return state
+  }
+}
+
+/** Whoever starts the server anew gives it a key that opens the vault. */
+export function startAgain(reason: string): CofferError {
+  return new CofferError('unavailable', `${reason} Start this server again.`, { retryAfterSeconds: 60 })
 }
