@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { OperationName } from '../operations/all.js'
 import { type CountedRule, useAsked, useLive } from './api.js'
-import { Fault, Heading, Shown, Table } from './parts.js'
+import { Button, Fault, Field, Heading, Shown, Table } from './parts.js'
 
 /** Performs an operation, then `after`. */
 function useAction(after: () => void) {
@@ -56,16 +56,10 @@ function Clock() {
       </Shown>
       <div class="row">
         {['15m', '1h', '1d', '30d'].map((by) => (
-          <button key={by} type="button" onClick={() => act('control clock advance', { by })}>
-            + {by}
-          </button>
+          <Button key={by} text={`+ ${by}`} act={() => act('control clock advance', { by })} />
         ))}
-        <button type="button" onClick={() => act('control clock set', { mode: 'frozen' })}>
-          Freeze
-        </button>
-        <button type="button" onClick={() => act('control clock set', { mode: 'real' })}>
-          Real time
-        </button>
+        <Button text="Freeze" act={() => act('control clock set', { mode: 'frozen' })} />
+        <Button text="Real time" act={() => act('control clock set', { mode: 'real' })} />
       </div>
     </article>
   )
@@ -81,15 +75,13 @@ function State({ whenReset }: { whenReset(): void }) {
       {note}
       {reset.note}
       <p>
-        <button
-          type="button"
-          onClick={() =>
+        <Button
+          text="Reset"
+          act={() =>
             confirm('Return to the state in which the vault began? Data, faults and requests are lost.') &&
             reset.act('control reset')
           }
-        >
-          Reset
-        </button>
+        />
       </p>
       <form
         class="row"
@@ -98,18 +90,18 @@ function State({ whenReset }: { whenReset(): void }) {
           act('control snapshot create', fieldsOf(event.currentTarget))
         }}
       >
-        <label>
-          Name <input name="name" required maxLength={100} />
-        </label>
+        <Field label="Name" name="name" required maxLength={100} />
         <button type="submit">Keep a snapshot</button>
       </form>
       <Shown of={found}>
         {(names) => (
           <div class="row">
             {names.map((name) => (
-              <button key={name} type="button" onClick={() => act('control snapshot restore', { name })}>
-                Return to {name}
-              </button>
+              <Button
+                key={name}
+                text={`Return to ${name}`}
+                act={() => act('control snapshot restore', { name })}
+              />
             ))}
           </div>
         )}
@@ -154,14 +146,12 @@ function Faults() {
                 <code key="rule">{JSON.stringify(bare[at])}</code>,
                 rule.matched,
                 rule.applied,
-                <button
+                <Button
                   key="remove"
-                  type="button"
                   aria-label={`Remove fault ${at + 1}`}
-                  onClick={() => set(bare.toSpliced(at, 1))}
-                >
-                  Remove
-                </button>,
+                  text="Remove"
+                  act={() => set(bare.toSpliced(at, 1))}
+                />,
               ])}
             />
           )
@@ -182,21 +172,11 @@ function Faults() {
             ))}
           </select>
         </label>
-        <label>
-          Operation <input name="operation" placeholder="token create" />
-        </label>
-        <label>
-          Path <input name="path" placeholder="/tokens/*" />
-        </label>
-        <label>
-          Status <input name="status" type="number" min={400} max={599} placeholder="503" />
-        </label>
-        <label>
-          Delay in ms <input name="delay_ms" type="number" min={1} placeholder="1000" />
-        </label>
-        <label>
-          Times <input name="times" type="number" min={1} placeholder="always" />
-        </label>
+        <Field label="Operation" name="operation" placeholder="token create" />
+        <Field label="Path" name="path" placeholder="/tokens/*" />
+        <Field label="Status" name="status" type="number" min={400} max={599} placeholder="503" />
+        <Field label="Delay in ms" name="delay_ms" type="number" min={1} placeholder="1000" />
+        <Field label="Times" name="times" type="number" min={1} placeholder="always" />
         <button type="submit">Add the fault</button>
       </form>
     </article>

@@ -1,7 +1,9 @@
 /** Tokens, applications, the log and the outbox, as lists. */
 import { useState } from 'preact/hooks'
-import { useAsked } from './api.js'
-import { Code, Details, Heading, Pager, Shown, spell, Table, time } from './parts.js'
+import type { List } from '../framework/page.js'
+import type { OutboxLetter, OutboxMail } from '../operations/invite/outbox.js'
+import { type Asked, useAsked } from './api.js'
+import { Code, Details, Field, Heading, Paged, Shown, spell, Table, time } from './parts.js'
 
 const PAGE = 20
 
@@ -16,7 +18,7 @@ export function Tokens() {
   })
   return (
     <>
-      <Heading text="Tokens">
+      <Heading text="Tokens" again={found.again}>
         <form
           onSubmit={(event) => {
             event.preventDefault()
@@ -24,44 +26,27 @@ export function Tokens() {
             setAsked({ text: String(given).trim(), page: 1 })
           }}
         >
-          <label>
-            Find <input type="search" name="text" placeholder="type:card AND data:4242" />
-          </label>
+          <Field label="Find" type="search" name="text" placeholder="type:card AND data:4242" />
           <button type="submit">Search</button>
         </form>
-        <button type="button" onClick={found.again}>
-          Read again
-        </button>
       </Heading>
       <p class="dim">As the vault shows them masked. A word finds ids and search indexes.</p>
-      <Shown of={found}>
+      <Paged of={found} page={page} turn={(turned) => setAsked({ text, page: turned })}>
         {({ data, pagination }) => (
           <>
             <p>{pagination.total_items} found</p>
             {data.map((token) => (
               <Details
                 key={token.id}
-                summary={
-                  <>
-                    <code>{token.id}</code> <b>{token.type}</b>
-                    <br />
-                    <span class="dim">
-                      {time(token.created_at)} · {(token.containers ?? []).join(' ')}
-                    </span>
-                  </>
-                }
+                title={[<code key="id">{token.id}</code>, ' ', <b key="type">{token.type}</b>]}
+                about={`${time(token.created_at)} · ${(token.containers ?? []).join(' ')}`}
               >
                 {() => <Code label="Masked" text={spell(token)} />}
               </Details>
             ))}
-            <Pager
-              page={page}
-              pages={pagination.total_pages}
-              turn={(turned) => setAsked({ text, page: turned })}
-            />
           </>
         )}
-      </Shown>
+      </Paged>
     </>
   )
 }
@@ -72,8 +57,8 @@ export function Applications() {
   return (
     <>
       <Heading text="Applications" />
-      <Shown of={found}>
-        {({ data, pagination }) => (
+      <Paged of={found} page={page} turn={setPage}>
+        {({ data }) => (
           <>
             {data.length === 0 && <p class="dim">None yet.</p>}
             {data.map(({ id, name, type, permissions = [], rules = [], expires_at }) => (
@@ -107,10 +92,9 @@ export function Applications() {
                 )}
               </article>
             ))}
-            <Pager page={page} pages={pagination.total_pages} turn={setPage} />
           </>
         )}
-      </Shown>
+      </Paged>
     </>
   )
 }
@@ -121,49 +105,29 @@ export function Log() {
   const found = useAsked('log list', { page, size: 50, ...(id === '' ? {} : { entity_id: id }) })
   return (
     <>
-      <Heading text="Log">
-        <label>
-          Id{' '}
-          <input type="search" onChange={(event) => setAsked({ id: event.currentTarget.value, page: 1 })} />
-        </label>
-        <button type="button" onClick={found.again}>
-          Read again
-        </button>
+      <Heading text="Log" again={found.again}>
+        <Field
+          label="Id"
+          type="search"
+          onChange={(event) => setAsked({ id: event.currentTarget.value, page: 1 })}
+        />
       </Heading>
-      <Shown of={found}>
-        {({ data, pagination }) => (
-          <>
-            <Table
-              label="Log records"
-              head={['When', 'What', 'Of', 'By']}
-              rows={data.map((record) => [
-                time(record.created_at),
-                record.message,
-                <code key="of">{record.entity_id}</code>,
-                <code key="by">{`${record.actor_type ?? ''} ${record.actor_id ?? ''}`}</code>,
-              ])}
-            />
-            <Pager
-              page={page}
-              pages={pagination.total_pages}
-              turn={(turned) => setAsked({ id, page: turned })}
-            />
-          </>
+      <Paged of={found} page={page} turn={(turned) => setAsked({ id, page: turned })}>
+        {({ data }) => (
+          <Table
+            label="Log records"
+            head={['When', 'What', 'Of', 'By']}
+            rows={data.map((record) => [
+              time(record.created_at),
+              record.message,
+              <code key="of">{record.entity_id}</code>,
+              <code key="by">{`${record.actor_type ?? ''} ${record.actor_id ?? ''}`}</code>,
+            ])}
+          />
         )}
-      </Shown>
+      </Paged>
     </>
   )
-}
-
-interface Mail {
-  id: string
-  to: string
-  subject: string
-  state: string
-  created_at: string
-  link?: string
-  link_expires_at: string
-  text: string
 }
 
 const STATES: Record<string, string> = {
@@ -174,50 +138,36 @@ const STATES: Record<string, string> = {
 
 export function Outbox() {
   const [page, setPage] = useState(1)
-  const found = useAsked('invite outbox', { page, size: PAGE })
+  // Without an id it answers a list.
+  const found = useAsked('invite outbox', { page, size: PAGE }) as Asked<List<OutboxMail>>
   return (
     <>
-      <Heading text="Outbox">
-        <button type="button" onClick={found.again}>
-          Read again
-        </button>
-      </Heading>
-      <Shown of={found}>
-        {(result) => {
-          const { data, pagination } = result as { data: Mail[]; pagination: { total_pages: number } }
-          return (
-            <>
-              {data.length === 0 && (
-                <p class="dim">
-                  No mail yet. Invite somebody: <code>coffer invite create --email ada@example.com</code>
-                </p>
-              )}
-              {data.map((mail) => (
-                <Details
-                  key={mail.id}
-                  summary={
-                    <>
-                      <b>{mail.to}</b> {mail.subject}
-                      <br />
-                      <span class="dim">
-                        {time(mail.created_at)} · {STATES[mail.state] ?? mail.state}
-                      </span>
-                    </>
-                  }
-                >
-                  {() => <Letter mail={mail} />}
-                </Details>
-              ))}
-              <Pager page={page} pages={pagination.total_pages} turn={setPage} />
-            </>
-          )
-        }}
-      </Shown>
+      <Heading text="Outbox" again={found.again} />
+      <Paged of={found} page={page} turn={setPage}>
+        {({ data }) => (
+          <>
+            {data.length === 0 && (
+              <p class="dim">
+                No mail yet. Invite somebody: <code>coffer invite create --email ada@example.com</code>
+              </p>
+            )}
+            {data.map((mail) => (
+              <Details
+                key={mail.id}
+                title={[<b key="to">{mail.to}</b>, ` ${mail.subject}`]}
+                about={`${time(mail.created_at)} · ${STATES[mail.state] ?? mail.state}`}
+              >
+                {() => <Letter mail={mail} />}
+              </Details>
+            ))}
+          </>
+        )}
+      </Paged>
     </>
   )
 }
 
-function Letter({ mail: { id, link, link_expires_at } }: { mail: Mail }) {
+function Letter({ mail: { id, link, link_expires_at } }: { mail: OutboxMail }) {
   const found = useAsked('invite outbox', { id })
   return (
     <Shown of={found}>
@@ -232,7 +182,7 @@ function Letter({ mail: { id, link, link_expires_at } }: { mail: Mail }) {
               </>
             )}
           </p>
-          <Code label="Text" text={(mail as Mail).text} />
+          <Code label="Text" text={(mail as OutboxLetter).text} />
         </>
       )}
     </Shown>

@@ -1,5 +1,5 @@
 /** What several views of the page use. */
-import type { ComponentChildren } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, InputHTMLAttributes } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Asked } from './api.js'
 
@@ -18,12 +18,42 @@ export function Fault({ text }: { text: string }) {
   )
 }
 
-export function Heading({ text, children }: { text: string; children?: ComponentChildren }) {
+/** `again`: reads what is below it once more. */
+export function Heading({
+  text,
+  again,
+  children,
+}: {
+  text: string
+  again?: () => void
+  children?: ComponentChildren
+}) {
   return (
     <div class="heading">
       <h1>{text}</h1>
       {children}
+      {again !== undefined && <Button text="Read again" act={again} />}
     </div>
+  )
+}
+
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement>
+
+/** A button that sends no form. */
+export function Button({ text, act, ...rest }: ButtonProps & { text: string; act(): unknown }) {
+  return (
+    <button type="button" {...rest} onClick={act}>
+      {text}
+    </button>
+  )
+}
+
+/** An input after its label. */
+export function Field({ label, ...input }: InputHTMLAttributes<HTMLInputElement> & { label: string }) {
+  return (
+    <label>
+      {label} <input {...input} />
+    </label>
   )
 }
 
@@ -65,9 +95,7 @@ export function Code({ label, text, isCopied = false }: { label: string; text: s
       <p class="label">
         {label}
         {isCopied && (
-          <button type="button" class="small" aria-label={`Copy: ${label}`} onClick={copy}>
-            {isDone ? 'Copied' : 'Copy'}
-          </button>
+          <Button class="small" aria-label={`Copy: ${label}`} text={isDone ? 'Copied' : 'Copy'} act={copy} />
         )}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
@@ -76,35 +104,57 @@ export function Code({ label, text, isCopied = false }: { label: string; text: s
   )
 }
 
-export function Pager({ page, pages, turn }: { page: number; pages: number; turn(page: number): void }) {
-  if (pages < 2) return null
+/** {@link Shown} of a page of a list, with buttons for the others. */
+export function Paged<T extends { pagination: { total_pages: number } }>({
+  of,
+  page,
+  turn,
+  children,
+}: {
+  of: Asked<T>
+  page: number
+  turn(page: number): void
+  children: (result: T) => ComponentChildren
+}) {
+  const pages = of.result?.pagination.total_pages ?? 0
   return (
-    <nav aria-label="Pages">
-      <button type="button" disabled={page <= 1} onClick={() => turn(page - 1)}>
-        Newer
-      </button>
-      <span>
-        Page {page} of {pages}
-      </span>
-      <button type="button" disabled={page >= pages} onClick={() => turn(page + 1)}>
-        Older
-      </button>
-    </nav>
+    <Shown of={of}>
+      {(result) => (
+        <>
+          {children(result)}
+          {pages > 1 && (
+            <nav aria-label="Pages">
+              <Button text="Newer" disabled={page <= 1} act={() => turn(page - 1)} />
+              <span>
+                Page {page} of {pages}
+              </span>
+              <Button text="Older" disabled={page >= pages} act={() => turn(page + 1)} />
+            </nav>
+          )}
+        </>
+      )}
+    </Shown>
   )
 }
 
-/** Details whose content is made when they are opened. */
+/** Details whose content is made when they are opened; `about` is the second line of their summary. */
 export function Details({
-  summary,
+  title,
+  about,
   children,
 }: {
-  summary: ComponentChildren
+  title: ComponentChildren
+  about: ComponentChildren
   children: () => ComponentChildren
 }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{summary}</summary>
+      <summary>
+        {title}
+        <br />
+        <span class="dim">{about}</span>
+      </summary>
       {isOpen && children()}
     </details>
   )

@@ -6,28 +6,13 @@ export function Reactors() {
   const found = useAsked('reactor list', { size: 100 })
   return (
     <>
-      <Heading text="Reactors">
-        <button type="button" onClick={found.again}>
-          Read again
-        </button>
-      </Heading>
+      <Heading text="Reactors" again={found.again} />
       <Shown of={found}>
         {({ data }) => (
           <>
             {data.length === 0 && <p class="dim">None yet.</p>}
             {data.map((reactor) => (
-              <Details
-                key={reactor.id}
-                summary={
-                  <>
-                    <b>{reactor.name}</b>
-                    <br />
-                    <span class="dim">
-                      <code>{reactor.id}</code>
-                    </span>
-                  </>
-                }
-              >
+              <Details key={reactor.id} title={<b>{reactor.name}</b>} about={<code>{reactor.id}</code>}>
                 {() => <Runs reactor={reactor} />}
               </Details>
             ))}

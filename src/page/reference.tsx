@@ -1,7 +1,7 @@
 /** Makes the operations of the reference callable: fields, "send", the answer, and the same as a curl. */
 import { render } from 'preact'
 import { useState } from 'preact/hooks'
-import { Code, curl, Fault, spell } from './parts.js'
+import { Code, curl, Fault, Field, spell } from './parts.js'
 
 /** What the server writes at an operation of the reference. */
 interface Callable {
@@ -88,13 +88,12 @@ function Try({ callable, header }: { callable: Callable; header: string }) {
     >
       <h3>Try it</h3>
       {[...names, ...query].map((name) => (
-        <label key={name}>
-          {name}{' '}
-          <input
-            required={names.includes(name)}
-            onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          key={name}
+          label={name}
+          required={names.includes(name)}
+          onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
+        />
       ))}
       {sent !== undefined && (
         <label class="wide">

@@ -1,7 +1,7 @@
 /** The latest requests as they come: who asked for what, why it was refused, and which rules decided. */
 import { useEffect, useState } from 'preact/hooks'
 import { type ExplainedDecision, type Problem, type RequestRecord, useAsked, useLive } from './api.js'
-import { Code, curl, Details, Fault, Heading, spell, time } from './parts.js'
+import { Button, Code, curl, Details, Fault, Field, Heading, spell, time } from './parts.js'
 
 const POLL_MS = 1000
 const SHOWN_AT_ONCE = 100
@@ -64,9 +64,12 @@ export function Requests() {
   return (
     <>
       <Heading text="Requests">
-        <label>
-          Find <input type="search" value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        </label>
+        <Field
+          label="Find"
+          type="search"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
         <label>
           <input
             type="checkbox"
@@ -76,9 +79,7 @@ export function Requests() {
           only failed
         </label>
         {live.session.controls.faults && (
-          <button type="button" onClick={() => void live.ask('control request clear')}>
-            Forget them
-          </button>
+          <Button text="Forget them" act={() => live.ask('control request clear')} />
         )}
       </Heading>
       {error !== undefined && <Fault text={error} />}
@@ -86,16 +87,13 @@ export function Requests() {
       {found.slice(0, most).map((request) => (
         <Details
           key={request.number}
-          summary={<Line request={request} who={nameOf(request.application_id)} />}
+          title={<Title request={request} />}
+          about={describeRequest(request, nameOf(request.application_id))}
         >
           {() => <Request request={request} />}
         </Details>
       ))}
-      {found.length > most && (
-        <button type="button" onClick={() => setMost(most + SHOWN_AT_ONCE)}>
-          Show more
-        </button>
-      )}
+      {found.length > most && <Button text="Show more" act={() => setMost(most + SHOWN_AT_ONCE)} />}
     </>
   )
 }
@@ -107,18 +105,18 @@ function describeNone(isKnown: boolean, count: number): string {
 
 const isFailed = ({ status }: RequestRecord) => status === 0 || status >= 400
 
-function Line({ request, who }: { request: Seen; who: string }) {
-  const { method, path, status, ms, at, fault } = request
+function Title({ request }: { request: Seen }) {
+  const { method, path, status } = request
   return (
     <>
       <b>{method}</b> <code>{path}</code>{' '}
       <span class={isFailed(request) ? 'status fault' : 'status'}>{status === 0 ? 'no answer' : status}</span>
-      <br />
-      <span class="dim">
-        {time(at)} · {who === '' ? 'nobody' : who} · {ms} ms{fault !== undefined && ` · fault: ${fault}`}
-      </span>
     </>
   )
+}
+
+function describeRequest({ at, ms, fault }: Seen, who: string): string {
+  return `${time(at)} · ${who || 'nobody'} · ${ms} ms${fault === undefined ? '' : ` · fault: ${fault}`}`
 }
 
 function Request({ request }: { request: Seen }) {
