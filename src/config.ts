@@ -1,6 +1,6 @@
 /** The configuration of a command: flags take precedence over environment variables, and those over defaults. */
 import { omitUndefined } from './domain/omit-undefined.js'
-import { CofferError } from './errors.js'
+import { usage } from './errors.js'
 import { type Format, SETTINGS, type Setting } from './global-flags.js'
 
 export interface Config {
@@ -56,7 +56,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     const value = typeof flag === 'string' ? flag : env[setting.variable] || undefined
     if (value !== undefined && setting.choices !== undefined && !setting.choices.includes(value)) {
       const source = typeof flag === 'string' ? setting.flag.split(' ')[0] : setting.variable
-      throw new CofferError('usage', `${source} must be one of ${setting.choices.join(', ')}.`)
+      throw usage(`${source} must be one of ${setting.choices.join(', ')}.`)
     }
     return value
   }
@@ -106,15 +106,14 @@ function chooseTarget(flags: Readonly<Record<string, unknown>>, given: Targets):
   const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
   const named = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => given[name] !== undefined)
   const [name, other] = named
-  if (other !== undefined)
-    throw new CofferError('usage', `Both --${name} and --${other} are given. Give one of them.`)
+  if (other !== undefined) throw usage(`Both --${name} and --${other} are given. Give one of them.`)
   return name === undefined ? {} : { [name]: given[name] }
 }
 
 function readSeconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text) * 1000
-  throw new CofferError('usage', `${SETTINGS.timeout.flag.split(' ')[0]} takes seconds, from 1 to 9999.`)
+  throw usage(`${SETTINGS.timeout.flag.split(' ')[0]} takes seconds, from 1 to 9999.`)
 }
 
 function splitList(text: string | undefined): string[] | undefined {
@@ -126,16 +125,13 @@ function splitList(text: string | undefined): string[] | undefined {
 
 function readFields(text: string | undefined): string[] | undefined {
   const names = splitList(text)
-  if (names?.length === 0) throw new CofferError('usage', '--fields names no field.')
+  if (names?.length === 0) throw usage('--fields names no field.')
   return names
 }
 
 function readHostName(text: string): string {
   if (/^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(text)) return text
-  throw new CofferError(
-    'usage',
-    `${SETTINGS.allowHost.flag.split(' ')[0]} takes names without a port: vault.local.`,
-  )
+  throw usage(`${SETTINGS.allowHost.flag.split(' ')[0]} takes names without a port: vault.local.`)
 }
 
 export function isTrue(value: string | undefined): boolean {
@@ -144,7 +140,7 @@ export function isTrue(value: string | undefined): boolean {
 
 function readDescriptorNumber(text: string, flag: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)
-  throw new CofferError('usage', `${flag.split(' ')[0]} takes the number of an open descriptor.`)
+  throw usage(`${flag.split(' ')[0]} takes the number of an open descriptor.`)
 }
 
 /** The user's configuration directory by the XDG base directory specification. */
@@ -152,7 +148,6 @@ export function findConfigDirectory(env: Environment): string {
   const base = env.XDG_CONFIG_HOME
   if (base?.startsWith('/')) return `${base}/coffer`
   const home = env.HOME ?? env.USERPROFILE
-  if (home === undefined || home === '')
-    throw new CofferError('usage', 'HOME is not set, so there is no place for key files.')
+  if (home === undefined || home === '') throw usage('HOME is not set, so there is no place for key files.')
   return `${home}/.config/coffer`
 }

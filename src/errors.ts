@@ -78,6 +78,16 @@ export class CofferError extends Error {
   }
 }
 
+/** An error in how a command, or a function of the library, was called. */
+export function usage(message: string, details?: ErrorDetails): CofferError {
+  return new CofferError('usage', message, details)
+}
+
+/** What ends after a signal, or Ctrl-C at a prompt. */
+export function interrupted(details?: ErrorDetails): CofferError {
+  return new CofferError('interrupted', 'Interrupted.', details)
+}
+
 /** A validation error that names no property, or those in `details`. */
 export function validationError(message: string, details?: ErrorDetails): CofferError {
   return new CofferError('validation', message, details)

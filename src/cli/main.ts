@@ -1,6 +1,6 @@
 /** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
 import { type Environment, readConfig } from '../config.js'
-import { CofferError, toProblem } from '../errors.js'
+import { CofferError, interrupted, toProblem } from '../errors.js'
 import { createRegistry } from '../framework/registry.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
@@ -147,9 +147,14 @@ async function runLine(
     }
   }
   // The signal may have come while the command was loaded; nobody is told of it again.
-  if (signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
-  const interrupted = rejectWhenAborted(signal, () => hasOwnEnd)
-  await Promise.race([parsed.run(context), interrupted]).catch(async (error: unknown) => {
+  if (signal.aborted) throw interrupted()
+  const end = new Promise<never>((_, reject) => {
+    const interrupt = () => {
+      if (!hasOwnEnd) reject(interrupted())
+    }
+    signal.addEventListener('abort', interrupt, { once: true })
+  })
+  await Promise.race([parsed.run(context), end]).catch(async (error: unknown) => {
     // Closing completes and syncs what is in progress.
     for (const vault of opened) await vault.close()
     throw error
@@ -158,15 +163,6 @@ async function runLine(
 }
 
 function ignore(): void {}
-
-function rejectWhenAborted(signal: AbortSignal, isLeftToTask: () => boolean): Promise<never> {
-  return new Promise((_, reject) => {
-    const interrupt = () => {
-      if (!isLeftToTask()) reject(new CofferError('interrupted', 'Interrupted.'))
-    }
-    signal.addEventListener('abort', interrupt, { once: true })
-  })
-}
 
 /** Prints the failure to standard error and returns its exit code. */
 async function reportFailure(

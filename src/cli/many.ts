@@ -2,7 +2,7 @@
  * Runs an operation for several ids or bodies, in order. The first that fails ends the command. What answers nothing, as
  * a deletion, is done by many in one unit of work.
  */
-import { CofferError, fromSent } from '../errors.js'
+import { CofferError, fromSent, interrupted, usage } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Steps, Task } from './context/task.js'
 import type { Ids } from './input/ids.js'
@@ -40,7 +40,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
   const whole = createTask(inputs[0]!)
   const { format, context, options, ask, askEach, together, askAsOwner } = whole
   for (const [name, flag] of Object.entries(OF_ONE))
-    if (options[name] !== undefined) throw new CofferError('usage', `${flag} takes one id or body at a time.`)
+    if (options[name] !== undefined) throw usage(`${flag} takes one id or body at a time.`)
   const isStreamed = format !== 'table' && format !== 'csv'
   const results: unknown[] = []
   let count = 0
@@ -87,7 +87,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
   let tried = 0
   const work = async () => {
     while (tried < all.length) {
-      if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+      if (context.signal.aborted) throw interrupted()
       try {
         if (isTogether) await askSome(all.slice(tried, tried + AT_ONCE))
         else {

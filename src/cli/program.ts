@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError, Option } from 'commander'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError } from '../errors.js'
+import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
@@ -58,7 +58,7 @@ export function parseLine(
     const advise = (message: string) => adviseOnLine(message, argv, registry)
     const isHelp = error.exitCode === 0 || error.code === 'commander.help'
     if (isHelp) return { text }
-    throw new CofferError('usage', cleanMessage(text || error.message, advise), { cause: error })
+    throw usage(cleanMessage(text || error.message, advise), { cause: error })
   }
   return parsed ?? { text }
 }
@@ -284,5 +284,5 @@ export function describeCommand(registry: Registry, words: readonly string[], co
     parseLine(words, registry, columns)
   const parsed = parseLine([...words, '--help'], registry, columns)
   if ('text' in parsed) return parsed.text
-  throw new CofferError('usage', `There is no help for "${path}".`)
+  throw usage(`There is no help for "${path}".`)
 }

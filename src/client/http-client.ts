@@ -2,8 +2,8 @@
  * Performs operations on any server of the interface: spells the request, sends it through a function like `fetch`, tries
  * again when the server is busy, and reads the answer or the problem. The same for `--url` and for embedding programs.
  */
-import { decodeUtf8, parseJson } from '../domain/json/json.js'
-import { CofferError, invalid } from '../errors.js'
+import { decodeUtf8, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
+import { CofferError, interrupted, invalid, usage } from '../errors.js'
 import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-key.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
@@ -45,14 +45,6 @@ export interface HttpClientOptions {
   random(): number
 }
 
-export interface HttpClient {
-  /**
-   * `repeatKey`: the idempotency key, instead of a new one.
-   * @throws CofferError that of the server; `unavailable`, `request_timeout`, `interrupted`
-   */
-  call(definition: RoutedOperation, input: OperationInput, repeatKey?: string): Promise<Outcome>
-}
-
 const MIB = 1024 * 1024
 /** A page has at most 16 MiB; an answer that cannot be split may have more. */
 const MOST_ANSWER_BYTES = 64 * MIB
@@ -66,14 +58,21 @@ const KEY = /^[\x21-\x7e]{1,512}$/
 const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** @throws CofferError `usage` for a key or prefix that no header can carry */
-export function createHttpClient(options: HttpClientOptions): HttpClient {
+export function createHttpClient(options: HttpClientOptions) {
   const { key, prefix = 'svc', signal = new AbortController().signal } = options
-  if (!KEY.test(key)) throw new CofferError('usage', 'The API key has characters that no header can carry.')
-  if (!PREFIX.test(prefix))
-    throw new CofferError('usage', 'The prefix takes a letter and up to 19 letters or digits.')
+  if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
+  if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const names = nameHeaders(prefix)
   return {
-    async call(definition, input, repeatKey = createKey(options, definition)) {
+    /**
+     * `repeatKey`: the idempotency key, instead of a new one.
+     * @throws CofferError that of the server; `unavailable`, `request_timeout`, `interrupted`
+     */
+    async call(
+      definition: RoutedOperation,
+      input: OperationInput,
+      repeatKey = createKey(options, definition),
+    ): Promise<Outcome> {
       const spelled = spellRequest(definition, input)
       const headers: Record<string, string> = { [names.apiKey]: key, accept: ACCEPT }
       if (spelled.contentType !== undefined) headers['content-type'] = spelled.contentType
@@ -158,7 +157,7 @@ function readAnswer({ status, headers, text }: WholeAnswer) {
       'The server redirects elsewhere. Give the address of the vault itself.',
     )
   }
-  if (status >= 300) return { status, body: readLoosely(text), retryAfter }
+  if (status >= 300) return { status, body: parseJsonOrNothing(text), retryAfter }
   if (status === 204 || text === '') return { status, body: undefined }
   if (headers.get('content-type')?.includes('json')) return { status, body: readJson(text) }
   throw new CofferError('unavailable', 'The server answered something else than JSON. Is its address right?')
@@ -166,14 +165,6 @@ function readAnswer({ status, headers, text }: WholeAnswer) {
 
 function readJson(text: string): unknown {
   return parseJson(text, { source: 'the answer of the server' })
-}
-
-function readLoosely(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }
 
 async function collect(body: FetchedAnswer['body']): Promise<Uint8Array> {
@@ -196,8 +187,4 @@ function nameFailure(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
   const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))
   return String(known ?? 'unknown reason')
-}
-
-function interrupted(): CofferError {
-  return new CofferError('interrupted', 'Interrupted.')
 }

@@ -3,7 +3,7 @@
  * no proxy. The address is checked before anything is sent.
  */
 import type { LookupFunction } from 'node:net'
-import { CofferError } from '../errors.js'
+import { CofferError, usage } from '../errors.js'
 import type { Fetch, FetchedAnswer } from './http-client.js'
 
 export interface SocketOptions {
@@ -11,13 +11,6 @@ export interface SocketOptions {
   ca?: string
   /** Lets requests, and with them key and data, go unencrypted to other machines. */
   insecure?: boolean
-}
-
-export interface SocketFetch {
-  /** Rejects with CofferError `usage` for certificates that are none, `unavailable` for an unreachable server. */
-  fetch: Fetch
-  /** Closes the connections that are kept for later requests. */
-  close(): Promise<void>
 }
 
 /**
@@ -37,10 +30,6 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
       `Requests to ${url.host} would not be encrypted. Use https, or add --insecure if nobody can listen on the way.`,
     )
   return url.href.replace(/\/+$/, '')
-}
-
-function usage(message: string): CofferError {
-  return new CofferError('usage', message)
 }
 
 /** The URL parser has made every spelling of an address the usual one. */
@@ -63,10 +52,11 @@ async function openAgents({ ca }: SocketOptions) {
   }
 }
 
-export function createSocketFetch(options: SocketOptions = {}): SocketFetch {
+export function createSocketFetch(options: SocketOptions = {}) {
   let opening: ReturnType<typeof openAgents> | undefined
   return {
-    fetch: async (url, { method, headers, body, signal }) => {
+    /** Rejects with CofferError `usage` for certificates that are none, `unavailable` for an unreachable server. */
+    fetch: (async (url, { method, headers, body, signal }) => {
       opening ??= openAgents(options)
       const isSealed = url.startsWith('https:')
       const { request: open, agent } = (await opening)[isSealed ? 'sealed' : 'plain']
@@ -83,7 +73,8 @@ export function createSocketFetch(options: SocketOptions = {}): SocketFetch {
         request.on('error', (error) => reject(explain(error, url)))
         request.end(body)
       })
-    },
+    }) satisfies Fetch,
+    /** Closes the connections that are kept for later requests. */
     close: async () => {
       const { plain, sealed } = (await opening?.catch(() => undefined)) ?? {}
       plain?.agent.destroy()
@@ -98,7 +89,7 @@ async function checkAuthorities(pem: string): Promise<void> {
     if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate')
     createSecureContext({ ca: pem })
   } catch (cause) {
-    throw new CofferError('usage', '--ca takes a file with certificates (PEM).', { cause })
+    throw usage('--ca takes a file with certificates (PEM).', { cause })
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
-import { parseJson } from '../domain/json/json.js'
+import { parseJsonOrNothing } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import type { RequestRecord } from '../framework/control-port.js'
@@ -152,7 +152,7 @@ export function createControlMiddleware({
         path,
         isRelayed: relayed !== undefined,
         header: (name) => readHeader(asked.headers, name),
-        body: async () => readOrNothing(await readBody(DEFAULT_BODY_LIMIT_BYTES)),
+        body: async () => parseJsonOrNothing(textOf(await readBody(DEFAULT_BODY_LIMIT_BYTES))),
       })
       const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
       const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
@@ -250,14 +250,6 @@ function knownOf(operation: RegisteredOperation | undefined, side: 'input' | 'ou
   const isOpen = operation?.wholeBody !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
   const schema = operation?.[side]
   return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
-}
-
-function readOrNothing(bytes: Uint8Array | undefined): unknown {
-  try {
-    return parseJson(textOf(bytes))
-  } catch {
-    return undefined
-  }
 }
 
 function textOf(bytes: Uint8Array | undefined): string {

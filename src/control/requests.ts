@@ -1,5 +1,5 @@
 /** The latest requests, without anything secret, and waiting for some. */
-import { isObject, parseJson } from '../domain/json/json.js'
+import { isObject, parseJsonOrNothing } from '../domain/json/json.js'
 import type { RequestFilter, RequestRecord } from '../framework/control-port.js'
 
 const MOST_REQUESTS = 1000
@@ -62,7 +62,7 @@ export class Requests {
  */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined
-  const value = text.length > MOST_BODY_LENGTH ? undefined : parseOrNothing(text)
+  const value = text.length > MOST_BODY_LENGTH ? undefined : parseJsonOrNothing(text)
   if (value === undefined) return `(${text.length} characters)`
   // A problem has no data; what the code of a reactor said in one may.
   if (isProblem && isObject(value) && value.type !== 'urn:coffer:problem:reactor-failed') return value
@@ -71,14 +71,6 @@ export function redactBody(text: string, known: readonly string[] | undefined, i
   return Object.fromEntries(
     entries.map(([name, item]) => [name, SHOWN.has(name) && isPlain(item) ? item : describe(item)]),
   )
-}
-
-function parseOrNothing(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isPlain(value: unknown): boolean {

@@ -33,22 +33,9 @@ export interface PostListener {
   fault(error: unknown): void
 }
 
-export interface LastingPost extends Post {
-  /** Set by whoever serves the vault; {@link resume} sets it too. */
-  publicUrl: string | undefined
-  /** Starts background delivery: sends the waiting mail of all tenants, and retries. */
-  resume(listener: PostListener): Promise<void>
-  /** After a jump of the clock: sends what is due now. Resolves when it was tried. */
-  catchUp(): Promise<void>
-  /** Begins to send what other servers of the same store have left; nothing where there are none. */
-  takeOver(): Promise<void>
-  /** Stops. In the background the mails in delivery are finished first; in a command, all collected mails. */
-  close(): Promise<void>
-}
-
 /** Delivery by SMTP. The SMTP library is loaded with the first mail. */
 export function createPost(store: Store, powers: PostPowers = { openMailer, later }): LastingPost {
-  return new PostOffice(store, powers)
+  return new LastingPost(store, powers)
 }
 
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
@@ -68,11 +55,12 @@ interface Route {
   isWanted: boolean
 }
 
-class PostOffice implements LastingPost {
+export class LastingPost implements Post {
   readonly #store: Store
   readonly #powers: PostPowers
   readonly #routes = new Map<number, Route>()
   readonly #timers = new Map<number, () => void>()
+  /** Set by whoever serves the vault; {@link resume} sets it too. */
   publicUrl: string | undefined
   #listener: PostListener | undefined
   #faults: unknown[] = []
@@ -103,22 +91,26 @@ class PostOffice implements LastingPost {
     if (fault !== undefined) throw fault
   }
 
+  /** Starts background delivery: sends the waiting mail of all tenants, and retries. */
   async resume(listener: PostListener): Promise<void> {
     this.#listener = listener
     this.publicUrl = listener.publicUrl
     for (const tenant of await listWaitingTenants(this.#store)) this.collect(tenant)
   }
 
+  /** After a jump of the clock: sends what is due now. Resolves when it was tried. */
   async catchUp(): Promise<void> {
     if (this.#listener === undefined) return
     await this.resume(this.#listener)
     await this.settle()
   }
 
+  /** Begins to send what other servers of the same store have left; nothing where there are none. */
   async takeOver(): Promise<void> {
     if (this.#store.isShared && this.#listener !== undefined) await this.resume(this.#listener)
   }
 
+  /** Stops. In the background the mails in delivery are finished first; in a command, all collected mails. */
   async close(): Promise<void> {
     // A command waits until its mail was tried; a server continues at its next start.
     if (this.#listener === undefined) await Promise.all(this.#rounds())

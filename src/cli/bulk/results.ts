@@ -1,7 +1,7 @@
 /** What an import leaves beside the vault: a line for each row, and how far it came, for a run that is cut short. */
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
-import { isObject, parseJson } from '../../domain/json/json.js'
+import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
 import { toJson } from '../output/display.js'
@@ -92,18 +92,10 @@ async function readPosition(path: string): Promise<Position | undefined> {
     if ((cause as { code?: unknown }).code === 'ENOENT') return undefined
     throw new CofferError('usage', `--resume: ${path} cannot be read.`, { cause })
   }
-  const position = text.length > 64 * 1024 ? undefined : parseQuietly(text)
+  const position = text.length > 64 * 1024 ? undefined : parseJsonOrNothing(text)
   if (isObject(position) && typeof position.run === 'string' && Number.isSafeInteger(position.rows))
     return position as unknown as Position
   throw new CofferError('usage', `--resume: ${path} was not written by an import.`)
-}
-
-function parseQuietly(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Renamed into place, so that a kill leaves the position before or after. */

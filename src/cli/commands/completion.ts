@@ -4,7 +4,7 @@
  */
 import { type Config, readConfig } from '../../config.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
 import type { Registry } from '../../framework/registry.js'
@@ -62,8 +62,7 @@ export async function printCompletion(
     return
   }
   const script = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined
-  if (script === undefined)
-    throw new CofferError('usage', `The shell is one of ${Object.keys(SHELLS).join(', ')}.`)
+  if (script === undefined) throw usage(`The shell is one of ${Object.keys(SHELLS).join(', ')}.`)
   await write(stdout, script)
 }
 

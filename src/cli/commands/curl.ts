@@ -1,7 +1,7 @@
 /** `--curl`: prints the call of curl that a command equals. It holds neither the key nor any data, and is not sent. */
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { spellTarget } from '../../client/spell-request.js'
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/sockets.js'
@@ -23,7 +23,7 @@ export async function printCurl(
   const { config, terminal } = context
   const { endpoint, positionals } = definition as RoutedOperation
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
-  if (words.length > positionals.length) throw new CofferError('usage', '--curl takes one id at a time.')
+  if (words.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, words[at]]))
   // What is in the body is not even read.
   const [input = {}] = endpoint.takesBody ? [named] : await gatherInputs(context, definition, words, options)
@@ -60,6 +60,6 @@ function describeBody(definition: RegisteredOperation, options: Options): string
 
 /** A word as every shell reads it. */
 function quote(text: string): string {
-  if (/[\n\r]/.test(text)) throw new CofferError('usage', 'A line break cannot be part of this call.')
+  if (/[\n\r]/.test(text)) throw usage('A line break cannot be part of this call.')
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import type { Environment } from '../../config.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, interrupted } from '../../errors.js'
 import type { CommandContext } from '../context/context.js'
 import { type OutputStream, write } from '../output/terminal.js'
 
@@ -64,7 +64,7 @@ export async function runDemo(context: CommandContext): Promise<void> {
       `Coffer stores tokens in an encrypted vault. This one is in ${place} and is deleted when the demo ends.\n`,
     )
     for (const step of STEPS) {
-      if (context.signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
+      if (context.signal.aborted) throw interrupted()
       await showStep(context, place, step)
     }
     await showFiles(stdout, place)

@@ -5,7 +5,7 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
 import type { CommandContext } from '../context/context.js'
 import { findFixture } from '../context/fixtures.js'
@@ -95,10 +95,7 @@ function findIncluded(name: string): string {
 function findFormulaFile({ cwd }: CommandContext, name: string): string {
   if (INCLUDED.includes(name)) return findIncluded(name)
   if (name.endsWith('.json')) return resolve(cwd, name)
-  throw new CofferError(
-    'usage',
-    `There is no formula "${name}". Give ${INCLUDED.join(', ')}, or a file: my-formula.json.`,
-  )
+  throw usage(`There is no formula "${name}". Give ${INCLUDED.join(', ')}, or a file: my-formula.json.`)
 }
 
 /** A contract needs no code. @throws CofferError `usage` */
@@ -113,7 +110,7 @@ async function readFormula(
     typeof value === 'object' &&
     (typeof code === 'string' || isContract) &&
     [configuration, request_parameters].every((list) => list === undefined || Array.isArray(list))
-  if (!isFormula) throw new CofferError('usage', `${path} is not a formula: a JSON object with code.`)
+  if (!isFormula) throw usage(`${path} is not a formula: a JSON object with code.`)
   const formula = value as FormulaFile
   if (isContract || !/^[\w./-]+\.c?js$/.test(formula.code)) return formula
   const beside = isAbsolute(formula.code) ? formula.code : join(dirname(path), formula.code)

@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import { SETTINGS, type Setting } from '../../global-flags.js'
 import type { CommandContext } from '../context/context.js'
 import {
@@ -52,10 +52,7 @@ export async function applyProfile(
   for (const [setting, text] of Object.entries(kept)) {
     const variable = known.get(setting)
     if (variable === undefined)
-      throw new CofferError(
-        'usage',
-        `The profile ${name} contains "${setting}", which is not a setting of profiles.`,
-      )
+      throw usage(`The profile ${name} contains "${setting}", which is not a setting of profiles.`)
     if (setting === 'store') await refusePassword(text, `The profile ${name}`)
     defaults[variable] = text
   }
@@ -67,8 +64,7 @@ export async function applyProfile(
 async function refusePassword(store: string, where: string): Promise<void> {
   const { parseStoreAddress } = await import('../../vault/open.js')
   if (!parseStoreAddress(store).hasPassword) return
-  throw new CofferError(
-    'usage',
+  throw usage(
     `${where} takes the address of a store without a password. Set store-password-file, or use a PGPASSFILE.`,
   )
 }
@@ -96,7 +92,7 @@ function requireProfile({ profiles }: UserSettings, name: string): Texts {
   const names = Object.keys(profiles)
   const known = names.length === 0 ? 'There is none yet' : `Profiles: ${names.join(', ')}`
   const advice = 'Set one up with coffer profile set; coffer profile use, without a name, uses none.'
-  throw new CofferError('usage', `There is no profile "${name}". ${known}. ${advice}`)
+  throw usage(`There is no profile "${name}". ${known}. ${advice}`)
 }
 
 /** Lists the profiles with their settings (an API key concealed), and marks the default one. */
@@ -123,10 +119,7 @@ export async function setInProfile(
 ): Promise<void> {
   const known = listProfileSettings()
   if (!known.has(setting))
-    throw new CofferError(
-      'usage',
-      `A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`,
-    )
+    throw usage(`A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`)
   const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
   if (setting === 'store') await refusePassword(value, 'A profile')
   if (setting === 'url')

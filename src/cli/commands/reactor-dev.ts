@@ -1,7 +1,6 @@
 /** `coffer reactor dev`: runs a file as a reactor, once or on every save. */
 import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { parseJson } from '../../domain/json/json.js'
 import { type CofferError, toProblem } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
@@ -114,5 +113,5 @@ async function printPlace(
 async function readObject({ input }: CommandContext, given: unknown, name: string): Promise<Json> {
   const flag = { name, shape: 'map', schema: {}, isStored: true } as const
   const texts = await readTexts(input, flag, (given ?? []) as string[])
-  return readMap(flag, texts, parseJson)
+  return readMap(flag, texts)
 }

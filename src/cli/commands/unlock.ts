@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
 import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
 import type { CommandContext } from '../context/context.js'
@@ -35,7 +35,7 @@ export async function unlock(context: CommandContext, options: Options): Promise
   const text = typeof options.for === 'string' ? options.for : '15m'
   const durationMs = parseDuration(text)
   if (durationMs === undefined || durationMs > LONGEST_MS)
-    throw new CofferError('usage', '--for takes a duration such as 15m or 8h, up to 24h.')
+    throw usage('--for takes a duration such as 15m or 8h, up to 24h.')
   requireDirectory(placeOf(context))
   requireVault(context)
   if (options.foreground === true) return keepOpen(context, durationMs)
@@ -59,10 +59,7 @@ async function startInBackground(context: CommandContext, duration: string): Pro
   const directory = findVaultDirectory(context)
   const opener = await chooseOpener(context, await describeVault(directory))
   if (opener.kind !== 'passphrase')
-    throw new CofferError(
-      'usage',
-      'A key file opens this vault without being asked for, so there is nothing to unlock.',
-    )
+    throw usage('A key file opens this vault without being asked for, so there is nothing to unlock.')
   const flags = [
     '--foreground',
     '--for',

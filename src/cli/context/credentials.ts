@@ -1,7 +1,7 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'
 import {
@@ -28,8 +28,7 @@ export const DEMO_DIRECTORY = '.coffer-demo'
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined)
-    throw new CofferError(
-      'usage',
+    throw usage(
       'This needs the vault itself, and --url, COFFER_URL or a profile names a server. Run it where the vault is, without.',
     )
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
@@ -254,7 +253,7 @@ async function runPassphraseCommand(command: string): Promise<string> {
     throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
   }
   if (passphrase !== '') return passphrase
-  throw new CofferError('usage', 'The first line of output of the passphrase command is empty.')
+  throw usage('The first line of output of the passphrase command is empty.')
 }
 
 /** Prompts twice for a new passphrase. */

@@ -1,5 +1,5 @@
 /** Validates `--fields` against the output of the operation before it is performed. */
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import { itemOutput } from '../../framework/page.js'
 import { findUnknownName, type Schema } from '../../framework/schema.js'
 import { describeUnknown } from '../output/fields.js'
@@ -9,7 +9,6 @@ export function requireFields(output: Schema | undefined, fields: readonly strin
   if (output === undefined) return
   for (const field of fields) {
     const unknown = findUnknownName(itemOutput(output), field)
-    if (unknown !== undefined)
-      throw new CofferError('usage', describeUnknown(field, unknown.level, unknown.names))
+    if (unknown !== undefined) throw usage(describeUnknown(field, unknown.level, unknown.names))
   }
 }

@@ -1,5 +1,5 @@
 /** Performs operations that run without an open vault, with the effects of this run. */
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
@@ -94,14 +94,11 @@ function findTarget(
 ): VaultLocation {
   if (!isStore(to)) {
     if (passwordFile === undefined) return placeOf(context, resolveDirectory(context.cwd, to))
-    throw new CofferError('usage', '--to-password-file is for a store, and --to is a directory.')
+    throw usage('--to-password-file is for a store, and --to is a directory.')
   }
   const { text, hasPassword, warning } = parseStoreAddress(to)
   if (hasPassword)
-    throw new CofferError(
-      'usage',
-      '--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.',
-    )
+    throw usage('--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.')
   if (warning !== undefined) void notice(warning)
   const storePassword = async () =>
     passwordFile === undefined ? undefined : context.input.readSecretFile(passwordFile, '--to-password-file')

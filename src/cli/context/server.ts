@@ -2,7 +2,7 @@
 import { createHttpClient } from '../../client/http-client.js'
 import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
 import type { Config } from '../../config.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { loadOperation } from '../../operations/load.js'
 import type { Vault } from '../../vault/vault.js'
@@ -70,8 +70,7 @@ function requireRoute(
   if (definition.endpoint !== undefined && !isExplained) return
   const what = isExplained ? '--explain' : `coffer ${definition.name}`
   const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
-  throw new CofferError(
-    'usage',
+  throw usage(
     `${what} ${who}needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.`,
   )
 }

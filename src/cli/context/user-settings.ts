@@ -4,9 +4,9 @@
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isObject } from '../../domain/json/json.js'
+import { isObject, tryJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 
 export type Texts = Readonly<Record<string, string>>
 
@@ -49,25 +49,21 @@ function readFile(path: string): { text: string; mode: number } | undefined {
   } catch (cause) {
     const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
     if (isAbsent) return undefined
-    throw new CofferError('usage', `${path} cannot be read. Correct or remove it.`, { cause })
+    throw usage(`${path} cannot be read. Correct or remove it.`, { cause })
   } finally {
     if (file !== undefined) closeSync(file)
   }
 }
 
 function parseSettings(text: string, path: string): UserSettings {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch (cause) {
-    throw new CofferError('usage', `${path} is not JSON. Correct or remove it.`, { cause })
-  }
+  const parsed = tryJson(text)
+  if (parsed === undefined) throw usage(`${path} is not JSON. Correct or remove it.`)
   const { profile, profiles = {}, tenants = {}, ...others } = isObject(parsed) ? parsed : { tenants: false }
   const isProfile = profile === undefined || typeof profile === 'string'
   if (isProfile && isTexts(tenants) && isObject(profiles) && Object.values(profiles).every(isTexts)) {
     return { ...omitUndefined({ profile }), profiles: profiles as Record<string, Texts>, tenants, others }
   }
-  throw new CofferError('usage', `${path} is not a settings file of coffer. Correct or remove it.`)
+  throw usage(`${path} is not a settings file of coffer. Correct or remove it.`)
 }
 
 function isTexts(value: unknown): value is Texts {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { CommandContext } from '../context/context.js'
 import { VALUE_LIMIT_BYTES } from './input.js'
 
@@ -38,7 +38,7 @@ export async function editText({ env, signal }: EditorContext, ending: 'js' | 'j
     const words = ['-c', `exec ${program} "$1"`, 'sh', file]
     const child = spawn('/bin/sh', words, { stdio: 'inherit', env: { ...env }, signal })
     const [code] = (await once(child, 'exit')) as [number | null]
-    if (code !== 0) throw new CofferError('usage', 'The editor failed, so nothing was taken from it.')
+    if (code !== 0) throw usage('The editor failed, so nothing was taken from it.')
     if (statSync(file).size > VALUE_LIMIT_BYTES)
       throw new CofferError('too_large', `The text has more than ${VALUE_LIMIT_BYTES} bytes.`)
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')

@@ -2,7 +2,6 @@
  * Questions for what the input of an operation lacks, each as its schema has it: a list, checkboxes, fields one by one,
  * or text. An answer is checked at once; one that the operation refuses is asked for again, and the others stay.
  */
-import { parseJson } from '../../domain/json/json.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import type { Host } from '../../framework/host.js'
 import type { CheckTools, OperationInput } from '../../framework/operation.js'
@@ -75,9 +74,7 @@ export function createForm(
     const isEditable = isLong(schema) && hasEditor(context)
     const read = async (text: string) => {
       const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-      return take(
-        text === '' ? undefined : readFlag(flag, texts, parseJson, { isText: flag.isText === true }),
-      )
+      return take(text === '' ? undefined : readFlag(flag, texts, { isText: flag.isText === true }))
     }
     const question = {
       message: property + (HINTS[shape] ?? '') + hint + (isEditable ? `, ${EDIT} for your editor` : ''),
@@ -143,7 +140,7 @@ export function createForm(
         : await listNames(schema.refersTo)
     if (offered.length === 0) await askText(flag, take, hint)
     else {
-      const read = (text: string) => (text === '' ? undefined : readFlag(flag, [text], parseJson))
+      const read = (text: string) => (text === '' ? undefined : readFlag(flag, [text]))
       const shown = isOptional ? [{ value: '', name: '(default)' }, ...offered] : offered
       const freely = schema.refersTo === undefined ? `${message}, choose or type` : message
       await search(terminal, {

@@ -1,5 +1,5 @@
 /** Commands with a flag that has them perform another operation: a form of the command. */
-import { CofferError } from '../../errors.js'
+import { usage } from '../../errors.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { listFlags } from './options.js'
 
@@ -26,7 +26,7 @@ export function chooseForm(
     for (const { name, key } of listFlags(each))
       if (options[key] !== undefined && !known.has(name)) {
         const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
-        throw new CofferError('usage', `${name} ${problem}.`)
+        throw usage(`${name} ${problem}.`)
       }
   const given = Object.entries(options).filter(([key, value]) => key !== chosen.form?.flag || value !== true)
   return { chosen, options: Object.fromEntries(given) }

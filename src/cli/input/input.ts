@@ -2,7 +2,7 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { resolve } from 'node:path'
 import { decodeUtf8 } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { InputStream } from '../output/terminal.js'
 
 /** The part of an open file that is used here; a `FileHandle` of node:fs/promises is one. */
@@ -100,7 +100,7 @@ export function createInputReader(sources: {
   function takeStdin(flag: string): InputStream {
     if (reader !== undefined) {
       const both = reader === flag ? `${flag} twice` : `${reader} and ${flag}`
-      throw new CofferError('usage', `Standard input was given to ${both}. Give one of them as a file.`)
+      throw usage(`Standard input was given to ${both}. Give one of them as a file.`)
     }
     reader = flag
     return streams.stdin
@@ -111,7 +111,7 @@ export function createInputReader(sources: {
     const place = path ?? 'standard input'
     const name = place === flag ? place : `${flag} (${place})`
     if (path === undefined) return { name, bytes: await collect(takeStdin(flag), name) }
-    if (path === '') throw new CofferError('usage', `${flag} names no file.`)
+    if (path === '') throw usage(`${flag} names no file.`)
     const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
     return { name, bytes: await closing(file, () => collect(chunksOf(file), name)) }
   }
@@ -155,7 +155,7 @@ export function createInputReader(sources: {
     async readDescriptor(descriptor, flag) {
       const name = `${flag} (descriptor ${descriptor})`
       if (!Number.isInteger(descriptor) || descriptor < 0) {
-        throw new CofferError('usage', `${flag} takes the number of an open descriptor.`)
+        throw usage(`${flag} takes the number of an open descriptor.`)
       }
       return readFirstLine(descriptor === 0 ? takeStdin(flag) : files.openDescriptor(descriptor), name)
     },
@@ -220,13 +220,12 @@ async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: s
     if (!isTooLong) line.set(wanted, length)
     length += wanted.length
     part.fill(0)
-    if (isTooLong)
-      throw new CofferError('usage', `The first line of ${name} is longer than ${line.length} bytes.`)
+    if (isTooLong) throw usage(`The first line of ${name} is longer than ${line.length} bytes.`)
     if (end >= 0) break
   }
   const text = decodeUtf8(line.subarray(0, length), name).replace(BYTE_ORDER_MARK, '').replace(/\r$/, '')
   line.fill(0)
-  if (text === '') throw new CofferError('usage', `The first line of ${name} is empty.`)
+  if (text === '') throw usage(`The first line of ${name} is empty.`)
   return text
 }
 
@@ -244,10 +243,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
 /** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
 function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void {
   if (!stat.isFile()) {
-    throw new CofferError(
-      'usage',
-      `${name} is not a file. Pass the output of a program through a descriptor.`,
-    )
+    throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   }
   if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
@@ -258,7 +254,7 @@ function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void
 function unreadable(error: unknown, name: string): CofferError {
   if (error instanceof CofferError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
-  return new CofferError('usage', `${name} ${REASONS[code] ?? `could not be read (${code}).`}`, {
+  return usage(`${name} ${REASONS[code] ?? `could not be read (${code}).`}`, {
     cause: error,
   })
 }

@@ -1,6 +1,6 @@
 /** Finds the ids that names and beginnings of ids stand for, in the properties whose schema says what they refer to. */
 import { isObject } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'
 import { display } from '../output/display.js'
@@ -47,7 +47,7 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun):
     .map(({ id, names }) => `\n  ${id}  ${names.map(display).join(', ')}`)
   const more = found.length > MOST_LISTED ? `\n  and ${found.length - MOST_LISTED} more` : ''
   const what = `"${display(given)}" stands for ${found.length} of: coffer ${noun} list. Give an id:`
-  throw new CofferError('usage', `${what}${lines.join('')}${more}`)
+  throw usage(`${what}${lines.join('')}${more}`)
 }
 
 /** A caller that may not list has to give ids. */

@@ -1,6 +1,7 @@
 /** Derives the flags of a command from the input schema of its operation, and parses their values. */
 import { type Command, Option } from 'commander'
-import { CofferError } from '../../errors.js'
+import { parseJson, tryJson } from '../../domain/json/json.js'
+import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 
@@ -120,8 +121,7 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
     const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
     option.argParser((text: string, before: string[] | undefined) => {
-      if (before !== undefined && !isRepeatable)
-        throw new CofferError('usage', `${name} may be given only once.`)
+      if (before !== undefined && !isRepeatable) throw usage(`${name} may be given only once.`)
       return [...(before ?? []), text]
     })
     command.addOption(option)
@@ -137,7 +137,7 @@ export function spellBooleans(argv: readonly string[], operations: readonly Regi
     if (!operations.some((definition) => listFlags(definition).some(isBoolean))) return word
     if (value === 'true') return name
     if (value === 'false') return name.replace('--', '--no-')
-    throw new CofferError('usage', `${name} takes true or false; without a value it is true.`)
+    throw usage(`${name} takes true or false; without a value it is true.`)
   })
 }
 
@@ -163,54 +163,38 @@ function phrase(sentence: string): string {
  * Parses the values given to a flag. `isText`: a value that may be any JSON is text.
  * @throws CofferError `usage` naming the flag
  */
-export function readFlag(
-  flag: Flag,
-  texts: readonly string[],
-  parseJson: ParseJson,
-  { isText = false } = {},
-): unknown {
+export function readFlag(flag: Flag, texts: readonly string[], { isText = false } = {}): unknown {
   const { name, shape, schema } = flag
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
-    return texts.map((text) => (isJson(items) ? readJson(name, text, parseJson) : readText(items, text)))
+    return texts.map((text) => (isJson(items) ? readJson(name, text) : readText(items, text)))
   }
-  if (shape === 'map') return readMap(flag, texts, parseJson)
+  if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
   // Of a form, whose command takes the flag several times.
-  if (others.length > 0) throw new CofferError('usage', `${name} may be given only once.`)
+  if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  const isPlain = schema.type === undefined && !BEGINS_AS_JSON.test(text) && (isText || !isJsonText(text))
-  return isPlain ? text : readJson(name, text, parseJson)
+  // What only `JSON.parse` takes is refused, not taken for text.
+  const isPlain = isText || tryJson(text) === undefined
+  return schema.type === undefined && !BEGINS_AS_JSON.test(text) && isPlain ? text : readJson(name, text)
 }
 
 /** The start of an array, a string or an object; two braces start an expression. */
 export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
-
-/** Whether it is JSON, even if `parseJson` would refuse it. */
-function isJsonText(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** Whether values of the schema are given as JSON. */
 function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }
 
-type ParseJson = (text: string, options: { source: string; code: 'usage' }) => unknown
-
-function readJson(name: string, text: string, parseJson: ParseJson): unknown {
+function readJson(name: string, text: string): unknown {
   try {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
     const hint = BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
-    throw new CofferError('usage', `${error.message}.${hint}`, { cause: error })
+    throw usage(`${error.message}.${hint}`, { cause: error })
   }
 }
 
@@ -218,24 +202,22 @@ function readJson(name: string, text: string, parseJson: ParseJson): unknown {
 export function readMap(
   { name, schema, isStored }: Pick<Flag, 'name' | 'schema' | 'isStored'>,
   texts: readonly string[],
-  parseJson: ParseJson,
 ): Record<string, unknown> {
   const values = schema.type === 'object' ? (schema.additionalProperties as Schema) : {}
   const entries = texts.flatMap((text): [string, unknown][] => {
-    if (/^\s*\{/.test(text)) return Object.entries(readJson(name, text, parseJson) as object)
+    if (/^\s*\{/.test(text)) return Object.entries(readJson(name, text) as object)
     const at = text.indexOf('=')
-    if (/^\s*\[/.test(text)) throw new CofferError('usage', `${name} takes a JSON object, or key=value.`)
-    if (at < 1) throw new CofferError('usage', `${name} takes key=value, such as ${name} customer=42.`)
+    if (/^\s*\[/.test(text)) throw usage(`${name} takes a JSON object, or key=value.`)
+    if (at < 1) throw usage(`${name} takes key=value, such as ${name} customer=42.`)
     const [key, value] = [text.slice(0, at), text.slice(at + 1)]
     if (value !== 'null' || values.type !== 'string' || !isStored) return [[key, value]]
     if (values.nullable) return [[key, null]]
-    throw new CofferError(
-      'usage',
+    throw usage(
       `${name} ${key}=null removes an entry, but there is none. For the text null use JSON: ${name} '{"${key}":"null"}'.`,
     )
   })
   const keys = new Set(entries.map(([key]) => key))
-  if (keys.has('__proto__')) throw new CofferError('usage', `${name}: __proto__ is not allowed as a key.`)
-  if (keys.size < entries.length) throw new CofferError('usage', `${name} has a key twice.`)
+  if (keys.has('__proto__')) throw usage(`${name}: __proto__ is not allowed as a key.`)
+  if (keys.size < entries.length) throw usage(`${name} has a key twice.`)
   return Object.fromEntries(entries)
 }

@@ -3,7 +3,7 @@
  * use.
  */
 import { Writable } from 'node:stream'
-import { CofferError } from '../../errors.js'
+import { CofferError, interrupted, usage } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
 import { type Terminal, write } from '../output/terminal.js'
 
@@ -129,7 +129,7 @@ type InquirerQuestion = Record<string, unknown> & {
 
 async function prompt(terminal: Terminal, missing: string, question: InquirerQuestion): Promise<unknown> {
   if (!terminal.mayPrompt) {
-    throw new CofferError('usage', `${missing} is missing, and prompts are not possible here.`)
+    throw usage(`${missing} is missing, and prompts are not possible here.`)
   }
   const { default: inquirer } = await import('inquirer')
   const { stdin } = terminal
@@ -144,7 +144,7 @@ async function prompt(terminal: Terminal, missing: string, question: InquirerQue
     return answer
   } catch (error) {
     const isOver = error instanceof Error && OVER.includes(error.name)
-    if (isOver) throw new CofferError('interrupted', 'Interrupted.', { cause: error })
+    if (isOver) throw interrupted({ cause: error })
     throw new CofferError('internal', 'The prompt failed.', { cause: error })
   } finally {
     for (const event of INPUT_OVER) stdin.off(event, stop)

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { parseJson } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import { printNotice, printWarning } from '../output/output.js'
@@ -66,8 +66,7 @@ function readWords(
   const given = flags.flatMap(({ property, name, key }): [string, string[]][] => {
     const word = words[positionals.indexOf(property)]
     if (word === undefined) return []
-    if (options[key] !== undefined)
-      throw new CofferError('usage', `Give ${property} as an argument or as ${name}, not both.`)
+    if (options[key] !== undefined) throw usage(`Give ${property} as an argument or as ${name}, not both.`)
     return [[key, [word]]]
   })
   return Object.fromEntries(given)
@@ -138,7 +137,7 @@ function readValues(
     const texts = contents[flag.property]
     if (texts === undefined) continue
     const isText = isTextOf(flag, { ...body, ...given })
-    const value = typeof texts === 'boolean' ? texts : readFlag(flag, texts, parseJson, { isText })
+    const value = typeof texts === 'boolean' ? texts : readFlag(flag, texts, { isText })
     given[flag.property] = readMoment(flag.schema, value, clock)
   }
   return given
@@ -219,7 +218,7 @@ function parseBodies(
 /** A body that may be any JSON. */
 async function readDocument({ input, terminal }: GatheringContext, source: string): Promise<unknown> {
   if (source === '-' && isTerminal(terminal.stdin)) {
-    throw new CofferError('usage', 'Give the JSON document on standard input or as --file FILE.')
+    throw usage('Give the JSON document on standard input or as --file FILE.')
   }
   const name = source === '-' ? 'standard input' : source
   return parseJson(await input.readFile(source, source === '-' ? name : '--file'), { source: name })
@@ -242,16 +241,10 @@ async function completeInput(
   const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
   if (missing.length > 0 && form === undefined) {
     const names = missing.map(({ name }) => name).join(', ')
-    throw new CofferError(
-      'usage',
-      `Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`,
-    )
+    throw usage(`Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`)
   }
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
-    throw new CofferError(
-      'usage',
-      'Nothing to change. Give changes as flags, as --file, or as JSON on standard input.',
-    )
+    throw usage('Nothing to change. Give changes as flags, as --file, or as JSON on standard input.')
   }
   return form === undefined ? merged : form.complete(merged, missing)
 }

@@ -1,5 +1,5 @@
 /** The positional arguments of a command: those that are required and missing are asked for. */
-import { CofferError } from '../../errors.js'
+import { type CofferError, usage } from '../../errors.js'
 import type { Terminal } from '../output/terminal.js'
 
 /** In commander's syntax: `<id>`, `<id...>`, `[file]`. */
@@ -24,7 +24,7 @@ export async function askWord(terminal: Terminal, name: string): Promise<string>
 }
 
 function missing(name: string): CofferError {
-  return new CofferError('usage', `Missing required argument '${name}'.`)
+  return usage(`Missing required argument '${name}'.`)
 }
 
 /** `ask`: the value of an argument by its name, which has underscores instead of hyphens, as properties have. */

@@ -1,6 +1,6 @@
 /** Prints results, notices, warnings and problems. chalk is imported here only, on first use. */
 import type { Config } from '../../config.js'
-import { CofferError, type Problem } from '../../errors.js'
+import { type Problem, usage } from '../../errors.js'
 import { FORMATS, type Format } from '../../global-flags.js'
 import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
 import { describeUnknown, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
@@ -26,7 +26,7 @@ export interface PrintOptions {
 export function chooseFormat(terminal: Terminal, asked: string | undefined): Format {
   if (asked === undefined) return isTerminal(terminal.stdout) ? 'table' : 'json'
   const format = FORMATS.find((known) => known === asked)
-  if (format === undefined) throw new CofferError('usage', `--output takes ${FORMATS.join(', ')}.`)
+  if (format === undefined) throw usage(`--output takes ${FORMATS.join(', ')}.`)
   return format
 }
 
@@ -67,7 +67,7 @@ function findMissing(
     parents.findLastIndex((path) => path !== '' && valuesAt(items, path).length > 0),
   )
   const there = level === 0 ? items : valuesAt(items, parents[level]!).flat()
-  throw new CofferError('usage', describeUnknown(wrong, level, namesOf(there)))
+  throw usage(describeUnknown(wrong, level, namesOf(there)))
 }
 
 function valuesAt(items: readonly unknown[], path: string): unknown[] {
@@ -116,14 +116,14 @@ async function printCsv(terminal: Terminal, result: unknown, options: PrintOptio
 function idOf(item: unknown): string {
   const id = typeof item === 'string' ? item : readField(item, 'id')
   if (typeof id === 'string') return id
-  throw new CofferError('usage', 'These results have no id. Choose another --output, such as json.')
+  throw usage('These results have no id. Choose another --output, such as json.')
 }
 
 /** The value of the only field, text without quotes. @throws CofferError `usage` */
 function fieldOf(item: unknown, { fields = [] }: PrintOptions): string {
   const [path] = fields
   if (path === undefined || fields.length > 1)
-    throw new CofferError('usage', '--output value prints one field: add --fields NAME.')
+    throw usage('--output value prints one field: add --fields NAME.')
   const value = readField(item, path)
   return typeof value === 'string' ? value : toJson(value ?? null)
 }

@@ -2,45 +2,37 @@
 import { display, truncate } from './display.js'
 import { isTerminal, type Terminal, write } from './terminal.js'
 
-/** ms since the epoch. */
-type Clock = () => number
-
-export interface Progress {
-  /** Draws the bar with `done` of the total, at most ten times a second; `share`: from 0 to 1, without a total. */
-  show(done: number, share?: number): Promise<void>
-  /** Replaces the bar by one line with the count and the rate. */
-  finish(): Promise<void>
-}
-
 const REDRAW_MS = 100
 const BAR_COLUMNS = 20
 const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\u001b[2K'
 
-/** Draws nothing unless standard error is a terminal, or if `quiet`. */
+/** Draws nothing unless standard error is a terminal, or if `quiet`. `clock`: ms since the epoch. */
 export function createProgress(
-  terminal: Terminal,
+  { stderr, quiet }: Terminal,
   { label, total }: { label: string; total?: number },
-  clock: Clock,
-): Progress {
-  const { stderr, quiet } = terminal
+  clock: () => number,
+) {
   const isShown = isTerminal(stderr) && !quiet
   const startedMs = clock()
   let drawnMs = Number.NEGATIVE_INFINITY
   let isOnScreen = false
   let done = 0
 
+  /** Draws the bar with `done` of the total, at most ten times a second; `share`: from 0 to 1, without a total. */
   async function show(now: number, share?: number): Promise<void> {
     done = now
     const nowMs = clock()
     if (!isShown || nowMs - drawnMs < REDRAW_MS) return
     drawnMs = nowMs
     isOnScreen = true
-    const line = describe(label, done, { total, share }, nowMs - startedMs)
+    const known = total === undefined ? share : total === 0 ? 1 : Math.min(1, done / total)
+    const line = describe(label, done, { total, share: known }, nowMs - startedMs)
     // A line as wide as the terminal would wrap and could not be erased.
     await write(stderr, ERASE_LINE + truncate(line, Math.max(1, (stderr.columns || DEFAULT_COLUMNS) - 1)))
   }
 
+  /** Replaces the bar by one line with the count and the rate. */
   async function finish(): Promise<void> {
     if (!isShown) return
     const elapsedMs = clock() - startedMs
@@ -57,9 +49,7 @@ interface Extent {
   share: number | undefined
 }
 
-function describe(label: string, done: number, extent: Extent, elapsedMs: number): string {
-  const { total } = extent
-  const share = total === undefined ? extent.share : total === 0 ? 1 : Math.min(1, done / total)
+function describe(label: string, done: number, { total, share }: Extent, elapsedMs: number): string {
   const filled = Math.floor((share ?? 0) * BAR_COLUMNS)
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_COLUMNS - filled)
   const leftMs = share !== undefined && share > 0 && share < 1 ? (elapsedMs / share) * (1 - share) : 0

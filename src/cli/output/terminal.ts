@@ -1,6 +1,6 @@
 /** The standard streams, their capabilities, and writing to them. */
 import type { Readable, Writable } from 'node:stream'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
@@ -88,7 +88,7 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
 function colourWanted(flag: string, env: Environment): boolean | undefined {
   if (flag === 'always') return true
   if (flag === 'never') return false
-  if (flag !== 'auto') throw new CofferError('usage', '--color takes auto, always or never.')
+  if (flag !== 'auto') throw usage('--color takes auto, always or never.')
   if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
   if (env.NO_COLOR || env.TERM === 'dumb') return false
   return undefined

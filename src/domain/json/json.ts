@@ -29,6 +29,11 @@ export function parseJson(text: string, options: JsonOptions = {}): unknown {
   )
 }
 
+/** The value of text that {@link parseJson} accepts; undefined for other text. */
+export function parseJsonOrNothing(text: string): unknown {
+  return findFault(text) === undefined ? JSON.parse(text) : undefined
+}
+
 /** The value of text that is JSON by `JSON.parse`; undefined for other text. */
 export function tryJson(text: string): unknown {
   try {

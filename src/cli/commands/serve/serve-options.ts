@@ -1,7 +1,7 @@
 /** Parses the flags of `serve` and `openapi`. */
 import type { Config } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { CofferError } from '../../../errors.js'
+import { usage } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate, type Rate } from '../../../http/rate-limit.js'
@@ -119,8 +119,4 @@ function readTls(cert: string | undefined, key: string | undefined) {
   if (cert === undefined && key === undefined) return undefined
   if (cert === undefined || key === undefined) throw usage('--tls-cert and --tls-key must be given together.')
   return { cert, key }
-}
-
-function usage(message: string): CofferError {
-  return new CofferError('usage', message)
 }
