@@ -3,45 +3,8 @@ import { omitUndefined } from './domain/omit-undefined.js'
 import { usage } from './errors.js'
 import { type Format, SETTINGS, type Setting } from './global-flags.js'
 
-export interface Config {
-  readonly vault?: string
-  /** The server that performs the commands, instead of a vault. */
-  readonly url?: string
-  /** The address of the store that the vault is in, instead of a directory; it may have a password. */
-  readonly store?: string
-  readonly storePasswordFile?: string
-  readonly storePasswordFd?: number
-  readonly prefix?: string
-  /** The path of certificate authorities. */
-  readonly ca?: string
-  readonly insecure: boolean
-  /** How long to wait for an answer of the server. */
-  readonly timeoutMs?: number
-  readonly keyFile?: string
-  readonly tenant?: string
-  readonly passphraseFile?: string
-  readonly passphraseFd?: number
-  readonly passphraseCommand?: string
-  /** The API key from the environment or a profile. */
-  readonly apiKey?: string
-  /** Whether the first line of standard input is the API key. */
-  readonly apiKeyStdin: boolean
-  /** The hosts that reactor code may fetch from. */
-  readonly allowNet?: readonly string[]
-  /** Additional host names that a server accepts. */
-  readonly allowHost?: readonly string[]
-  /** The directory of the bundles for reactor code. */
-  readonly modules?: string
-  readonly output?: Format
-  readonly fields?: readonly string[]
-  readonly color: 'auto' | 'always' | 'never'
-  /** Whether to ask for missing input. */
-  readonly input: boolean
-  readonly quiet: boolean
-  readonly yes: boolean
-  /** The directory of key files and profiles. */
-  readonly directory: string
-}
+/** The settings of a run; those that are not set and have no default are left out. */
+export type Config = ReturnType<typeof readConfig>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -49,13 +12,13 @@ export type Environment = Readonly<Record<string, string | undefined>>
  * Reads the configuration from `flags` (with commander's names) and `env`.
  * @throws CofferError `usage` that names the flag or variable with an invalid value.
  */
-export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment): Config {
+export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: keyof typeof SETTINGS): string | undefined => {
     const setting: Setting = SETTINGS[name]
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[setting.variable] || undefined
     if (value !== undefined && setting.choices !== undefined && !setting.choices.includes(value)) {
-      const source = typeof flag === 'string' ? setting.flag.split(' ')[0] : setting.variable
+      const source = typeof flag === 'string' ? setting.word : setting.variable
       throw usage(`${source} must be one of ${setting.choices.join(', ')}.`)
     }
     return value
@@ -64,9 +27,10 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     flags[name] === true || isTrue(env[SETTINGS[name].variable])
   const descriptor = (name: 'passphraseFd' | 'storePasswordFd') => {
     const number = text(name)
-    return number === undefined ? undefined : readDescriptorNumber(number, SETTINGS[name].flag)
+    return number === undefined ? undefined : readDescriptorNumber(number, SETTINGS[name].word)
   }
   const given = {
+    // The address of a store may have a password.
     ...chooseTarget(flags, { vault: text('vault'), url: text('url'), store: text('store') }),
     storePasswordFile: text('storePasswordFile'),
     storePasswordFd: descriptor('storePasswordFd'),
@@ -78,6 +42,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     passphraseFile: text('passphraseFile'),
     passphraseFd: descriptor('passphraseFd'),
     passphraseCommand: text('passphraseCommand'),
+    // The key itself; the flag says that standard input begins with it.
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
     fields: readFields(text('fields')),
@@ -87,12 +52,13 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
   }
   return Object.freeze({
     ...omitUndefined(given),
-    color: (text('color') ?? 'auto') as Config['color'],
+    color: (text('color') ?? 'auto') as 'auto' | 'always' | 'never',
     apiKeyStdin: flags.apiKeyStdin === true,
     input: flags.input !== false && !isTrue(env[SETTINGS.input.variable]),
     quiet: isSet('quiet'),
     yes: isSet('yes'),
     insecure: isSet('insecure'),
+    /** Of key files and profiles. */
     directory: findConfigDirectory(env),
   })
 }
@@ -113,7 +79,7 @@ function chooseTarget(flags: Readonly<Record<string, unknown>>, given: Targets):
 function readSeconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text) * 1000
-  throw usage(`${SETTINGS.timeout.flag.split(' ')[0]} takes seconds, from 1 to 9999.`)
+  throw usage(`${SETTINGS.timeout.word} takes seconds, from 1 to 9999.`)
 }
 
 function splitList(text: string | undefined): string[] | undefined {
@@ -131,7 +97,7 @@ function readFields(text: string | undefined): string[] | undefined {
 
 function readHostName(text: string): string {
   if (/^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(text)) return text
-  throw usage(`${SETTINGS.allowHost.flag.split(' ')[0]} takes names without a port: vault.local.`)
+  throw usage(`${SETTINGS.allowHost.word} takes names without a port: vault.local.`)
 }
 
 export function isTrue(value: string | undefined): boolean {
@@ -140,7 +106,7 @@ export function isTrue(value: string | undefined): boolean {
 
 function readDescriptorNumber(text: string, flag: string): number {
   if (/^\d{1,4}$/.test(text)) return Number(text)
-  throw usage(`${flag.split(' ')[0]} takes the number of an open descriptor.`)
+  throw usage(`${flag} takes the number of an open descriptor.`)
 }
 
 /** The user's configuration directory by the XDG base directory specification. */

@@ -8,7 +8,7 @@ import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
-import { SETTINGS, type Setting } from '../global-flags.js'
+import { ALL_SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'
@@ -256,7 +256,7 @@ function finish(command: Command, describe: () => string, accept: Accept, run: T
 }
 
 function addGlobalFlags(command: Command): void {
-  for (const setting of Object.values(SETTINGS) as Setting[]) {
+  for (const setting of ALL_SETTINGS) {
     const short = setting.short === undefined ? '' : `-${setting.short}, `
     const option = new Option(short + setting.flag, setting.description)
     if (setting.choices !== undefined) option.choices(setting.choices)

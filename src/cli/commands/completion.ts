@@ -9,7 +9,7 @@ import type { OperationInput } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
 import type { Registry } from '../../framework/registry.js'
 import { memberOf, type Schema } from '../../framework/schema.js'
-import { SETTINGS, type Setting } from '../../global-flags.js'
+import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
 import { reachVault } from '../../vault/open.js'
 import type { CommandContext, CommandFacts } from '../context/context.js'
 import { chooseOpener, placeOf, reachUnlocked } from '../context/credentials.js'
@@ -118,7 +118,7 @@ function isGlobalValue(words: readonly string[], at: number): boolean {
 }
 
 function settingOf(flag: string): Setting | undefined {
-  return (Object.values(SETTINGS) as Setting[]).find((setting) => setting.flag.split(' ')[0] === flag)
+  return ALL_SETTINGS.find(({ word }) => word === flag)
 }
 
 /** The values of a flag, or of the property of a positional argument. */
@@ -185,8 +185,8 @@ async function withVault(
   list: (ask: Ask) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   const flags: Record<string, string> = {}
-  for (const [name, setting] of Object.entries(SETTINGS) as [string, Setting][]) {
-    const at = before.indexOf(setting.flag.split(' ')[0]!)
+  for (const [name, { word }] of Object.entries(SETTINGS)) {
+    const at = before.indexOf(word)
     if (at >= 0 && before[at + 1] !== undefined) flags[name] = before[at + 1]!
   }
   const env = await applyProfile(flags, context.env)

@@ -1,7 +1,7 @@
 /** The topics of `coffer help`. */
 
 import { ERRORS } from '../../errors.js'
-import { SETTINGS, type Setting } from '../../global-flags.js'
+import { ALL_SETTINGS } from '../../global-flags.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { nameServeVariable, SERVE_OPTIONS } from './serve/serve-flags.js'
 
@@ -47,9 +47,8 @@ Where the output is JSON, so is the error, on standard error. Examples:
 }
 
 function describeEnvironment(): string {
-  const rows = (Object.values(SETTINGS) as Setting[]).map(
-    ({ flag, variable, description }) =>
-      `  ${variable.padEnd(27)} ${flag.split(' ')[0]!.padEnd(21)} ${description}`,
+  const rows = ALL_SETTINGS.map(
+    ({ word, variable, description }) => `  ${variable.padEnd(27)} ${word.padEnd(21)} ${description}`,
   )
   const others = [
     ...listServeVariables(),

@@ -1,8 +1,9 @@
 /** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
 
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { toJsonSchema } from '../../framework/schema.js'
-import { SETTINGS, type Setting } from '../../global-flags.js'
+import { ALL_SETTINGS } from '../../global-flags.js'
 import { VERSION } from '../../version.js'
 import type { CommandContext, CommandFacts, OptionFacts } from '../context/context.js'
 import type { Options } from '../context/task.js'
@@ -35,10 +36,9 @@ function describeTree({ listCommands, registry }: CommandContext, path: string):
   const wanted = commands.filter(({ words }) =>
     `${words.join(' ')} `.startsWith(path === '' ? '' : `${path} `),
   )
-  const settings = Object.values(SETTINGS) as Setting[]
   const globals = program!.options.map((option) => {
-    const setting = settings.find(({ flag }) => option.names.includes(flag.split(' ')[0]!))
-    return { ...describeFlag(option), ...(setting === undefined ? {} : { variable: setting.variable }) }
+    const { variable } = ALL_SETTINGS.find(({ word }) => option.names.includes(word)) ?? {}
+    return { ...describeFlag(option), ...omitUndefined({ variable }) }
   })
   return {
     version: VERSION,
@@ -58,7 +58,7 @@ function describeOne(
   return {
     words,
     summary,
-    ...(details === undefined ? {} : { details }),
+    ...omitUndefined({ details }),
     arguments: given,
     flags: options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) })),
     examples,
@@ -67,8 +67,8 @@ function describeOne(
 }
 
 function describeFlag({ names, hasValue, description, choices }: OptionFacts): object {
-  const values = choices === undefined ? {} : { values: choices }
-  return { names, type: hasValue ? 'string' : 'boolean', description, ...values }
+  const type = hasValue ? 'string' : 'boolean'
+  return { names, type, description, ...omitUndefined({ values: choices }) }
 }
 
 /** The type of a flag of the operation's input, as JSON Schema. */

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
-import { SETTINGS, type Setting } from '../../global-flags.js'
+import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
 import type { CommandContext } from '../context/context.js'
 import {
   readUserSettings,
@@ -21,19 +21,10 @@ const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-
 const API_KEY = 'api-key'
 const HIDDEN = '********'
 
-/** The names of the settings that are paths. */
-const PATHS = new Set(
-  (Object.values(SETTINGS) as Setting[])
-    .filter(({ flag }) => /<(?:directory|file)>$/.test(flag))
-    .map(({ flag }) => flag.split(' ')[0]!.slice(2)),
-)
-
-/** The variable of each setting that a profile may contain, by the setting's name. */
-function listProfileSettings(): Map<string, string> {
-  const rows = (Object.values(SETTINGS) as Setting[]).map(({ flag, variable }) => {
-    const word = flag.split(' ')[0]!.slice(2)
-    return [word === 'api-key-stdin' ? API_KEY : word, variable] as const
-  })
+/** The settings that a profile may contain, by their names in it. */
+function listProfileSettings(): Map<string, Setting> {
+  const nameOf = ({ word }: Setting) => (word === SETTINGS.apiKeyStdin.word ? API_KEY : word.slice(2))
+  const rows = ALL_SETTINGS.map((setting) => [nameOf(setting), setting] as const)
   return new Map(rows.filter(([name]) => !NEVER_KEPT.includes(name)))
 }
 
@@ -50,7 +41,7 @@ export async function applyProfile(
   const known = listProfileSettings()
   const defaults: Record<string, string> = {}
   for (const [setting, text] of Object.entries(kept)) {
-    const variable = known.get(setting)
+    const variable = known.get(setting)?.variable
     if (variable === undefined)
       throw usage(`The profile ${name} contains "${setting}", which is not a setting of profiles.`)
     if (setting === 'store') await refusePassword(text, `The profile ${name}`)
@@ -118,14 +109,15 @@ export async function setInProfile(
   given: string | undefined,
 ): Promise<void> {
   const known = listProfileSettings()
-  if (!known.has(setting))
+  const { flag } = known.get(setting) ?? {}
+  if (flag === undefined)
     throw usage(`A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`)
   const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
   if (setting === 'store') await refusePassword(value, 'A profile')
   if (setting === 'url')
     (await import('../../client/socket-fetch.js')).readServerUrl(value, { insecure: true })
   // A relative path would depend on the directory in which later commands run.
-  const text = PATHS.has(setting) ? resolve(context.cwd, value) : value
+  const text = /<(?:directory|file)>$/.test(flag) ? resolve(context.cwd, value) : value
   await change(context, (settings) => {
     const profiles = { ...settings.profiles, [profile]: { ...settings.profiles[profile], [setting]: text } }
     return { ...settings, profiles }

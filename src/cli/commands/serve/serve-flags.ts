@@ -1,4 +1,5 @@
 /** The flags of `coffer serve`, and the environment variable of each. */
+import { nameVariable } from '../../../global-flags.js'
 import type { CommandOption } from '../../context/task.js'
 
 export const BODY_LIMIT = [
@@ -25,7 +26,6 @@ export const SERVE_OPTIONS: readonly CommandOption[] = [
   ['--tls-key <file>', 'the private key of the certificate (PEM)'],
 ]
 
-/** `COFFER_SERVE_PORT` of `--port <number>`. */
 export function nameServeVariable(flag: string): string {
-  return `COFFER_SERVE_${flag.split(' ')[0]!.slice(2).replaceAll('-', '_').toUpperCase()}`
+  return nameVariable(flag, 'COFFER_SERVE_')
 }
