@@ -3,7 +3,7 @@ import { createHandler as createAnswer, type Handler } from '../src/http/handle.
 import type { RunningServer } from '../src/http/server.js'
 import type { SocketOptions } from '../src/http/sockets.js'
 import { completeService, serveHttp } from '../src/http/start.js'
-import { type AppServiceOptions, serviceOf } from '../src/library/service.js'
+import { type AppServiceOptions, serviceOf } from '../src/library/coffer.js'
 import type { App } from '../src/vault/app.js'
 
 export function createHandler(app: App, options: AppServiceOptions = {}): Handler {

@@ -16,8 +16,7 @@ import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.
 import type { CommandContext, CommandFacts, OptionFacts } from './context/context.js'
 import type { CommandOption, TerminalCommand } from './context/task.js'
 import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
-import { chooseForm, listForms } from './input/forms.js'
-import { addFlags, listWords, spellBooleans, takesBody } from './input/options.js'
+import { addFlags, chooseForm, listForms, listWords, spellBooleans, takesBody } from './input/options.js'
 import { fold } from './output/display.js'
 
 /** The minimum width of the descriptions in help; below it they are not wrapped. */

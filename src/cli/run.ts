@@ -1,17 +1,18 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError } from '../errors.js'
+import { CofferError, usage } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import { resultOf } from '../framework/outcome.js'
-import { PAGE_PROPERTIES } from '../framework/page.js'
+import { itemOutput, PAGE_PROPERTIES } from '../framework/page.js'
 import type { EachOutcome } from '../framework/perform-each.js'
 import type { RegisteredOperation } from '../framework/registry.js'
+import { findUnknownName } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import { findPresentation } from './commands/presentations.js'
 import type { CommandContext } from './context/context.js'
 import { readApiKey, requireVault, warnOfStore } from './context/credentials.js'
-import type { Options, Steps, Task } from './context/task.js'
+import type { Options, Steps, Task, Words } from './context/task.js'
 import { findTenantChoice } from './context/tenant-choice.js'
 import type { Form } from './input/form.js'
 import { readIds } from './input/ids.js'
@@ -19,6 +20,7 @@ import { type ListNoun, resolveName, resolveNames } from './input/names.js'
 import { listFlags, listWords } from './input/options.js'
 import { gatherInputs } from './input/request.js'
 import { completeWords, requireWords } from './input/words.js'
+import { describeUnknown } from './output/fields.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
 import { isList } from './output/result.js'
 import { listAll, printPages } from './pages.js'
@@ -31,7 +33,7 @@ const SWEEP_BY_READING_MS = 20
 export async function runOperation(
   context: CommandContext,
   definition: RegisteredOperation,
-  given: readonly (string | undefined)[],
+  given: Words,
   options: Options,
   ownSteps?: Steps,
 ): Promise<void> {
@@ -54,8 +56,7 @@ export async function runOperation(
     const { requireServed } = await import('./context/server.js')
     requireServed(config, served!, key, isExplained)
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
-  if (terminal.mustHaveFields && !isExplained)
-    (await import('./context/known-fields.js')).requireFields(definition.output, config.fields ?? [])
+  if (terminal.mustHaveFields && !isExplained) requireFields(definition, config.fields ?? [])
   const steps = ownSteps ?? (await presentation.load?.()) ?? {}
   const unasked = { context, definition, options, words: given, format, key, empty: presentation.empty }
   const list = (noun: string, task = createTask({ ...unasked, input: {} })) => listAll(task, noun)
@@ -91,6 +92,14 @@ export async function runOperation(
   await confirmDestruction(task, steps)
   if (steps.run !== undefined) await steps.run(task)
   else await askAndPrint(task)
+}
+
+/** @throws CofferError `usage` for an unknown field, naming the existing ones */
+function requireFields({ output }: RegisteredOperation, fields: readonly string[]): void {
+  for (const field of output === undefined ? [] : fields) {
+    const unknown = findUnknownName(itemOutput(output!), field)
+    if (unknown !== undefined) throw usage(describeUnknown(field, unknown.level, unknown.names))
+  }
 }
 
 async function openForm(

@@ -1,7 +1,13 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
 import type { OperationInput } from '../framework/operation.js'
 import { resultOf } from '../framework/outcome.js'
-import { type InputOf, type ResultOf, type RoutedName, registry } from '../operations/all.js'
+import {
+  type InputOf,
+  type OperationName,
+  type ResultOf,
+  type RoutedName,
+  registry,
+} from '../operations/all.js'
 import { createHttpClient, type HttpClientOptions } from './http-client.js'
 
 type Camel<Text> = Text extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Text
@@ -14,7 +20,7 @@ type Plural<Noun> = Noun extends keyof typeof IRREGULAR
       : `${Noun & string}s`
 
 /** The method of an operation: all of its input as one object, which may be left out where nothing is required. */
-type Method<Name extends RoutedName> =
+export type Method<Name extends OperationName> =
   Record<never, never> extends InputOf<Name>
     ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
     : (input: InputOf<Name>) => Promise<ResultOf<Name>>

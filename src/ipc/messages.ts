@@ -2,13 +2,10 @@
 import type { Socket } from 'node:net'
 import { encodeFrame, FrameReader } from './frames.js'
 
-export interface Messages {
-  /** The next message; undefined when the other side ended, broke the rules, or took longer than `limitMs`. */
-  next(limitBytes: number, limitMs?: number): Promise<unknown>
-}
+export type Messages = ReturnType<typeof readMessages>
 
 /** Reads message after message; a socket has one reader. */
-export function readMessages(socket: Socket): Messages {
+export function readMessages(socket: Socket) {
   const reader = new FrameReader()
   let isOver = false
   let wake = () => {}
@@ -22,7 +19,8 @@ export function readMessages(socket: Socket): Messages {
   })
   for (const event of ['end', 'close', 'error']) socket.on(event, end)
   return {
-    async next(limitBytes, limitMs) {
+    /** The next message; undefined when the other side ended, broke the rules, or took longer than `limitMs`. */
+    async next(limitBytes: number, limitMs?: number): Promise<unknown> {
       const timer = limitMs === undefined ? undefined : setTimeout(end, limitMs)
       try {
         for (;;) {

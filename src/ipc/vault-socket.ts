@@ -35,11 +35,6 @@ export interface VaultSocketOptions {
   makePrivateDirectory(): string
 }
 
-export interface VaultSocketServer {
-  /** Accepts nothing new; resolves when every request is answered. */
-  close(): Promise<void>
-}
-
 /** The connection of a command to the server that has the vault open. */
 export interface VaultSocketClient {
   /** @throws CofferError `unavailable` when the server went away before it answered. */
@@ -51,7 +46,7 @@ export interface VaultSocketClient {
 export async function serveVaultSocket(
   options: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
-): Promise<VaultSocketServer> {
+) {
   const { files, directory } = options
   const path = `${directory}/${SOCKET}`
   const isShort = Buffer.byteLength(path) <= LONGEST_PATH_BYTES
@@ -75,7 +70,8 @@ export async function serveVaultSocket(
     files.close(file)
   }
   return {
-    async close() {
+    /** Accepts nothing new; resolves when every request is answered. */
+    async close(): Promise<void> {
       files.remove(path)
       server.close()
       for (const socket of sockets) socket.pause()

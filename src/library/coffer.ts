@@ -3,16 +3,17 @@ import type { Client } from '../client/typed-client.js'
 import { Dashboard } from '../control/dashboard.js'
 import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
+import { authenticate } from '../framework/authenticate.js'
 import { resultOf } from '../framework/outcome.js'
 import { type Handler, toHandler } from '../http/handle.js'
 import { DEFAULT_PREFIX } from '../http/sockets.js'
-import { createServiceAnswerer } from '../http/start.js'
-import type { OperationName, ResultOf } from '../operations/all.js'
+import { createServiceAnswerer, type ServiceOptions } from '../http/start.js'
+import { type OperationName, type ResultOf, registry } from '../operations/all.js'
 import type { App } from '../vault/app.js'
+import { VERSION } from '../version.js'
 import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.js'
 import { clientOver } from './client.js'
 import { createControlCalls } from './control.js'
-import { serviceOf } from './service.js'
 
 /** Requests have it where they name no host. */
 const ORIGIN = 'http://localhost'
@@ -113,4 +114,11 @@ export class OpenCoffer implements Coffer {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
+}
+
+export type AppServiceOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>
+
+/** The HTTP service of an open vault, as this program serves it. */
+export function serviceOf(app: App, options: AppServiceOptions): ServiceOptions {
+  return { ...options, host: app, registry, authenticate, version: VERSION }
 }

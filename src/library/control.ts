@@ -1,10 +1,6 @@
 /** The control plane as library calls: a method for each of its operations. */
-import type { InputOf, OperationName, ResultOf } from '../operations/all.js'
-
-type Call<Name extends OperationName> =
-  Record<never, never> extends InputOf<Name>
-    ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
-    : (input: InputOf<Name>) => Promise<ResultOf<Name>>
+import type { Method } from '../client/typed-client.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
 
 type Ask = <Name extends OperationName>(
   name: Name,
@@ -15,7 +11,7 @@ export type ControlCalls = ReturnType<typeof createControlCalls>
 
 export function createControlCalls(ask: Ask) {
   const call = <Name extends OperationName>(name: Name) =>
-    ((input: Record<string, unknown> = {}) => ask(name, input)) as Call<Name>
+    ((input: Record<string, unknown> = {}) => ask(name, input)) as Method<Name>
   return {
     reset: call('control reset'),
     snapshots: {

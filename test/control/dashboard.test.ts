@@ -6,7 +6,7 @@ import { openControlled } from '../../src/control/open.js'
 import { Plane } from '../../src/control/plane.js'
 import { toHandler } from '../../src/http/handle.js'
 import { createServiceAnswerer } from '../../src/http/start.js'
-import { serviceOf } from '../../src/library/service.js'
+import { serviceOf } from '../../src/library/coffer.js'
 
 const ORIGIN = 'http://localhost:4999'
 const SEED = {

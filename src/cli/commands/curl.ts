@@ -6,7 +6,7 @@ import type { RegisteredOperation, RoutedOperation } from '../../framework/regis
 import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/sockets.js'
 import type { CommandContext } from '../context/context.js'
-import type { Options } from '../context/task.js'
+import type { Options, Words } from '../context/task.js'
 import { listFlags } from '../input/options.js'
 import { gatherInputs } from '../input/request.js'
 import { display } from '../output/display.js'
@@ -17,7 +17,7 @@ import { isTerminal, write } from '../output/terminal.js'
 export async function printCurl(
   context: CommandContext,
   definition: RegisteredOperation,
-  words: readonly (string | undefined)[],
+  words: Words,
   options: Options,
 ): Promise<void> {
   const { config, terminal } = context

@@ -10,10 +10,8 @@ import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
 import type { CommandContext } from '../context/context.js'
 import { findFixture } from '../context/fixtures.js'
 import type { Steps } from '../context/task.js'
-import { findPlace, formatFrame } from '../output/code-frame.js'
-import { displayLines } from '../output/display.js'
+import { printPlace } from '../output/code-frame.js'
 import { printWarning } from '../output/output.js'
-import { write } from '../output/terminal.js'
 
 const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 
@@ -41,15 +39,11 @@ export const check: Steps = {
       const reads = (await ask()) as object
       await print({ file: words[0], ...reads })
     } catch (error) {
-      await showPlace(context, String(input.code), error)
+      const reason = error instanceof CofferError ? error.errors?.code?.[0] : undefined
+      await printPlace(context.terminal, String(input.code), reason ?? '')
       throw error
     }
   },
-}
-
-async function showPlace({ terminal }: CommandContext, code: string, error: unknown): Promise<void> {
-  const place = error instanceof CofferError ? findPlace(error.errors?.code?.[0] ?? '') : undefined
-  if (place !== undefined) await write(terminal.stderr, `${displayLines(formatFrame(code, place))}\n`)
 }
 
 export const install: Steps = {

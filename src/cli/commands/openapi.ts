@@ -2,14 +2,12 @@
 import { createDocument } from '../../http/openapi.js'
 import { VERSION } from '../../version.js'
 import type { CommandContext } from '../context/context.js'
+import type { Options } from '../context/task.js'
 import { printResult } from '../output/output.js'
 import { readDocumentFlags } from './serve/serve-options.js'
 
 /** @throws CofferError `usage` */
-export async function printOpenApi(
-  context: CommandContext,
-  flags: Readonly<Record<string, unknown>>,
-): Promise<void> {
+export async function printOpenApi(context: CommandContext, flags: Options): Promise<void> {
   const document = createDocument(context.registry, {
     version: VERSION,
     ...readDocumentFlags(flags, context.config),

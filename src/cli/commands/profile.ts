@@ -7,6 +7,7 @@ import { type Environment, findConfigDirectory, type TARGETS } from '../../confi
 import { usage } from '../../errors.js'
 import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
 import type { CommandContext } from '../context/context.js'
+import type { Options } from '../context/task.js'
 import {
   readUserSettings,
   type Texts,
@@ -29,10 +30,7 @@ function listProfileSettings(): Map<string, Setting> {
 }
 
 /** The environment with the settings of the profile as defaults. @throws CofferError `usage` for an invalid profile */
-export async function applyProfile(
-  flags: Readonly<Record<string, unknown>>,
-  env: Environment,
-): Promise<Environment> {
+export async function applyProfile(flags: Options, env: Environment): Promise<Environment> {
   const settings = await readUserSettings(findConfigDirectory(env))
   const asked = typeof flags.profile === 'string' ? flags.profile : env[SETTINGS.profile.variable]
   const name = asked || settings.profile
@@ -67,7 +65,7 @@ const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 const OF_STORE = ['store', 'store-password-file']
 
 /** The settings of a profile where a flag or a variable names the vault, the store or the server. */
-function keepOwn(profile: Texts, flags: Readonly<Record<string, unknown>>, env: Environment): Texts {
+function keepOwn(profile: Texts, flags: Options, env: Environment): Texts {
   const find = (name: (typeof TARGETS)[number]) =>
     typeof flags[name] === 'string' ? flags[name] : env[SETTINGS[name].variable] || undefined
   const leave = (names: readonly string[]) =>

@@ -1,7 +1,7 @@
 /** `coffer reactor dev`: runs a file as a reactor, once or on every save. */
 import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { type CofferError, toProblem } from '../../errors.js'
+import { toProblem } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
 import type { CommandContext } from '../context/context.js'
@@ -9,7 +9,7 @@ import { describeConfinement } from '../context/sandbox.js'
 import type { Steps, Task } from '../context/task.js'
 import { readMap } from '../input/options.js'
 import { readTexts } from '../input/request.js'
-import { findPlace, formatFrame } from '../output/code-frame.js'
+import { printPlace } from '../output/code-frame.js'
 import { displayLines } from '../output/display.js'
 import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
@@ -91,22 +91,13 @@ async function runOnce(
   await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
   const { outcome } = run
   if (outcome.kind === 'failure') {
-    await printPlace(context, String(input.code), run, outcome.error)
+    const { stack } = run
+    await printPlace(terminal, String(input.code), outcome.error.errors?.code?.[0] ?? stack ?? '')
+    if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
     throw outcome.error
   }
   const { kind: _, ...result } = outcome
   await print(result)
-}
-
-async function printPlace(
-  { terminal }: CommandContext,
-  code: string,
-  { stack }: ReactorRun,
-  error: CofferError,
-): Promise<void> {
-  const place = findPlace(error.errors?.code?.[0] ?? stack ?? '')
-  if (place !== undefined) await write(terminal.stderr, `${displayLines(formatFrame(code, place))}\n`)
-  if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
 }
 
 /** Key=value entries or a JSON object. @throws CofferError `usage` */

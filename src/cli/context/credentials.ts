@@ -271,13 +271,10 @@ export async function askNewPassphrase(
 
 /** Does not overwrite a file, which may be the only key of another vault. */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
-  const { mkdir, open } = await import('node:fs/promises')
+  const { mkdir, writeFile } = await import('node:fs/promises')
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   try {
-    const file = await open(path, 'wx', 0o600)
-    await file.writeFile(text)
-    await file.sync()
-    await file.close()
+    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
   } catch (error) {
     const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
     if (isThere)

@@ -13,14 +13,19 @@ import type { CommandContext } from './context.js'
 /** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
 
+/** Its positional arguments. */
+export type Words = readonly (string | undefined)[]
+
+/** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
+export type Terms = readonly (readonly [name: string, description: string])[]
+
 /** One run of one operation. */
 export interface Task {
   readonly context: CommandContext
   readonly definition: RegisteredOperation
   readonly input: Readonly<OperationInput>
   readonly options: Options
-  /** The positional arguments. */
-  readonly words: readonly (string | undefined)[]
+  readonly words: Words
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
@@ -44,11 +49,7 @@ export interface Task {
 /** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Steps {
   /** Reads the input, instead of from the schema's flags and standard input. */
-  gather?(
-    context: CommandContext,
-    words: readonly (string | undefined)[],
-    options: Options,
-  ): Promise<OperationInput>
+  gather?(context: CommandContext, words: Words, options: Options): Promise<OperationInput>
   /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /** Performs and prints. */
@@ -61,7 +62,7 @@ export type CommandOption = readonly [flag: string, description: string, isRepea
 /** What the command of an operation adds to its declaration. */
 export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
-  readonly arguments?: readonly (readonly [name: string, description: string])[]
+  readonly arguments?: Terms
   readonly options?: readonly CommandOption[]
   /** The operation by which a server does what the command does, if not its own. */
   readonly servedBy?: OperationName
@@ -77,10 +78,10 @@ export interface TerminalCommand {
   readonly name: string
   readonly summary: string
   readonly details?: string
-  readonly arguments?: readonly (readonly [name: string, description: string])[]
+  readonly arguments?: Terms
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   /** Its line is parsed without the operations, which it loads itself. */
   readonly isAlone?: true
-  run(context: CommandContext, words: readonly (string | undefined)[], options: Options): Promise<void>
+  run(context: CommandContext, words: Words, options: Options): Promise<void>
 }

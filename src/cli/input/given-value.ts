@@ -1,14 +1,14 @@
 /** A value of a command, from an argument, a file, standard input or a prompt. */
+import type { CommandContext } from '../context/context.js'
 import { printWarning } from '../output/output.js'
-import type { Terminal } from '../output/terminal.js'
-import { type InputReader, isSource, readAnswer } from './input.js'
+import { isSource, readAnswer } from './input.js'
 
 /**
  * The value in `given` (see {@link InputReader.readValue}); without it, prompts for the value, or reads standard input
  * if prompts are not possible. `name` is the name of the value in messages.
  */
 export async function readGivenValue(
-  { terminal, input }: { terminal: Terminal; input: InputReader },
+  { terminal, input }: Pick<CommandContext, 'terminal' | 'input'>,
   given: string | undefined,
   name: string,
   { message = name, isSecret = false }: { message?: string; isSecret?: boolean } = {},

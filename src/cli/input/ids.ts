@@ -2,6 +2,7 @@
 import { CofferError } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { decodeChunks, splitTextLines } from '../bulk/rows.js'
+import type { Words } from '../context/task.js'
 import type { InputReader } from './input.js'
 import { takesMany } from './options.js'
 
@@ -12,7 +13,7 @@ export interface Ids {
   /** The property that they are values of. */
   property: string
   /** The words of a command with one id. */
-  words: readonly (string | undefined)[]
+  words: Words
   all: readonly string[]
 }
 
@@ -24,7 +25,7 @@ export interface Ids {
 export async function readIds(
   { input }: { input: InputReader },
   definition: RegisteredOperation,
-  words: readonly (string | undefined)[],
+  words: Words,
 ): Promise<Ids | undefined> {
   const { positionals } = definition
   const fixed = words.slice(0, positionals.length - 1)

@@ -1,9 +1,13 @@
-/** Derives the flags of a command from the input schema of its operation, and parses their values. */
+/**
+ * Derives the flags of a command from the input schema of its operation, and parses their values. A flag may have the command
+ * perform another operation: a form of the command.
+ */
 import { type Command, Option } from 'commander'
 import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
+import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
+import type { Options } from '../context/task.js'
 
 export type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
@@ -51,7 +55,7 @@ export function toFlag(property: string, schema: Schema): Flag {
 }
 
 /** Whether the value is text, which may depend on other properties. */
-export function isTextOf({ schema }: Flag, given: Readonly<Record<string, unknown>>): boolean {
+export function isTextOf({ schema }: Flag, given: Options): boolean {
   return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
     values.includes(given[name] as string),
   )
@@ -126,6 +130,33 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
     })
     command.addOption(option)
   }
+}
+
+/** The operations that the command of this one performs besides. */
+export function listForms(registry: Registry, { name }: RegisteredOperation): RegisteredOperation[] {
+  return registry.operations.filter(({ form }) => form?.command === name)
+}
+
+/**
+ * The operation that a command performs with these options, and the options for it: the flag of a form may be without a
+ * value.
+ * @throws CofferError `usage` for a flag of another one
+ */
+export function chooseForm(
+  definition: RegisteredOperation,
+  forms: readonly RegisteredOperation[],
+  options: Options,
+): { chosen: RegisteredOperation; options: Options } {
+  const chosen = forms.find(({ form }) => options[form!.flag] !== undefined) ?? definition
+  const known = new Set(listFlags(chosen).map(({ name }) => name))
+  for (const each of [definition, ...forms])
+    for (const { name, key } of listFlags(each))
+      if (options[key] !== undefined && !known.has(name)) {
+        const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
+        throw usage(`${name} ${problem}.`)
+      }
+  const given = Object.entries(options).filter(([key, value]) => key !== chosen.form?.flag || value !== true)
+  return { chosen, options: Object.fromEntries(given) }
 }
 
 /** Replaces `--flag=true` and `--flag=false` by `--flag` and `--no-flag` for boolean flags. */

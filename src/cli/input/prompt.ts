@@ -11,9 +11,12 @@ import { type Terminal, write } from '../output/terminal.js'
 export type Check = (answer: string) => true | string | Promise<true | string>
 
 /** `missing` is what to give when prompts are not possible, such as `--type`; default: the message. */
-export interface Question {
+interface Asked {
   message: string
   missing?: string
+}
+
+export interface Question extends Asked {
   /** Displays a star per character while typing, and eight stars afterwards. */
   sensitive?: boolean
   validate?: Check
@@ -45,10 +48,7 @@ const CONCEALED = {
 }
 
 /** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
-export async function confirm(
-  terminal: Terminal,
-  { message, missing = '--yes' }: { message: string; missing?: string },
-): Promise<boolean> {
+export async function confirm(terminal: Terminal, { message, missing = '--yes' }: Asked): Promise<boolean> {
   const question = { type: 'confirm', message: display(message), default: false } as const
   return (await prompt(terminal, missing, question)) === true
 }
@@ -81,7 +81,6 @@ export async function checkbox(
   terminal: Terminal,
   { message, missing, choices, validate }: ChoiceQuestion<string[]>,
 ): Promise<void> {
-  const check = (chosen: readonly Choice[]) => validate(chosen.map(({ value }) => value))
   const question = {
     type: 'checkbox',
     message: display(message),
@@ -89,7 +88,7 @@ export async function checkbox(
     loop: false,
     // Somebody who types a name to find it would choose all with its letter a.
     shortcuts: { all: null, invert: null },
-    validate: check,
+    validate: (chosen: readonly Choice[]) => validate(chosen.map(({ value }) => value)),
   } as const
   await prompt(terminal, missing, question)
 }

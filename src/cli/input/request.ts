@@ -5,18 +5,16 @@ import { parseJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
+import type { CommandContext } from '../context/context.js'
+import type { Options, Words } from '../context/task.js'
 import { printNotice, printWarning } from '../output/output.js'
-import { isTerminal, type Terminal } from '../output/terminal.js'
+import { isTerminal } from '../output/terminal.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource } from './input.js'
 import { type Flag, isTextOf, listFlags, readFlag, takesBody } from './options.js'
 
-export interface GatheringContext {
-  readonly terminal: Terminal
-  readonly input: InputReader
-  readonly cwd: string
-  readonly clock: () => number
-  /** Asks for what is missing; absent where prompts are not possible. */
+/** `form` asks for what is missing; it is absent where prompts are not possible. */
+type GatheringContext = Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> & {
   readonly form?: Form | undefined
 }
 
@@ -28,8 +26,8 @@ export interface GatheringContext {
 export async function gatherInputs(
   context: GatheringContext,
   definition: RegisteredOperation,
-  words: readonly (string | undefined)[],
-  given: Readonly<Record<string, unknown>>,
+  words: Words,
+  given: Options,
 ): Promise<Record<string, unknown>[]> {
   const { input } = context
   const flags = listFlags(definition)
@@ -60,8 +58,8 @@ export async function gatherInputs(
 function readWords(
   flags: readonly Flag[],
   positionals: readonly string[],
-  words: readonly (string | undefined)[],
-  options: Readonly<Record<string, unknown>>,
+  words: Words,
+  options: Options,
 ): Record<string, string[]> {
   const given = flags.flatMap(({ property, name, key }): [string, string[]][] => {
     const word = words[positionals.indexOf(property)]
@@ -93,11 +91,7 @@ function resolvePaths(
 type Contents = Readonly<Record<string, boolean | readonly string[]>>
 
 /** Sequential, because standard input can be read once. */
-async function readContents(
-  input: InputReader,
-  flags: readonly Flag[],
-  options: Readonly<Record<string, unknown>>,
-): Promise<Contents> {
+async function readContents(input: InputReader, flags: readonly Flag[], options: Options): Promise<Contents> {
   const contents: Record<string, boolean | readonly string[]> = {}
   for (const flag of flags) {
     const option = options[flag.key] as boolean | readonly string[] | undefined
@@ -153,7 +147,7 @@ function readMoment({ duration }: Schema, value: unknown, clock: () => number): 
 async function warnOfExposed(
   { terminal }: GatheringContext,
   flags: readonly Flag[],
-  options: Readonly<Record<string, unknown>>,
+  options: Options,
 ): Promise<void> {
   const exposed = flags.filter((flag) => {
     const texts = options[flag.key]
@@ -173,7 +167,7 @@ async function warnOfExposed(
 async function noteWaiting(
   { terminal }: GatheringContext,
   flags: readonly Flag[],
-  options: Readonly<Record<string, unknown>>,
+  options: Options,
 ): Promise<void> {
   const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
   const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
@@ -190,7 +184,7 @@ async function readBodies(
   input: InputReader,
   definition: RegisteredOperation,
   given: Contents,
-  options: Readonly<Record<string, unknown>>,
+  options: Options,
 ): Promise<Record<string, unknown>[]> {
   if (!takesBody(definition) || definition.wholeBody !== undefined) return [{}]
   if (typeof options.file === 'string')

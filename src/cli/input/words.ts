@@ -1,10 +1,7 @@
 /** The positional arguments of a command: those that are required and missing are asked for. */
 import { type CofferError, usage } from '../../errors.js'
+import type { Terms, Words } from '../context/task.js'
 import type { Terminal } from '../output/terminal.js'
-
-/** In commander's syntax: `<id>`, `<id...>`, `[file]`. */
-type Terms = readonly (readonly [name: string, description: string])[]
-type Words = readonly (string | undefined)[]
 
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 

@@ -1,4 +1,7 @@
-/** Formats the place of an error in code. Pure. */
+/** Shows the place of an error in code. */
+import { displayLines } from './display.js'
+import { type Terminal, write } from './terminal.js'
+
 const LINES_AROUND = 2
 const MOST_COLUMNS = 100
 
@@ -17,6 +20,12 @@ export function formatFrame(code: string, { line, column }: { line: number; colu
       rows.push(`  ${' '.repeat(width)} | ${' '.repeat(column - 1)}^`)
   }
   return rows.join('\n')
+}
+
+/** Prints the place in `code` that `text` names, if it names one, to standard error. */
+export async function printPlace({ stderr }: Terminal, code: string, text: string): Promise<void> {
+  const place = findPlace(text)
+  if (place !== undefined) await write(stderr, `${displayLines(formatFrame(code, place))}\n`)
 }
 
 /** The place in a message (`line 2, column 3: …`) or in the first frame of a reactor's stack. */

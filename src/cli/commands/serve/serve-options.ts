@@ -6,8 +6,7 @@ import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate, type Rate } from '../../../http/rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
-
-type Flags = Readonly<Record<string, unknown>>
+import type { Options } from '../../context/task.js'
 
 export interface ServeOptions {
   port: number
@@ -37,7 +36,7 @@ export interface ServeOptions {
 const MOST_BODY_BYTES = 256 * 1024 * 1024
 
 /** @throws CofferError `usage` naming the flag. */
-export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}): ServeOptions {
+export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}): ServeOptions {
   const { ephemeral, demo, starterApps } = flags
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   const rate = textOf(flags.rateLimit)
@@ -60,7 +59,7 @@ export function readServeFlags(flags: Flags, config: Pick<Config, 'prefix'> = {}
 
 /** The options on which the OpenAPI document depends. @throws CofferError `usage` */
 export function readDocumentFlags(
-  flags: Flags,
+  flags: Options,
   { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'> = {},
 ): { prefix: string; bodyLimitBytes: number } {
   if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')

@@ -1,12 +1,10 @@
 /** The environment variables of the flags of `serve`. */
 import { type Environment, isTrue } from '../../../config.js'
+import type { Options } from '../../context/task.js'
 import { nameServeVariable, SERVE_OPTIONS } from './serve-flags.js'
 
 /** The flags, by commander's names, with those that the environment sets where the line does not. */
-export function withServeVariables(
-  flags: Readonly<Record<string, unknown>>,
-  env: Environment,
-): Record<string, unknown> {
+export function withServeVariables(flags: Options, env: Environment): Record<string, unknown> {
   const merged = { ...flags }
   for (const [flag] of SERVE_OPTIONS) {
     const text = env[nameServeVariable(flag)]
