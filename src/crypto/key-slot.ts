@@ -37,7 +37,6 @@ export type Slot =
   | { id: string; kind: 'key-file'; created: string; wrapped: string }
   | { id: string; kind: 'passphrase'; created: string; kdf: ScryptCost & { salt: string }; wrapped: string }
 
-/** What the vault is opened with. */
 export type Secret = { kind: 'key-file'; file: FileKey } | { kind: 'passphrase'; passphrase: string }
 
 /** The part of `vault.json` that the digest covers, and the digest. */
@@ -146,7 +145,6 @@ export function isSealedHeader(primitives: Primitives, header: SealedHeader, mac
   return isEqualDigest(primitives, fromBase64(header.mac), digestOf(header, mac))
 }
 
-/** The header with its new digest. */
 export function sealHeader(
   primitives: Primitives,
   header: Omit<SealedHeader, 'mac'>,

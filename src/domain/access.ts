@@ -130,7 +130,6 @@ export function holdsEverywhere({ rules, permissions }: Grants, permission: Perm
   return decideContainer({ rules: unconditional, permissions }, permission, '/').transform !== undefined
 }
 
-/** Whether some decision depends on the id of the token. */
 export function dependsOnId({ rules }: Grants): boolean {
   return rules.some(({ conditions = [] }) => conditions.some(({ attribute }) => attribute === 'id'))
 }

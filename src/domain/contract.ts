@@ -25,7 +25,6 @@ export interface ParameterElement extends ConfigurationElement {
 type Json = Record<string, unknown>
 
 const NAME = /^[A-Za-z0-9_-]+$/
-/** Whether a configuration value may have this name. */
 export function isConfigurationName(name: string): boolean {
   return NAME.test(name) && name !== '__proto__'
 }

@@ -34,7 +34,6 @@ export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, 
   return Date.parse(expires_at) <= now
 }
 
-/** The invitation as the API shows it at `now`. */
 export function viewInvitation(record: InvitationRecord, now: number): InvitationView {
   const { id, tenant_id, email, role = DEFAULT_ROLE, expires_at, link: _, ...made } = record
   const status = isExpired(record, now) ? 'EXPIRED' : 'PENDING'
@@ -64,7 +63,6 @@ export function readLink(text: string): string {
   )
 }
 
-/** The names that an invited person can enter. */
 export interface PersonNames {
   first_name?: string
   last_name?: string

@@ -63,7 +63,6 @@ ${open}
   return { subject: 'You are invited to a Coffer tenant', text, html }
 }
 
-/** The HTML document that is mailed. */
 export function wrapLetter({ subject, html }: Letter): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

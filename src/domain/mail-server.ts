@@ -2,7 +2,6 @@
 import { validationError } from '../errors.js'
 import { checkEmail } from './email.js'
 
-/** The address of a mail server, and how to connect to it. */
 export interface MailServer {
   host: string
   port: number

@@ -56,7 +56,6 @@ export const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
 
 export type Transform = (typeof TRANSFORMS)[number]
 
-/** The stricter of the two. */
 export function stricterTransform(a: Transform, b: Transform): Transform {
   return TRANSFORMS.indexOf(a) <= TRANSFORMS.indexOf(b) ? a : b
 }

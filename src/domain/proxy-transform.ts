@@ -7,7 +7,6 @@ import { type ProxyRequest, readBodyValue, textOfBody } from './proxy-request.js
 /** Of a body that a transform is given, or returns. */
 export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
-/** Headers and body of a request or an answer. */
 export interface ProxyMessage {
   headers: HeaderMap
   body: Uint8Array

@@ -1,8 +1,10 @@
 /** What a proxy is configured with. */
+
 import type { PropertyErrors } from '../errors.js'
 import { MAX_CODE_BYTES } from './formula.js'
 import { isObject } from './json/json.js'
 import { addError, refuseErrors } from './property-errors.js'
+import { checkConfiguration } from './reactor.js'
 
 /** Code changes a request or an answer; a mask hides parts of an answer. */
 export type ProxyTransform =
@@ -36,9 +38,7 @@ export function checkProxy(given: Given): void {
   const { destination_url, configuration } = given
   if (typeof destination_url === 'string' && readDestination(destination_url) === undefined)
     addError(errors, 'destination_url', DESTINATION_RULE)
-  for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {}))
-    if (typeof value === 'object' && value !== null)
-      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
+  checkConfiguration(configuration, errors)
   for (const direction of DIRECTIONS) collectTransforms(given, direction, errors)
   refuseErrors(errors)
 }

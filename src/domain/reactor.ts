@@ -40,16 +40,20 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
       addError(errors, name, 'is not supported here: it belongs into runtime')
   if (typeof code === 'string' && new TextEncoder().encode(code).length > MAX_CODE_BYTES)
     addError(errors, 'code', `must have at most ${MAX_CODE_BYTES} bytes`)
-  for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {})) {
-    if (typeof value === 'object' && value !== null)
-      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
-  }
+  checkConfiguration(configuration, errors)
   for (const name of ['dependencies', 'resolutions']) {
     const map = isObject(runtime) ? runtime[name] : undefined
     if (isObject(map) && Object.keys(map).length > MAX_ELEMENTS)
       addError(errors, `runtime.${name}`, `must have at most ${MAX_ELEMENTS} entries`)
   }
   refuseErrors(errors)
+}
+
+/** Adds an error for each value that is an object or an array. */
+export function checkConfiguration(configuration: unknown, errors: PropertyErrors): void {
+  for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {}))
+    if (typeof value === 'object' && value !== null)
+      addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
 }
 
 /**

@@ -3,7 +3,6 @@
 export const ROLES = ['OWNER', 'ADMIN', 'READ_ONLY'] as const
 export type Role = (typeof ROLES)[number]
 
-/** The roles that a member can be given. */
 export const GIVEN_ROLES = ['ADMIN', 'READ_ONLY'] as const
 export type GivenRole = (typeof GIVEN_ROLES)[number]
 

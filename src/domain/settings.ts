@@ -17,7 +17,6 @@ const MIB = 1024 * 1024
 /** Where the server listens by default. */
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 
-/** Every setting, by its name. */
 export const VAULT_SETTINGS = {
   public_url: {
     description:

@@ -6,7 +6,7 @@ import { isSessionKey } from '../domain/session.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
-import { Belief } from './belief.js'
+import { type Belief, createBelief } from './belief.js'
 import { type Caller, decideBy } from './caller.js'
 import type { Host } from './host.js'
 
@@ -31,7 +31,7 @@ export async function authenticate(
   const known = counter === undefined ? undefined : host.callers.find(key, counter)
   if (known !== undefined && believed === undefined) return known
   if (known !== undefined)
-    return { ...known, belief: new Belief(counterOf, believed!, () => authenticate(host, key)) }
+    return { ...known, belief: createBelief(counterOf, believed!, () => authenticate(host, key)) }
   const { caller, expires, found } = await readCaller(host, key)
   const valid = certain ?? found
   if (valid !== undefined && !expires) host.callers.keep(key, valid, caller)

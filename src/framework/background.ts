@@ -14,13 +14,11 @@ interface Work {
   run?: () => Promise<void>
 }
 
-/** A place among the works of a caller. */
 export interface Place {
   /** States about how much its work keeps in memory. @throws CofferError `unavailable` if that is too much now */
   keeps(characters: number): void
   /** Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once. */
   fill(work: () => Promise<void>): void
-  /** Gives the place up. */
   leave(): void
 }
 

@@ -12,42 +12,32 @@ class OutOfDate extends CofferError {
   }
 }
 
-export class Belief<Caller> {
-  readonly #counterOf: (reader: StoreReader) => number | undefined
-  readonly #counter: number
-  readonly #renew: () => Promise<Caller>
-  #isChecked = false
-
-  /** `counterOf` gives the change counter of the records that made the caller, which was `counter`. */
-  constructor(
-    counterOf: (reader: StoreReader) => number | undefined,
-    counter: number,
-    renew: () => Promise<Caller>,
-  ) {
-    this.#counterOf = counterOf
-    this.#counter = counter
-    this.#renew = renew
-  }
-
+export interface Belief<Caller> {
   /** Contract: called first in every unit of work, whose engine confirms what the counter says. */
-  check(reader: StoreReader): void {
-    if (this.#counterOf(reader) !== this.#counter) throw new OutOfDate()
-    this.#isChecked = true
-  }
-
+  check(reader: StoreReader): void
   /** Whether `error` may come from believing what is no longer so. Once a unit of work has checked it, none does. */
-  mayExplain(error: unknown): boolean {
-    return error instanceof OutOfDate || !this.#isChecked
-  }
-
+  mayExplain(error: unknown): boolean
   /** The same belief, of what `change` makes of the caller. */
-  as(change: (caller: Caller) => Caller): Belief<Caller> {
-    return new Belief(this.#counterOf, this.#counter, async () => change(await this.#renew()))
-  }
-
+  as(change: (caller: Caller) => Caller): Belief<Caller>
   /** The caller as the store has it now. @throws CofferError `unauthenticated` */
-  renew(): Promise<Caller> {
-    return this.#renew()
+  renew(): Promise<Caller>
+}
+
+/** `counterOf` gives the change counter of the records that made the caller, which was `counter`. */
+export function createBelief<Caller>(
+  counterOf: (reader: StoreReader) => number | undefined,
+  counter: number,
+  renew: () => Promise<Caller>,
+): Belief<Caller> {
+  let isChecked = false
+  return {
+    check(reader) {
+      if (counterOf(reader) !== counter) throw new OutOfDate()
+      isChecked = true
+    },
+    mayExplain: (error) => error instanceof OutOfDate || !isChecked,
+    as: (change) => createBelief(counterOf, counter, async () => change(await renew())),
+    renew,
   }
 }
 

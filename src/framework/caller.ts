@@ -37,7 +37,6 @@ export interface Caller extends Decider {
   belief?: Belief<Caller>
 }
 
-/** Decides what a caller may do. */
 interface Decider {
   /** The grants that decide, all of which must agree; absent for the owner, who has every permission. */
   grants?: readonly DecidingGrants[]

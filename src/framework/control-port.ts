@@ -4,36 +4,49 @@ import type { ExplainedDecision } from './decisions.js'
 import { anyJson, count, date, enumOf, number, object, text, textMap, texts, uuid } from './output.js'
 import type { Infer } from './schema.js'
 
-export const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
+const FAULT_KINDS = ['status', 'delay', 'drop', 'cut', 'lose', 'destination'] as const
+
+const most = (maximum: number) => ({ type: 'integer', minimum: 1, maximum }) as const
+const texts100 = {
+  type: 'object',
+  additionalProperties: { type: 'string', maxLength: 1000 },
+  maxProperties: 20,
+} as const
 
 /** What happens to a request that a rule applies to; `operation`, `method` and `path` restrict the rule. */
-export interface FaultRule {
-  operation?: string
-  method?: string
-  /** `*` matches any text. */
-  path?: string
-  /** Values of headers, and of properties of the JSON body by their dotted paths, as text. */
-  headers?: Record<string, string>
-  body?: Record<string, string>
-  /** Only the first so many requests. */
-  times?: number
-  /** Only every so many requests. */
-  every?: number
-  /**
-   * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
-   * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work; `destination`: that of a proxied
-   * request does what `destination` says.
-   */
-  kind: (typeof FAULT_KINDS)[number]
-  status?: number
-  detail?: string
-  /** Seconds, of a status: the header `Retry-After`. */
-  retry_after?: number
-  delay_ms?: number
-  bytes?: number
-  /** Of calls through proxies, what their destination does: `timeout`, a status such as 502, or a time such as `30 s`. */
-  destination?: string | number
-}
+export const faultRule = {
+  type: 'object',
+  properties: {
+    operation: { type: 'string', maxLength: 100 },
+    method: { type: 'string', maxLength: 10 },
+    /** `*` matches any text. */
+    path: { type: 'string', maxLength: 1000 },
+    /** Values of headers, and of properties of the JSON body by their dotted paths, as text. */
+    headers: texts100,
+    body: texts100,
+    /** Only the first so many requests. */
+    times: most(1_000_000),
+    /** Only every so many requests. */
+    every: most(1_000_000),
+    /**
+     * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
+     * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work; `destination`: that of a proxied
+     * request does what `destination` says.
+     */
+    kind: { type: 'string', enum: FAULT_KINDS },
+    status: { type: 'integer', minimum: 400, maximum: 599 },
+    detail: { type: 'string', maxLength: 1000 },
+    /** Seconds, of a status: the header `Retry-After`. */
+    retry_after: most(86_400),
+    delay_ms: most(600_000),
+    bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
+    /** What the destination does: `timeout`, a status such as 502, or a time such as `30 s`. */
+    destination: {},
+  },
+  required: [],
+  additionalProperties: false,
+} as const
+export type FaultRule = Infer<typeof faultRule> & { kind: (typeof FAULT_KINDS)[number] }
 
 /** A rule, and how many requests it fits and applied to. */
 export type CountedRule = FaultRule & { matched: number; applied: number }

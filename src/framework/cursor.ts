@@ -26,7 +26,6 @@ export function cursorOutput<const S extends Schema>(item: S) {
   return object({ pagination, data: arrayOf(item) })
 }
 
-/** `start` and `size` of a list by cursor. */
 export const cursorInput = {
   start: {
     type: 'string',
@@ -41,7 +40,6 @@ export interface CursorListing<K extends Kind, View> extends Omit<Listing<K, Vie
   kind: K
   /** What a cursor is bound to besides the tenant: the operation and its filters. */
   about: string
-  /** The condition that records are found by. */
   where(context: Context): Promise<Condition | undefined>
   /** What the condition leaves open; with it, each record that is found is opened to be looked at. */
   matches?: ((record: RecordOf[K]) => boolean) | undefined

@@ -39,7 +39,6 @@ export function noteDecisions(
   }
 }
 
-/** The decision of each who decides. */
 function explainDecision(
   { grants }: Caller,
   permission: Permission,

@@ -16,7 +16,6 @@ export interface Host extends OpenVault, Effects {
   hashSecret(text: string, reader: StoreReader): Promise<string>
   /** SHA-256 of a text, base64url. Not keyed: for what is sealed with the record that has it. */
   digest(text: string): string
-  /** Callers whose API key was verified. */
   readonly callers: KnownCallers
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void

@@ -11,7 +11,6 @@ export function checkIdempotencyKey(key: string): string | undefined {
   return `must have 1 to ${MOST_KEY_CHARACTERS} printable ASCII characters`
 }
 
-/** Whether the operation takes an idempotency key. */
 export function takesIdempotencyKey({ route = '', ignoresIdempotencyKey }: AnyOperation): boolean {
   return /^(?:POST|PUT|PATCH) /.test(route) && ignoresIdempotencyKey !== true
 }

@@ -23,7 +23,6 @@ const MOST_KEPT_BYTES = 4 * 1024 * 1024
 /** What an answer may be about at most; a reactor's code can reach more. */
 const MOST_SUBJECTS = 10_000
 
-/** An operation with its input, under an idempotency key. */
 export interface KeyedRequest {
   definition: AnyOperation
   input: OperationInput

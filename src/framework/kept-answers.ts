@@ -95,7 +95,6 @@ export async function dropAnswerTo(
   if (answer_id !== undefined) await removeAnswer(store, tenant, answer_id)
 }
 
-/** Removes an answer, if it is kept. */
 export async function removeAnswer(store: StoreWriter, tenant: number, id: string): Promise<void> {
   const answer = await store.get('answer', tenant, id)
   if (answer === undefined) return

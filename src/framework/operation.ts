@@ -57,7 +57,6 @@ export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expres
   hashSecret(text: string): Promise<string>
   /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
   as(caller: Caller, log: LogEntry | undefined): Context
-  /** The caller's tenant. */
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
@@ -79,7 +78,6 @@ export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
-/** What {@link Context.reached} was told. */
 export interface ReachedEntity {
   readonly type: EntityType
   readonly id: string
@@ -281,7 +279,6 @@ export function operation<
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
 export type AnyOperation = Operation<any, Schema | undefined, any>
 
-/** The HTTP status of a success. */
 export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }

@@ -15,7 +15,6 @@ export const date = {
 export const texts = { type: 'array', items: text } as const
 export const textMap = { type: 'object', additionalProperties: text } as const
 
-/** Creator and last modifier of a record. */
 export const audit = {
   created_by: uuid,
   created_at: date,

@@ -12,7 +12,6 @@ import { type Infer, memberOf, type NumberSchema, type ObjectSchema, type Schema
 /** Bytes that one unit of work reads; a single record may be larger. */
 export const BYTES_AT_ONCE = 256 * 1024
 
-/** One page of a list. */
 export interface List<T> {
   pagination: Infer<typeof paginationOutput>
   data: T[]
@@ -25,7 +24,6 @@ const paginationOutput = component('Pagination', [], {
   total_pages: count,
 })
 
-/** The output of an operation that answers with a {@link List}. */
 export function listOutput<const S extends Schema>(item: S) {
   return object({ pagination: paginationOutput, data: arrayOf(item) })
 }
@@ -55,10 +53,8 @@ export function pageInput<const L extends number>(largest: L) {
   } as const satisfies Record<string, NumberSchema>
 }
 
-/** The properties that select a page. */
 export const PAGE_PROPERTIES: readonly string[] = Object.keys(pageInput(1))
 
-/** Whether an operation with this input answers in pages. */
 export function isPaged({ properties = {} }: ObjectSchema): boolean {
   return PAGE_PROPERTIES.every((property) => Object.hasOwn(properties, property))
 }
@@ -96,7 +92,6 @@ interface Progress<K extends Kind, View, Found> {
   notes: ((context: Context) => Promise<void>)[]
   /** Length of the page so far, as JSON. */
   bytes: number
-  /** Records not yet read. */
   left: readonly RecordLocation<K>[]
   found: Found
 }

@@ -16,7 +16,6 @@ export interface Noun {
   readonly operations: readonly AnyOperation[]
 }
 
-/** The HTTP endpoint of an operation. */
 export interface Endpoint {
   readonly method: string
   /** The template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */

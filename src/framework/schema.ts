@@ -141,10 +141,8 @@ type Bare<S> = S extends { enum: readonly (infer E)[] }
                 ? Record<string, unknown>
                 : unknown
 
-/** The type of the values of a schema. */
 export type Infer<S> = S extends { nullable: true } ? Bare<S> | null : Bare<S>
 
-/** The type of the answer of an operation with this output. */
 export type Answer<O> = O extends Schema ? Infer<O> : undefined
 
 export type JsonSchema = Readonly<Record<string, unknown>>

@@ -109,7 +109,6 @@ export interface NewSlot {
 /** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
 
-/** Where a new vault is. */
 type Place = { directory: string } | { store: string }
 
 /** The vault of this run and the secret that opens it. */

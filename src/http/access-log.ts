@@ -36,7 +36,6 @@ export interface AccessLog {
   record(entry: AccessEntry): void
 }
 
-/** The part of a writable stream that the log uses. */
 export interface LineSink {
   write(text: string): unknown
   readonly writableLength: number

@@ -5,7 +5,6 @@ import type { OnLeave, Outbound } from '../framework/outbound-port.js'
 import { JsonText } from '../framework/recipient.js'
 import type { Share } from './load.js'
 
-/** A request. */
 export interface Ask {
   method: string
   /** The request target: path and query, or an absolute URL. */
@@ -52,7 +51,6 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
-/** An answer with this content type. */
 export function answerText(status: number, contentType: string, body: string): Answer {
   return { status, headers: { 'content-type': contentType, ...COMMON_HEADERS }, body }
 }
@@ -78,7 +76,6 @@ function isListOfTexts(result: unknown): result is ListOfTexts {
   return Array.isArray(data) && data[0] instanceof JsonText
 }
 
-/** The JSON of a list in pieces. */
 function spellList({ pagination, data }: ListOfTexts): string[] {
   const pieces: string[] = []
   let piece = `{"pagination":${JSON.stringify(pagination)},"data":[`

@@ -122,7 +122,6 @@ const AREAS: readonly Area[] = [
   { name: 'Calls from web pages (CORS)', since: [] },
 ]
 
-/** The rows for what `operations` declare. */
 export function listFidelity(operations: readonly RegisteredOperation[]): FidelityRow[] {
   const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
   const parts = new Set([...operations.flatMap(listParts), ...filters])

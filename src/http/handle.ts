@@ -4,7 +4,6 @@ import type { Ask } from './exchange.js'
 
 export type Handler = (request: Request) => Promise<Response>
 
-/** A server without sockets. */
 export function createHandler(options: AnswererOptions): Handler {
   return toHandler(createAnswerer(options))
 }

@@ -11,7 +11,6 @@ const MOST_OF_ONE = 2 / 3
 /** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
 const SMALL_BYTES = 64 * 1024
 
-/** The bytes of all requests in progress. */
 export class Load {
   readonly #mostBytes: number
   readonly #byHolder = new Map<string, number>()

@@ -30,7 +30,6 @@ export function readQuery({ query }: Endpoint, search: string): Query {
 
 export interface Query {
   input: Record<string, unknown>
-  /** Errors by property. */
   misspelled: PropertyErrors
 }
 

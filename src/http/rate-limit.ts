@@ -2,7 +2,6 @@
 import { BoundedMap } from '../bounded-map.js'
 import { CofferError } from '../errors.js'
 
-/** `count` requests in `periodMs`. */
 export interface Rate {
   count: number
   periodMs: number

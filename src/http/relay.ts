@@ -26,7 +26,6 @@ export function createRelayFinder({ operations }: Registry): (path: string) => R
   }
 }
 
-/** The request in the form of relays. */
 export function toRelayRequest(
   ask: Ask,
   { rest }: RelayMatch,

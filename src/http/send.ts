@@ -6,7 +6,6 @@ import type { Share } from './load.js'
 import { CHUNK_BYTES, pour, pourStream } from './pour.js'
 import type { RequestBody } from './request-body.js'
 
-/** One request and its answer. */
 export interface Exchange {
   request: IncomingMessage
   response: ServerResponse

@@ -84,7 +84,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return { port, stop: () => connections.stop(servers) }
 }
 
-/** The connections of a server on all of its addresses. */
 class Connections {
   readonly #options: ServerOptions
   readonly #limits: ServerLimits

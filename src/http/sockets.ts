@@ -13,7 +13,6 @@ export const DEFAULT_PREFIX = 'svc'
 export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
 export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 
-/** The options of the sockets. */
 export interface SocketOptions {
   port?: number
   addresses?: readonly string[]

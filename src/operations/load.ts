@@ -21,7 +21,6 @@ export async function loadRegistryFor(name: string): Promise<Registry> {
   return (await loadNounOf(name)) ?? (await import('./all.js')).registry
 }
 
-/** The operation called `name`. */
 export async function loadOperation(name: string): Promise<RegisteredOperation | undefined> {
   return (await loadRegistryFor(name)).find(name)
 }

@@ -30,7 +30,6 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   /** At the beginning of log messages. */
   title: string
   kind: K
-  /** In the log. */
   entity: EntityType
   path: Path
   /** That of all its operations, without the last word. */
@@ -48,7 +47,6 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
 type One = ReturnType<typeof oneOf>
 const oneOf = (id: StringSchema) => inputSchema(['id'], { id })
 
-/** What is particular about deleting one. */
 type Deletion<K extends Kind> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
   /** Refuses, or removes what belongs to the record. */
   before?(context: Context, record: RecordOf[K]): void | Promise<void>
@@ -152,7 +150,6 @@ export function manage<
       return readScanned(session, { kind, tenants, matches }, asked, { show }) as Promise<List<Answer<O>>>
     },
 
-    /** Stores a new record. */
     add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
       await context.store.insert(kind, tenantOf(context, record), record, { fresh: true })
       context.reached(entity, record.id)

@@ -103,7 +103,6 @@ export class GuestRun {
     return this.#services.clock.now() - this.#startedMs >= LONG_MS
   }
 
-  /** Kills the guest and ends the run. */
   stop(reason: StopReason): void {
     this.#settle(reason)
     this.#guest.kill()

@@ -15,7 +15,6 @@ export interface NodeProgram {
   isRoot?: boolean
 }
 
-/** How the operating system confines a guest. */
 export interface Confinement {
   /** The first words of the command line. With `--fork` the guest is a child of the process that we start. */
   wrapper: readonly string[]

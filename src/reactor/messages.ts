@@ -70,7 +70,6 @@ export interface FetchResponse {
 /** The name of the call of `fetch`; no client call has it. */
 export const FETCH_CALL = 'fetch'
 
-/** The methods of the client for reactor code. */
 export const CLIENT_CALLS = [
   'tokens.create',
   'tokens.retrieve',

@@ -37,7 +37,6 @@ export interface PoolServices extends WorkerServices {
 export interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   node: NodeProgram
   settings?: Partial<PoolSettings>
-  /** The result of `confine`. */
   confinement: Confinement
 }
 

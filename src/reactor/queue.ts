@@ -73,7 +73,6 @@ export class FairQueue<W extends QueuedRun> {
     return undefined
   }
 
-  /** Rejects all queued runs with `error`. */
   clear(error: CofferError): void {
     for (const [caller, queue] of [...this.#queues])
       for (const entry of [...queue]) {

@@ -9,7 +9,6 @@ import type { RunOutcome, StopReason } from './guest-run.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure } from './messages.js'
 
-/** The run as the port of the reactor runtime describes it. */
 export function describeRun(
   { last, console, durationMs, memoryMiB }: RunOutcome,
   limits: ReactorLimits,

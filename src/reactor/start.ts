@@ -9,32 +9,28 @@ import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 
 type Values = Readonly<Record<string, unknown>>
 
+export type Reactors = ReturnType<typeof createReactors>
+
 /** The pool of a vault. When the settings change, a new pool replaces it, and the old one finishes its runs. */
-export class Reactors {
-  readonly #options: ReactorOptions
-  readonly #pools = new Set<ReactorRuntime>()
-  readonly #confine: () => Promise<Confinement>
-  #current: { settings: string; pool: ReactorRuntime } | undefined
+export function createReactors(options: ReactorOptions, confine: () => Promise<Confinement>) {
+  const pools = new Set<ReactorRuntime>()
+  let current: { settings: string; pool: ReactorRuntime } | undefined
+  return {
+    /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
+    async fit(values: Values): Promise<ReactorRuntime> {
+      const confinement = await confine()
+      const settings = JSON.stringify(readPoolSettings(values, options))
+      if (current?.settings === settings) return current.pool
+      const pool = createPool(values, options, confinement)
+      current?.pool.retire()
+      current = { settings, pool }
+      pools.add(pool)
+      return pool
+    },
 
-  constructor(options: ReactorOptions, confine: () => Promise<Confinement>) {
-    this.#options = options
-    this.#confine = confine
-  }
-
-  /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
-  async fit(values: Values): Promise<ReactorRuntime> {
-    const confinement = await this.#confine()
-    const settings = JSON.stringify(readPoolSettings(values, this.#options))
-    if (this.#current?.settings === settings) return this.#current.pool
-    const pool = createPool(values, this.#options, confinement)
-    this.#current?.pool.retire()
-    this.#current = { settings, pool }
-    this.#pools.add(pool)
-    return pool
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#pools].map((pool) => pool.close()))
+    async close(): Promise<void> {
+      await Promise.all([...pools].map((pool) => pool.close()))
+    },
   }
 }
 

@@ -10,7 +10,6 @@ export interface WorkerServices extends RunServices {
   startGuest: StartGuest
 }
 
-/** What a child runs. */
 export interface Assignment {
   caller: string
   /** Identifies tenant and reactor. */

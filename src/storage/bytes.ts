@@ -68,7 +68,6 @@ export function packRows(rows: readonly number[] | Uint32Array): string {
   return toBase64(Uint8Array.from(bytes))
 }
 
-/** The numbers that {@link packRows} packed. */
 export function unpackRows(text: string): Uint32Array {
   const rows: number[] = []
   let last = -1

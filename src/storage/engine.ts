@@ -268,7 +268,6 @@ export interface EngineStatus {
 /** What is wrong with a row's seal, if anything; else, if it is of a log, the times of the log records in it. */
 export type CheckRow = (row: Row) => { problem?: string; logs?: readonly number[] }
 
-/** One thing that is wrong. */
 export interface Finding {
   /** The file, or the tenant's log. */
   place: string

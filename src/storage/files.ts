@@ -30,7 +30,6 @@ export interface Files {
   truncate(file: number, length: number): void
   /** fdatasync: makes contents and length durable. */
   syncData(file: number): void
-  /** fsync. */
   sync(file: number): void
   /** Makes the names in the directory durable. */
   syncDirectory(path: string): void

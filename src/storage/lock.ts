@@ -7,6 +7,7 @@ import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { encodeId } from './bytes.js'
 import { type Files, readWhole } from './files.js'
+import { noVault } from './vault-file.js'
 
 /** Tells one process from every other. */
 export interface ProcessIdentity {
@@ -18,7 +19,6 @@ export interface ProcessIdentity {
   host: string
 }
 
-/** The content of a lock file. */
 export interface LockHolder {
   pid: number
   started: string
@@ -66,12 +66,7 @@ type HolderState = 'alive' | 'dead' | 'unknown'
  */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { files, directory, identity, random, clock, patienceMs } = options
-  if (files.stat(directory) === undefined) {
-    throw new CofferError(
-      'vault_missing',
-      `There is no vault in ${directory}. Create one with \`coffer init\`.`,
-    )
-  }
+  if (files.stat(directory) === undefined) throw noVault(directory)
   const { pid, boot, host } = identity
   const started = identity.startOf(pid) ?? ''
   const holder = { pid, started, boot, host, since: clock(), nonce: encodeId(random.bytes(16)) }

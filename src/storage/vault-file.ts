@@ -84,16 +84,18 @@ const EXPOSED = 0o077
  * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that repairs it.
  */
 export function checkExposure(files: Files, directory: string): void {
-  if (files.stat(directory) === undefined || files.stat(`${directory}/${HEADER_FILE}`) === undefined) {
-    throw new CofferError(
-      'vault_missing',
-      `There is no vault in ${directory}. Create one with \`coffer init\`.`,
-    )
-  }
+  if (files.stat(directory) === undefined || !hasHeader(files, directory)) throw noVault(directory)
   checkPath(files, directory, 'directory')
   checkPath(files, `${directory}/${HEADER_FILE}`, 'file')
   checkPath(files, `${directory}/${STATE_FILE}`, 'file')
   checkPath(files, `${directory}/segments`, 'directory')
+}
+
+export function noVault(directory: string): CofferError {
+  return new CofferError(
+    'vault_missing',
+    `There is no vault in ${directory}. Create one with \`coffer init\`.`,
+  )
 }
 
 function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void {

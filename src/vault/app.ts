@@ -45,7 +45,6 @@ const FIRST_TENANT = 1
 /** The tenant number of records that belong to the vault itself. */
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
-/** The most records that one sweep purges. */
 const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
@@ -97,7 +96,9 @@ export function createApp(parts: {
     return confinement
   }
   const loadReactors = () => {
-    reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions, confine))
+    reactors ??= import('../reactor/start.js').then(({ createReactors }) =>
+      createReactors(reactorOptions, confine),
+    )
     return reactors
   }
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)

@@ -57,7 +57,6 @@ export async function readLocked({ files, directory }: Effects) {
   return describeLocked(await readHeader(files, directory))
 }
 
-/** The options of the vault's LSM tree. */
 export function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {
   return { ...effects, header, keys: keyring.engine, cacheBytes: CACHE_BYTES }
 }

@@ -6,7 +6,6 @@ import { CofferError } from '../errors.js'
 import type { Files } from '../storage/files.js'
 import { nodeFiles } from '../storage/node-files.js'
 
-/** How long to wait for the lock. */
 const PATIENCE_MS = 10_000
 
 /** The address of a vault, and the effects of this run; the optional ones default to the real ones. */

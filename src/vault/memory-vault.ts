@@ -1,11 +1,10 @@
 /** A vault in memory, which can come back to a state, and begin another vault from one. */
 import type { Keyring } from '../crypto/keyring.js'
-import type { Clock, RandomSource, RecordKeys } from '../crypto/ports.js'
-import type { Primitives } from '../crypto/primitives.js'
+import type { Clock, RecordKeys } from '../crypto/ports.js'
 import { API_KEY_BYTES, formatApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { revokeKeys } from '../operations/application/application-record.js'
-import type { Engine, EngineState } from '../storage/engine.js'
+import type { EngineState } from '../storage/engine.js'
 import { readAll } from '../storage/pages.js'
 import type { StoreWriter } from '../storage/store.js'
 import { type App, createApp } from './app.js'
@@ -24,14 +23,9 @@ export interface MemoryVault {
   ): Promise<{ memory: MemoryVault; app: App; keys: Record<string, string> }>
 }
 
-export interface MemoryParts {
-  engine: Engine
-  keyring: Keyring
-  random: RandomSource
-  primitives: Primitives
-}
-
-export function createMemoryVault(parts: MemoryParts): MemoryVault {
+export function createMemoryVault(
+  parts: Omit<Parameters<typeof createApp>[0], 'header' | 'lock'>,
+): MemoryVault {
   const app = createApp({ ...parts, header: undefined })
   // The engine in memory has the capability.
   const branches = parts.engine.branches!

@@ -44,7 +44,6 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
 
-/** The only slot of a new vault. */
 export async function createFirstSlot(
   context: SlotContext,
   { vault, ...slot }: { root: Uint8Array; vault: string; created: string; digest: string },

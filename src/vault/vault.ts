@@ -34,7 +34,6 @@ export interface Vault {
 
 type Reply = { outcome: Outcome } | { error: SentError }
 
-/** The vault behind `peer`. */
 export function createRemoteVault(peer: VaultSocketClient): Vault {
   return {
     ask: async (asked) => {

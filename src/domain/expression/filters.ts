@@ -40,7 +40,6 @@ export interface FilterRule {
 /** The maximum length of an alias, which is that of ids. */
 const MAX_ALIAS_LENGTH = 400
 
-/** The maximum length of the format of an expiry. */
 const MAX_FORMAT_LENGTH = 400
 
 /** Every filter returns null for null. */

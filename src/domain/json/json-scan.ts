@@ -9,7 +9,6 @@ const WORD = /true|false|null/y
 const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
-/** The position and reason of a refusal. */
 export interface Fault {
   at: number
   reason: string

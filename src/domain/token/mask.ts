@@ -10,7 +10,6 @@ import { collect, collectLater } from '../property-errors.js'
 /** The maximum number of values in a mask, including arrays and objects. */
 export const MAX_MASK_VALUES = 2000
 
-/** A checked mask. */
 export interface Mask {
   /** The mask rendered over `data`. All its expressions share one budget; errors go to those of {@link compileMask}. */
   render(data: unknown, budget?: Budget): unknown
@@ -41,7 +40,6 @@ export async function compileMask(
   }
 }
 
-/** An expression of the mask, and its path. */
 interface Text {
   text: string
   path: string

@@ -50,7 +50,7 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
   const terms = tokens.filter(({ kind }) => kind === 'term').length
   if (terms > MAX_TERMS) throw refuse(`must have at most ${MAX_TERMS} terms`)
   if (tokens.length === 0) return undefined
-  return new Parser(tokens, text.length + 1).parse()
+  return parse(tokens, text.length + 1)
 }
 
 /**
@@ -71,61 +71,50 @@ export function parseJoinedTerms(text: string, fields: readonly string[]): Equal
 }
 
 /** Precedence: NOT, AND, OR. Parentheses and NOT nest at most {@link MAX_TERMS} deep. */
-class Parser {
-  readonly #tokens: readonly Token[]
-  readonly #end: number
-  #at = 0
-  #depth = 0
+function parse(tokens: readonly Token[], end: number): SearchQuery {
+  let at = 0
+  let depth = 0
+  const query = readChain('OR')
+  const rest = tokens[at]
+  if (rest === undefined) return query
+  if (rest.kind === ')') throw refuse('has a ) that closes nothing', rest.column)
+  throw refuse('needs AND or OR between two terms', rest.column)
 
-  constructor(tokens: readonly Token[], end: number) {
-    this.#tokens = tokens
-    this.#end = end
-  }
-
-  parse(): SearchQuery {
-    const query = this.#readChain('OR')
-    const rest = this.#tokens[this.#at]
-    if (rest === undefined) return query
-    if (rest.kind === ')') throw refuse('has a ) that closes nothing', rest.column)
-    throw refuse('needs AND or OR between two terms', rest.column)
-  }
-
-  #readChain(operator: 'AND' | 'OR'): SearchQuery {
-    const read = () => (operator === 'OR' ? this.#readChain('AND') : this.#readFactor())
+  function readChain(operator: 'AND' | 'OR'): SearchQuery {
+    const read = () => (operator === 'OR' ? readChain('AND') : readFactor())
     const parts = [read()]
-    while (this.#tokens[this.#at]?.kind === operator) {
-      this.#at++
+    while (tokens[at]?.kind === operator) {
+      at++
       parts.push(read())
     }
     return parts.length === 1 ? parts[0]! : { kind: operator === 'AND' ? 'and' : 'or', parts }
   }
 
-  #readFactor(): SearchQuery {
-    const token = this.#tokens[this.#at]
-    if (token === undefined) throw refuse('ends where a term is needed', this.#end)
-    this.#at++
+  function readFactor(): SearchQuery {
+    const token = tokens[at]
+    if (token === undefined) throw refuse('ends where a term is needed', end)
+    at++
     if (token.kind === 'term') return token.term
-    if (token.kind === 'NOT')
-      return { kind: 'not', part: this.#nested(token.column, () => this.#readFactor()) }
-    if (token.kind === '(') return this.#nested(token.column, () => this.#readGroup(token.column))
+    if (token.kind === 'NOT') return { kind: 'not', part: nested(token.column, readFactor) }
+    if (token.kind === '(') return nested(token.column, () => readGroup(token.column))
     throw refuse(`has ${token.kind} where a term is needed`, token.column)
   }
 
-  #readGroup(column: number): SearchQuery {
-    const query = this.#readChain('OR')
-    const close = this.#tokens[this.#at]
+  function readGroup(column: number): SearchQuery {
+    const group = readChain('OR')
+    const close = tokens[at]
     if (close === undefined) throw refuse('has a ( that is never closed', column)
     if (close.kind !== ')') throw refuse('needs AND or OR between two terms', close.column)
-    this.#at++
-    return query
+    at++
+    return group
   }
 
-  #nested(column: number, read: () => SearchQuery): SearchQuery {
-    if (this.#depth >= MAX_TERMS) throw refuse(`is nested deeper than ${MAX_TERMS}`, column)
-    this.#depth++
-    const query = read()
-    this.#depth--
-    return query
+  function nested(column: number, read: () => SearchQuery): SearchQuery {
+    if (depth >= MAX_TERMS) throw refuse(`is nested deeper than ${MAX_TERMS}`, column)
+    depth++
+    const inner = read()
+    depth--
+    return inner
   }
 }
 

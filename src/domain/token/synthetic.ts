@@ -71,7 +71,6 @@ const GENERATORS: Readonly<Record<TokenTypeName, (draw: Draw) => unknown>> = {
   employer_id_number: (draw) => `00-${digits(draw, 7)}`,
 }
 
-/** Valid data of the type. */
 export function generateData(type: TokenTypeName, draw: Draw): unknown {
   return GENERATORS[type](draw)
 }

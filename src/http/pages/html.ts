@@ -72,7 +72,6 @@ ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</bod
 
 const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** A page with a heading and one paragraph. */
 export function answerMessage(status: number, title: string, text: string): Answer {
   const body = `<main><h1>${encodeHtml(title)}</h1><p>${encodeHtml(text)}</p></main>`
   return answerHtml({ status, title, body, style: MESSAGE_STYLE })

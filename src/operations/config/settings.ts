@@ -15,7 +15,6 @@ const settingOutput = object({
 const columns = ['name', 'value', 'is_set', 'description']
 const name = { type: 'string', description: 'See coffer config list.' } as const
 
-/** What the operations on one setting have in common. */
 const ofOneSetting = {
   audience: 'owner',
   scope: 'vault',

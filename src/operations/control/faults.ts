@@ -1,38 +1,10 @@
 /** The faults of the control plane as operations: rules by which requests fail on purpose. */
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/destination-fault.js'
 import { invalid } from '../../errors.js'
-import { FAULT_KINDS, type FaultRule } from '../../framework/control-port.js'
+import { type FaultRule, faultRule } from '../../framework/control-port.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { controlled, nothing } from './controlled.js'
-
-const most = (maximum: number) => ({ type: 'integer', minimum: 1, maximum }) as const
-const texts100 = {
-  type: 'object',
-  additionalProperties: { type: 'string', maxLength: 1000 },
-  maxProperties: 20,
-} as const
-const rule = {
-  type: 'object',
-  properties: {
-    operation: { type: 'string', maxLength: 100 },
-    method: { type: 'string', maxLength: 10 },
-    path: { type: 'string', maxLength: 1000 },
-    headers: texts100,
-    body: texts100,
-    times: most(1_000_000),
-    every: most(1_000_000),
-    kind: { type: 'string', enum: FAULT_KINDS },
-    status: { type: 'integer', minimum: 400, maximum: 599 },
-    detail: { type: 'string', maxLength: 1000 },
-    retry_after: most(86_400),
-    delay_ms: most(600_000),
-    bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
-    destination: {},
-  },
-  required: [],
-  additionalProperties: false,
-} as const
 
 const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
@@ -58,7 +30,7 @@ export const setFaults = controlled({
     'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
     '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
   input: closedInput(['rules'], {
-    rules: { type: 'array', items: rule, maxItems: 100, flag: 'rule', description: 'A rule as JSON.' },
+    rules: { type: 'array', items: faultRule, maxItems: 100, flag: 'rule', description: 'A rule as JSON.' },
   }),
   output: faultsOutput,
   example: `--rule '{"operation":"token create","kind":"status","status":503,"times":2}'`,

@@ -16,7 +16,6 @@ import { dropSecrets } from './mail.js'
 /** Why a link does not work. `member`: the person is already a member of the tenant. */
 export type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
 
-/** The invitation of a link. */
 export interface Invited {
   tenantName: string
   email: string
@@ -30,7 +29,6 @@ export interface AcceptContext extends SecretHashing {
   createUuid(): string
 }
 
-/** Reads the state of the link with this secret. */
 export async function inspectLink(context: AcceptContext, secret: string): Promise<LinkState> {
   if (!isLinkSecret(secret)) return { isLive: false, reason: 'unknown' }
   return context.store.read(async (reader) => {
@@ -104,7 +102,6 @@ async function acceptLink(
   return { isAccepted: true, member: await viewMember(store, record), invited }
 }
 
-/** The messages about links that do not work. */
 export const DEAD_LINKS: Readonly<
   Record<DeadLink, { title: string; advice: string; status: 404 | 409 | 410 }>
 > = {

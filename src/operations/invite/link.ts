@@ -25,7 +25,6 @@ export async function findLink(
   return link !== undefined && context.isEqualSecret(link.id, hash) ? link : undefined
 }
 
-/** Ends the link and stores the reason. */
 export async function endLink(
   store: StoreWriter,
   id: string,

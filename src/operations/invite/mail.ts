@@ -44,7 +44,12 @@ export async function readMailSettings(
 export async function writeMail(
   store: StoreWriter,
   tenant: number,
-  { id, invitation, tenantName, secret }: NewMail,
+  {
+    id,
+    invitation,
+    tenantName,
+    secret,
+  }: { id: string; invitation: InvitationRecord; tenantName: string; secret: string },
 ): Promise<void> {
   const { url } = await readMailSettings(store)
   const record: MailRecord = {
@@ -59,13 +64,6 @@ export async function writeMail(
     ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: formatDate(store.now) }),
   }
   await store.insert('mail', tenant, record, { fresh: true })
-}
-
-export interface NewMail {
-  id: string
-  invitation: InvitationRecord
-  tenantName: string
-  secret: string
 }
 
 /** Removes the secret of an ended link from the mail of the invitation; waiting mail is not sent. */
@@ -117,7 +115,6 @@ export async function listWaitingTenants(store: Store): Promise<number[]> {
   }
 }
 
-/** The mail that is due, and when the next one is. */
 export interface Waiting {
   due: MailRecord[]
   /** ms since the epoch; absent without later mail. */

@@ -111,7 +111,6 @@ export const deleteMember = members.delete({
   },
 })
 
-/** The membership with its user. */
 export async function viewMember(
   reader: StoreReader,
   { id, tenant_id, role, user_id, ...made }: MemberRecord,

@@ -25,7 +25,6 @@ export async function findMember(
   return findNewest(reader, 'member', tenant, { field: 'user', value: userId })
 }
 
-/** Whether a member of the tenant has this e-mail address. */
 export async function isMember(reader: StoreReader, tenant: number, email: string): Promise<boolean> {
   const user = await findUser(reader, email)
   return user !== undefined && (await findMember(reader, tenant, user.id)) !== undefined

@@ -1,6 +1,7 @@
 /** Runs the transforms of a proxy, in the sandbox where code of reactors runs. */
+
 import { type CodeAnswer, isCodeAnswer } from '../../domain/code-answer.js'
-import type { ProxyTransform } from '../../domain/proxy.js'
+import type { Direction, ProxyTransform } from '../../domain/proxy.js'
 import type { ProxyRequest } from '../../domain/proxy-request.js'
 import {
   applyMask,
@@ -17,7 +18,6 @@ import type { Session } from '../../framework/operation.js'
 import type { Invocation } from '../../framework/reactor-runtime.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 
-/** What the transforms of a call run with. */
 export interface TransformContext {
   proxy: ProxyRecord | undefined
   /** The application that the client of code acts as. */
@@ -66,18 +66,21 @@ export async function transformAnswer(
   return answer
 }
 
-interface TransformRun {
-  transform: ProxyTransform
-  index: number
-  direction: 'request' | 'response'
-  args: Readonly<Record<string, unknown>>
-}
-
 /** Runs a transform where code of reactors runs. @throws CofferError that of the code */
 async function run(
   session: Session,
   { proxy, bound, settings }: TransformContext,
-  { transform, index, direction, args }: TransformRun,
+  {
+    transform,
+    index,
+    direction,
+    args,
+  }: {
+    transform: ProxyTransform
+    index: number
+    direction: Direction
+    args: Readonly<Record<string, unknown>>
+  },
 ): Promise<unknown> {
   const { tenant, actor } = session.caller
   const isCode = transform.type === 'code'

@@ -165,7 +165,6 @@ export async function prepare(
   }
 }
 
-/** Type and id of the caller. */
 export function nameCaller({ actor: { type, id } }: Caller): string {
   return `${type}/${id}`
 }

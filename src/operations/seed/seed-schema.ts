@@ -71,7 +71,6 @@ export const seedSchema = {
   description: 'The contents of the tenant, and further tenants.',
 } as const
 
-/** What one tenant contains. */
 export type SeedContents = Omit<Infer<typeof seedSchema>, 'tenants'>
 
 export type Seed = Infer<typeof seedSchema>

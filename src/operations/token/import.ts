@@ -6,7 +6,7 @@ import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
-import { closedInput } from '../../framework/schema.js'
+import { closedInput, type Infer } from '../../framework/schema.js'
 import { type CheckedRow, checkRows, loadRows } from './load-tokens.js'
 import type { TokenView } from './token-attributes.js'
 
@@ -22,8 +22,15 @@ const resultOutput = object({
   'errors?': { type: 'object', additionalProperties: arrayOf(text) },
 })
 
-/** What became of a row. */
 export type RowResult = ImportRecord['results'][number]
+
+const importInput = closedInput(['rows'], {
+  rows: { type: 'array', items: {}, maxItems: MOST_ROWS },
+  stops: { type: 'boolean', description: 'Whether the first row that is refused is the last.' },
+  rehearses: { type: 'boolean', description: 'Whether nothing is written.' },
+  run: { type: 'string', format: 'uuid', description: 'A run that can be resumed.' },
+  first: { type: 'integer', minimum: 0, description: 'The number of rows in earlier batches of the run.' },
+})
 
 export const importTokens = operation({
   name: 'token import',
@@ -35,13 +42,7 @@ export const importTokens = operation({
     'that was cut short goes on when the same command is started again, within 30 days, and creates no row twice.',
   audience: 'command',
   permissions: ['token:create'],
-  input: closedInput(['rows'], {
-    rows: { type: 'array', items: {}, maxItems: MOST_ROWS },
-    stops: { type: 'boolean', description: 'Whether the first row that is refused is the last.' },
-    rehearses: { type: 'boolean', description: 'Whether nothing is written.' },
-    run: { type: 'string', format: 'uuid', description: 'A run that can be resumed.' },
-    first: { type: 'integer', minimum: 0, description: 'The number of rows in earlier batches of the run.' },
-  }),
+  input: importInput,
   output: object({ results: arrayOf(resultOutput) }),
   examples: [
     `echo '{"type":"token","data":"a"}' | coffer token import`,
@@ -68,17 +69,10 @@ class Rehearsed extends Error {
   }
 }
 
-interface Batch {
-  stops?: boolean
-  rehearses?: boolean
-  run?: string
-  first?: number
-}
-
 /** @throws CofferError `conflict` for a batch that does not follow those of its run */
 async function importBatch(
   context: Context,
-  { stops = false, rehearses = false, run, first = 0 }: Batch,
+  { stops = false, rehearses = false, run, first = 0 }: Omit<Infer<typeof importInput>, 'rows'>,
   prepared: readonly CheckedRow[],
 ): Promise<{ results: RowResult[] }> {
   const { store, caller, now } = context
@@ -111,7 +105,6 @@ function describeRow(made: TokenView | Existing<TokenView> | CofferError): RowRe
     : { status: 'created', id: made.id }
 }
 
-/** The row that `error` refuses. */
 export function refuse({
   message,
   errors,

@@ -9,7 +9,6 @@ import type { Context } from '../../framework/operation.js'
 
 type Reached = Pick<TokenRecord, 'id' | 'created_at'>
 
-/** Notes that a token is read or used now. */
 export async function noteUse(context: Context, { id, created_at }: Reached): Promise<void> {
   // In the month of its creation it is counted already.
   if (created_at.startsWith(monthOf(context.date))) return

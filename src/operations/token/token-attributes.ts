@@ -81,7 +81,6 @@ const expires_at = {
   description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
-/** The attributes of a create request. */
 export const createAttributes = {
   id: { type: 'string', description: 'An id, or an expression for one; default: a random UUID.' },
   type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },

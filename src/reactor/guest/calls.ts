@@ -10,7 +10,6 @@ interface Pending {
   reject(error: Error): void
 }
 
-/** The host's answer to a call that failed. */
 export interface Refusal {
   message: string
   status?: number

@@ -23,7 +23,6 @@ export interface Source {
   program: Program
 }
 
-/** Replaces the text from `start` to `end`. */
 interface Edit {
   start: number
   end: number

@@ -3,7 +3,6 @@ import { clearTimeout, setTimeout } from 'node:timers'
 
 /** Captured before `stripGlobal` removes it. */
 const { queueMicrotask } = globalThis
-/** The maximum number of pending timers. */
 const MOST_TIMERS = 10_000
 
 type Callback = (...args: unknown[]) => void

@@ -117,7 +117,6 @@ export interface LogPage {
   total: number
 }
 
-/** A condition over log records. */
 export interface LogFilter {
   entity?: string
   types?: ReadonlySet<string>

@@ -17,7 +17,6 @@ export interface Piece {
   load(): MaybePromise<LogBlockRecord>
 }
 
-/** One chain. */
 export interface Source {
   /** The newest first. */
   readonly pieces: AsyncIterator<Piece>

@@ -24,7 +24,6 @@ export const NONCE_BYTES = 24
 /** The chain of an engine of one process. */
 export const FIRST_CHAIN = 1
 
-/** Names of a chain's rows. */
 const nameRows = (chain: number) => ({
   head: `${chain}/head`,
   part: (number: number) => `${chain}/part/${number}`,

@@ -30,7 +30,6 @@ export class LogSalvage {
     return known
   }
 
-  /** Takes a row of a log that opens. */
   take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
     const isOld = kindOf(row.kind) === 'log'
     const log = this.#of(row.tenant, isOld ? FIRST_CHAIN : chainOf(record as LogBlockRecord))
@@ -39,7 +38,6 @@ export class LogSalvage {
     else if ('mostParts' in record) log.head = record
   }
 
-  /** Notes a row that does not open. */
   lose(tenant: number): void {
     this.#of(tenant, FIRST_CHAIN).lost++
   }

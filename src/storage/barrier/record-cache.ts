@@ -32,7 +32,6 @@ export class RecordCache {
   readonly #entries = new BoundedMap<string, Entry>(MOST_ENTRIES)
   readonly #names = new Map<Kind, Names>()
 
-  /** Whether records of this kind are kept at all. */
   keeps(kind: Kind): boolean {
     return KEPT.has(kind)
   }

@@ -24,7 +24,6 @@ export interface ResealOptions {
   logsAnew?: boolean
 }
 
-/** Reseals rows in any order. */
 export function createReseal(options: ResealOptions): (row: Row) => Promise<Resealed> {
   const { present, next, renderSearch } = options
   const opened = new Map<number, { present: RecordKeys; next: RecordKeys }>()

@@ -37,7 +37,6 @@ import {
 
 /** Parts of a log's end before they are joined into a block. */
 const MOST_PARTS = 32
-/** Logs that are remembered. */
 const MOST_CHAINS = 1024
 
 export class SealedLog {
@@ -113,7 +112,6 @@ function nameOf({ tenant, chain }: LogRows): string {
 /** The next version of a chain, before its head is put. */
 type Changed = Pick<Chain, 'head' | 'end' | 'indexes'>
 
-/** Adds a part to the end. */
 async function addPart(
   rows: LogWriter,
   { head, end, indexes }: Changed,

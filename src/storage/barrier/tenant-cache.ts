@@ -9,7 +9,6 @@ import { digestId, openRecord, openTenantKeys } from './sealing.js'
 
 /** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
 export interface TenantCache {
-  /** The keys of the vault's own records. */
   vault: RecordKeys
   /**
    * `counter` is the change counter of tenants; nothing is remembered where it is undefined.

@@ -146,7 +146,6 @@ function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): M
   return merged
 }
 
-/** An empty vault in memory. */
 export function createMemoryEngine({ clock }: { clock: Clock }): Engine {
   return new MemoryEngine(clock)
 }

@@ -15,7 +15,6 @@ export interface TaskQueueOptions {
   gathers: boolean
   /** Whether somebody waits for the end of the round. */
   isAwaited(): boolean
-  /** Ends a round. */
   end(): Promise<void>
   /** Called instead after tasks that nobody waits for. */
   pass(): void

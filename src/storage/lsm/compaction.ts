@@ -22,7 +22,6 @@ export interface CompactionResult {
   maps: Uint32Array[]
 }
 
-/** Copies adjacent records in large pieces. */
 class RecordCopier {
   readonly #writer: SSTableWriter
   #sstable: SSTable | undefined
@@ -152,7 +151,6 @@ function* mergeKeys(writer: SSTableWriter, inputs: readonly LiveSSTable[], maps:
   }
 }
 
-/** Whether no other table has this key. */
 function isAlone(cursor: Cursor, cursors: readonly Cursor[]): boolean {
   for (const each of cursors) if (each !== cursor && !each.isDone && each.isLevel(cursor)) return false
   return true

@@ -4,63 +4,62 @@ import { removeQuietly } from '../files.js'
 import type { WalPosition } from './frames.js'
 import { createWal, type Wal, type WalContext, walPath } from './wal.js'
 
-export class CurrentWal {
-  readonly #context: WalContext
-  readonly #random: RandomSource
-  readonly #notice: (text: string) => void
-  #wal: Wal
+export type CurrentWal = ReturnType<typeof createCurrentWal>
 
-  constructor(context: WalContext, wal: Wal, random: RandomSource, notice: (text: string) => void) {
-    this.#context = context
-    this.#wal = wal
-    this.#random = random
-    this.#notice = notice
-  }
-
-  get wal(): Wal {
-    return this.#wal
-  }
-
-  get position(): WalPosition {
-    return this.#wal.position
-  }
+export function createCurrentWal(
+  context: WalContext,
+  first: Wal,
+  random: RandomSource,
+  notice: (text: string) => void,
+) {
+  let current = first
 
   /** Says in `head` how far the log was synced. */
-  acknowledge(): void {
+  function acknowledge(): void {
     try {
-      this.#wal.acknowledge()
+      current.acknowledge()
     } catch {
       // The frames are synced; without `head`, opening judges them by their chain alone.
-      this.#notice("The vault's file `head` could not be written; everything is stored, but check the disk.")
+      notice("The vault's file `head` could not be written; everything is stored, but check the disk.")
     }
   }
 
-  /** A new log that goes on after this one, which stays the present one until {@link switchTo}. */
-  createNext(): Wal {
-    return createWal(this.#context, this.#random, this.position.tag)
-  }
+  return {
+    acknowledge,
 
-  switchTo(wal: Wal): void {
-    if (wal === this.#wal) return
-    this.#wal.close()
-    this.#wal = wal
-    this.acknowledge()
-  }
+    get wal(): Wal {
+      return current
+    },
 
-  /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
-  async closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      if (wal !== this.#wal) wal.close()
-      throw error
-    }
-  }
+    get position(): WalPosition {
+      return current.position
+    },
 
-  /** Removes a log that no `state` names, unless it is the present one. */
-  discard(wal: Wal): void {
-    if (wal === this.#wal) return
-    wal.close()
-    removeQuietly(this.#context.files, walPath(this.#context.directory, wal.id))
+    /** A new log that goes on after this one, which stays the present one until `switchTo`. */
+    createNext: () => createWal(context, random, current.position.tag),
+
+    switchTo(wal: Wal): void {
+      if (wal === current) return
+      current.close()
+      current = wal
+      acknowledge()
+    },
+
+    /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
+    async closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
+      try {
+        return await work()
+      } catch (error) {
+        if (wal !== current) wal.close()
+        throw error
+      }
+    },
+
+    /** Removes a log that no `state` names, unless it is the present one. */
+    discard(wal: Wal): void {
+      if (wal === current) return
+      wal.close()
+      removeQuietly(context.files, walPath(context.directory, wal.id))
+    },
   }
 }

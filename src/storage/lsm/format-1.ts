@@ -23,7 +23,6 @@ export interface OldLogs {
   mac: Mac
 }
 
-/** The tenants that may have a log. */
 export function oldTenants({ tables, memtable }: OldLogs): number[] {
   const inTables = tables.flatMap(({ sstable }) => [...sstable.footer.tenants.keys()])
   return [...new Set([...inTables, ...memtable.oldLogs.map(({ tenant }) => tenant)])].sort((a, b) => a - b)

@@ -12,7 +12,6 @@ export const SEAL_BYTES = 40
 export const LENGTH_WORDS = 8
 const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
-/** A position in a log, between two frames. */
 export interface WalPosition {
   frames: number
   /** Offset of the first byte after the last frame. */
@@ -104,7 +103,6 @@ export interface ReadableFrames {
   gaps: { at: number; bytes: number; before: number }[]
 }
 
-/** Every frame that opens. */
 export function readFrames(
   cipher: Cipher,
   bytes: Buffer,

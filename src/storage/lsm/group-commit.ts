@@ -29,7 +29,6 @@ export interface Waiter {
   fail(error: unknown): void
 }
 
-/** Transactions that share a frame. */
 interface Group {
   changes: Change[]
   entries: LogEntry[]
@@ -69,12 +68,10 @@ export class GroupCommit {
     this.counters = copyCounters(tree.counters)
   }
 
-  /** Whether somebody waits for the group to be committed. */
   get isAwaited(): boolean {
     return this.#group.waiting.length > 0
   }
 
-  /** Whether something is written but not synced. */
   get isUnsynced(): boolean {
     return this.#tree.isUnsynced || this.#group.entries.length > 0
   }
@@ -89,7 +86,6 @@ export class GroupCommit {
     return this.#group.owed
   }
 
-  /** What a writer sees. */
   view(): View {
     const below = this.#tree.view()
     const [unsynced, held] = [this.#unsynced, this.#group.entries]
@@ -198,7 +194,6 @@ export class GroupCommit {
     return undefined
   }
 
-  /** Adds the rows of the group's log entries to it. */
   async #seal(group: Group): Promise<void> {
     const transaction = new Transaction(this.view(), this.counters, this.#now())
     await transaction.seal(this.sealer!, group.entries)

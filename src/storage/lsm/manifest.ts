@@ -27,7 +27,6 @@ export interface Compaction {
 }
 
 export class Manifest {
-  /** What the tables are read and written with. */
   readonly context: SSTableContext
   readonly #keys: EngineKeys
   readonly #state: StateDocument
@@ -107,7 +106,6 @@ export class Manifest {
     await this.#commit({ ...this.#contents, sstables })
   }
 
-  /** Overwrites the bytes of these rows in every table. */
   eraseRows(ids: readonly RowId[]): void {
     for (const live of this.#records) eraseIn(live, ids)
   }

@@ -159,7 +159,6 @@ export class Memtable {
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
   }
 
-  /** Whether rows of this kind were changed. */
   changes(kind: number): boolean {
     return this.#rows.has(kind) || this.dropped.size > 0
   }
@@ -258,7 +257,6 @@ export class Memtable {
   }
 }
 
-/** Whether the row meets the condition. */
 function matches(where: Where, row: Row): boolean {
   if ('key' in where) return hasKey(row.keys, where.key)
   if ('ids' in where) return where.ids.some((id) => toText(id) === toText(row.id))

@@ -10,7 +10,6 @@ import { lowerBound } from './sstable/binary-search.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { search, searchExpired, seekRow } from './sstable/search.js'
 
-/** What a unit of work sees. */
 export interface View {
   /** Youngest first: each shadows rows of those after it, and of the tables. */
   memtables: readonly Memtable[]

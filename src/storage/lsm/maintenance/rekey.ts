@@ -32,7 +32,6 @@ export interface Resealed {
 }
 
 export interface RekeyOptions {
-  /** The vault as it is. */
   present: LsmOptions
   /** Its new header and what the new root key gives. */
   header: Header
@@ -52,7 +51,6 @@ interface Piece {
   segments: StateSSTable[]
 }
 
-/** The `rekey` document. */
 interface RekeyNote {
   secret: string
   header: Header
@@ -81,7 +79,7 @@ export async function rekeyVault(options: RekeyOptions): Promise<void> {
   const tree = await openLsmTree(present)
   try {
     await tree.flush()
-    await new Rekeying(options, tree).run()
+    await resealAll(options, tree)
   } finally {
     tree.close()
   }
@@ -90,95 +88,67 @@ export async function rekeyVault(options: RekeyOptions): Promise<void> {
   changed.close()
 }
 
-class Rekeying {
-  readonly #options: RekeyOptions
-  /** The options of the vault under its new keys. */
-  readonly #next: LsmOptions
-  readonly #contexts: LsmContexts
-  readonly #tree: LsmTree
-  readonly #document: ReturnType<typeof rekeyDocument<RekeyNote>>
-  #pieces: Piece[] = []
-  #done = 0
-  #total = 0
-
-  constructor(options: RekeyOptions, tree: LsmTree) {
-    const { present, header, keys } = options
-    this.#options = options
-    this.#next = { ...present, header, keys }
-    this.#contexts = createContexts(this.#next)
-    this.#tree = tree
-    this.#document = rekeyDocument<RekeyNote>(present.files, present.directory, documentContext(present))
+async function resealAll(options: RekeyOptions, tree: LsmTree): Promise<void> {
+  const { present, header, keys, secret, reseal, progress } = options
+  const document = rekeyDocument<RekeyNote>(present.files, present.directory, documentContext(present))
+  await document.read()
+  const note = document.data
+  if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
+    throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
   }
-
-  async run(): Promise<void> {
-    const { keys, header } = this.#options
-    await this.#document.read()
-    const note = this.#document.data
-    if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
-      throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
-    }
-    const { records, contents } = this.#tree.manifest
-    this.#total = contents.sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
-    this.#pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
-    await this.#note()
-    for (const live of records) await this.#resealTable(live)
-    await this.#switch()
+  const next = { ...present, header, keys }
+  const contexts = createContexts(next)
+  const { records, contents } = tree.manifest
+  const total = contents.sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
+  const pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
+  const save = async () => {
+    document.data = { secret: toBase64(secret), header, pieces }
+    await document.write()
   }
-
-  async #note(): Promise<void> {
-    const { secret, header } = this.#options
-    this.#document.data = { secret: toBase64(secret), header, pieces: this.#pieces }
-    await this.#document.write()
+  async function* resealed(live: LiveSSTable): AsyncGenerator<Row> {
+    for (const row of readLiveRows([live])) yield { ...row, ...(await reseal(row)) }
   }
-
-  async #resealTable(live: LiveSSTable): Promise<void> {
-    if (!this.#pieces.some((piece) => isOf(piece, live))) {
+  await save()
+  let done = 0
+  for (const live of records) {
+    if (!pieces.some((piece) => isOf(piece, live))) {
       const segments: StateSSTable[] = []
-      for await (const rows of this.#reseal(live)) {
-        segments.push(...finish(writeSSTables(this.#contexts.sstables, rows)).map(encodeSSTable))
-      }
+      for await (const rows of inBatches(resealed(live)))
+        segments.push(...finish(writeSSTables(contexts.sstables, rows)).map(encodeSSTable))
       const { id, dead, dropped } = encodeSSTable(live)
-      this.#pieces.push({ of: id, dead, dropped, segments })
-      await this.#note()
+      pieces.push({ of: id, dead, dropped, segments })
+      await save()
     }
-    this.#advance(live.sstable.meta.rows)
+    done += live.sstable.meta.rows
+    progress(done, total)
   }
+  await switchKeys(tree, next, contexts, pieces)
+}
 
-  #reseal(live: LiveSSTable): AsyncGenerator<Row[]> {
-    const { reseal } = this.#options
-    return inBatches(
-      (async function* () {
-        for (const row of readLiveRows([live])) yield { ...row, ...(await reseal(row)) }
-      })(),
-    )
-  }
-
-  #advance(rows: number): void {
-    this.#done += rows
-    this.#options.progress(this.#done, this.#total)
-  }
-
-  /** Writes the new state beside the present one; then the new header, which decides; then puts the state in place. */
-  async #switch(): Promise<void> {
-    const { files, directory, random, header, keys } = this.#next
-    const { sstables, wals } = this.#contexts
-    const wal = createWal(wals, random, NO_TAG)
-    wal.close()
-    const segments = this.#pieces.flatMap((piece) => piece.segments)
-    const state = stateDocument(files, directory, documentContext(this.#next), 'next')
-    state.data = encodeContents({
-      generation: this.#tree.manifest.contents.generation + 1,
-      headers: [digestHeader(keys, header)],
-      counters: this.#tree.counters,
-      wals: [{ id: wal.id, previous: wal.previous }],
-      sstables: sortSSTables(segments.map((entry) => decodeSSTable(entry, sstables))),
-    })
-    await state.write()
-    await writeHeader(files, directory, random, header)
-    files.rename(`${directory}/state.next`, `${directory}/state`)
-    files.remove(`${directory}/rekey`)
-    files.syncDirectory(directory)
-  }
+/** Writes the new state beside the present one; then the new header, which decides; then puts the state in place. */
+async function switchKeys(
+  tree: LsmTree,
+  next: LsmOptions,
+  { sstables, wals }: LsmContexts,
+  pieces: readonly Piece[],
+): Promise<void> {
+  const { files, directory, random, header, keys } = next
+  const wal = createWal(wals, random, NO_TAG)
+  wal.close()
+  const segments = pieces.flatMap((piece) => piece.segments)
+  const state = stateDocument(files, directory, documentContext(next), 'next')
+  state.data = encodeContents({
+    generation: tree.manifest.contents.generation + 1,
+    headers: [digestHeader(keys, header)],
+    counters: tree.counters,
+    wals: [{ id: wal.id, previous: wal.previous }],
+    sstables: sortSSTables(segments.map((entry) => decodeSSTable(entry, sstables))),
+  })
+  await state.write()
+  await writeHeader(files, directory, random, header)
+  files.rename(`${directory}/state.next`, `${directory}/state`)
+  files.remove(`${directory}/rekey`)
+  files.syncDirectory(directory)
 }
 
 /** Whether the piece was made of this table as it is now. */

@@ -26,16 +26,18 @@ const UNSETTLED = 8
 const BYTES_PER_SECOND = 4 * 1024 * 1024
 const MEBIBYTE = 1024 * 1024
 
-export interface UpgradeOptions {
+/** `header`: that of the present format. @throws CofferError `storage_failed`; then the vault is as it was. */
+export async function upgradeVault({
+  tree,
+  sealer,
+  header,
+  now,
+}: {
   tree: LsmTree
   sealer: LogSealer
-  /** That of the present format. */
   header: Header
   now: number
-}
-
-/** @throws CofferError `storage_failed`; then the vault is as it was. */
-export async function upgradeVault({ tree, sealer, header, now }: UpgradeOptions): Promise<void> {
+}): Promise<void> {
   const { files, directory, random } = tree.options
   const isBegun = tree.options.header.format === header.format
   if (!isBegun) makeBackup(tree)

@@ -37,7 +37,6 @@ export async function* verifyVault(
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
-/** Adds to `result` what is to be said of one row. */
 export function noteRow(result: Verification, check: CheckRow, place: string, row: Row, now: number): void {
   const { problem, logs } = check(row)
   if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })

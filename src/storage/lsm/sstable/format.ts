@@ -34,12 +34,10 @@ const PER_BLOCK: Readonly<Record<Section, number>> = Object.freeze({
   [EXPIRY]: 682,
 })
 
-/** The number of the block that holds an entry. */
 export function blockOf(section: Section, entry: number): number {
   return Math.floor(entry / PER_BLOCK[section])
 }
 
-/** The offset of an entry in its block. */
 export function offsetOf(section: Section, entry: number): number {
   return (entry % PER_BLOCK[section]) * ENTRY_BYTES[section]
 }
@@ -80,7 +78,6 @@ export interface Footer {
   recordBytes: number
   /** Offset of each section's first block, and the length of its plain entries. */
   sections: Record<Section, { start: number; length: number }>
-  /** Rows per tenant. */
   tenants: Map<number, number>
   /** First 8 bytes of each block of `ids` and of `dict`. */
   idFences: Buffer

@@ -39,7 +39,6 @@ export class LiveSSTable {
     return this.dead[at] === row
   }
 
-  /** Number of the live row with this id. */
   find(tenant: number, id: RowId): number | undefined {
     if (this.dropped.has(tenant)) return undefined
     const row = this.sstable.find(id)
@@ -79,6 +78,5 @@ export class LiveSSTable {
 export interface Shadows {
   /** Ids of rows that were replaced or removed, in that order. */
   readonly shadowed: readonly RowId[]
-  /** Tenants that were dropped. */
   readonly dropped: ReadonlySet<number>
 }

@@ -36,7 +36,6 @@ import {
 } from './format.js'
 import { IdFilter } from './id-filter.js'
 
-/** What tables are read and written with. */
 export interface SSTableContext {
   files: Files
   directory: string
