@@ -1,6 +1,6 @@
 /**
  * POST and GET over HTTP against raw node:http and against the peers that do the same work, all in turn in one run, each
- * server in a process of its own. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
+ * server in a process of its own that runs while no other does. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
  * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
 import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
@@ -11,6 +11,7 @@ import { type Bulk, isInstalled, measureBulk, PEERS } from './bulk.js'
 import { firstMessage, formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
 import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
+import { awaitIdle } from './idle.js'
 import { runLoad } from './load.js'
 import { measurePages } from './pages.js'
 import { createGets, createPosts } from './requests.js'
@@ -142,6 +143,7 @@ async function compare(method: 'get' | 'post', contenders: readonly Contender[])
 
 async function measure(method: 'get' | 'post', contender: Contender, seconds: number): Promise<Row> {
   const { child, ready } = contender
+  await awaitIdle()
   const before = await askUsage(child)
   const { requests, perSecond, p50, p99 } = await runLoad({
     port: ready.port,

@@ -12,6 +12,7 @@ import { startOwnPostgres } from '../storage/postgres-server.js'
 import { isInstalled, PEERS } from './bulk.js'
 import { firstMessage, formatSpread, median, printTable } from './figures.js'
 import type { Ready } from './http-server.js'
+import { awaitIdle } from './idle.js'
 import { runLoad } from './load.js'
 import { createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
@@ -91,6 +92,7 @@ async function compare(method: 'GET' | 'POST'): Promise<void> {
 }
 
 async function measure(method: 'GET' | 'POST', { servers }: Contender): Promise<Row> {
+  await awaitIdle()
   const before = await readUsage(servers)
   const loads = servers.map(({ ready }) =>
     runLoad({

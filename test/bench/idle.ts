@@ -1,0 +1,24 @@
+/** Waits for an idle machine: what one server leaves to do, as compaction or a checkpoint, must not slow the next one. */
+import { cpus } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
+
+const LOOK_MS = 200
+/** Of all cores. */
+const MOST_BUSY = 0.1
+const MOST_LOOKS = 25
+
+/** At most 5 s: on a machine that others use too, what is measured next has to do. */
+export async function awaitIdle(): Promise<void> {
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    const before = readTimes()
+    await wait(LOOK_MS)
+    const after = readTimes()
+    if (1 - (after.idle - before.idle) / (after.all - before.all) < MOST_BUSY) return
+  }
+}
+
+function readTimes(): { idle: number; all: number } {
+  const times = cpus().map((core) => core.times)
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((each) => Object.values(each))) }
+}
