@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/log-record.js'
 import type { LogRecord, RecordOf } from '../../src/domain/records.js'
+import { LogRows } from '../../src/storage/barrier/log-rows.js'
+import { SealedLog } from '../../src/storage/barrier/sealed-log.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import {
   digestId,
@@ -11,7 +13,7 @@ import {
   openTenantKeys,
   sealRecord,
 } from '../../src/storage/barrier/sealing.js'
-import { type EngineWriter, LOG_ROWS } from '../../src/storage/engine.js'
+import { type EngineReader, type EngineWriter, LOG_ROWS, type Row } from '../../src/storage/engine.js'
 import type { Condition } from '../../src/storage/store.js'
 import { append, type LogVault, logRecord, openInMemory, openOnDisk } from './log-vault.js'
 
@@ -538,4 +540,27 @@ t.test('a reader that is behind the writer does not change what the writer goes 
       t.equal(all.total, logged)
       t.equal(all.records[0]?.entity_id, `${logged}`)
     }
+})
+
+t.test('the newest version of a log is remembered, though over a store its rev may be lower', async (t) => {
+  const { keyring, keys: bytes } = await openInMemory()
+  const keys = openTenantKeys(keyring, bytes)
+  let row: Row | undefined
+  const rows = new LogRows({ get: () => row } as Partial<EngineReader> as EngineReader, keys, 1, 0)
+  const log = new SealedLog()
+  const { head: empty } = await log.load(rows)
+  const loadVersion = (rev: number, count: number) => {
+    const id = digestId(keys, 'log_block', 1, empty.id)
+    const sealed = sealRecord(keys, { id, rev }, { ...empty, count })
+    row = {
+      ...{ kind: LOG_ROWS, tenant: 1, id, seq: 1, rev, created: 0, modified: 0, expires: 0 },
+      keys: id,
+      sealed,
+    }
+    return log.load(rows)
+  }
+  await loadVersion(9, 1)
+  const newest = await loadVersion(3, 2)
+  t.equal(newest.head.count, 2)
+  t.equal(await log.load(rows), newest, 'with what was read of it')
 })
