@@ -30,6 +30,8 @@ import { registry } from './src/operations/all.js'
 /** A command and its words. */
 type Line = readonly string[]
 
+const TOKEN_GET: Line = ['token', 'get', 'build']
+
 /**
  * Whose code a chunk is, by the commands that use it: each noun has a part, and so has a server until it says that it is
  * ready. What V8 compiled is kept of these commands; what is compiled for others would only have to be read.
@@ -40,7 +42,7 @@ const USERS: ReadonlyMap<string, readonly Line[]> = new Map(
 /** What a server uses until it says that it is ready, and what it uses then. */
 const SERVER = 'server'
 const REQUESTS = 'requests'
-/** Always loaded: what the commands of tokens use, which are the most usual. */
+/** Always loaded: what the commands of tokens use, which are the most usual, and what a server shares with other nouns. */
 const COMMON_PART = 'coffer'
 /** What several users need, but for tokens. */
 const SHARED_PART = 'coffer-nouns'
@@ -50,11 +52,7 @@ const VALIDATORS = 'coffer-validators'
 
 /** Commands of a noun that can be run without knowing more. */
 function linesOf(noun: string, operations: readonly AnyOperation[]): Line[] {
-  if (noun === 'token')
-    return [
-      ['token', 'create'],
-      ['token', 'get', 'build'],
-    ]
+  if (noun === 'token') return [['token', 'create'], TOKEN_GET]
   const [first] = operations
   const completed = ['completion', 'words', '--', ...first!.name.split(' '), '']
   return operations.some(({ name }) => name === `${noun} list`) ? [completed, [noun, 'list']] : [completed]
@@ -78,7 +76,7 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
 
 function partOf({ name }: Chunk, used: ReadonlyMap<string, ReadonlySet<string>>): string {
   const users = [...used.keys()].filter((user) => user !== REQUESTS && used.get(user)!.has(name))
-  if (users.includes('token')) return COMMON_PART
+  if (users.includes('token') || (users.length > 1 && users.includes(SERVER))) return COMMON_PART
   if (users.length > 1) return SHARED_PART
   if (users.length === 1) return `coffer-${users[0]}`
   if (used.get(REQUESTS)!.has(name)) return `coffer-${REQUESTS}`
@@ -193,6 +191,8 @@ interface Bundle {
 }
 
 const SERVE: Line = ['serve', '--ephemeral', '--port', '0']
+/** Commands for which what V8 compiled of the common part is kept by itself: the others need more of it, or other code. */
+const ALONE: Readonly<Record<string, Line>> = { 'token-get': TOKEN_GET, serve: SERVE }
 
 /** The chunks that the commands of each user use, in a process of their own; last those of a server's requests. */
 async function findUsed(places: Bundled): Promise<Map<string, ReadonlySet<string>>> {
@@ -216,10 +216,12 @@ async function findUsed(places: Bundled): Promise<Map<string, ReadonlySet<string
  */
 async function keepCompiled(places: Bundled, parts: ReadonlyMap<string, unknown>): Promise<void> {
   const { bundle, scripts, loadPart } = openBundle(places)
+  const write = (name: string, script: Script) =>
+    writeFileSync(join(places.distribution, `${name}.cache`), script.createCachedData())
   const keep = (part: string) => {
     if (!parts.has(part)) return
     if (!scripts.has(part)) loadPart(part)
-    writeFileSync(join(places.distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
+    write(`${part}.cjs`, scripts.get(part)!)
   }
   await inScratch(places, async (place) => {
     for (const [user, lines] of USERS) {
@@ -229,6 +231,13 @@ async function keepCompiled(places: Bundled, parts: ReadonlyMap<string, unknown>
       keep(`coffer-${user}`)
     }
     await runCommand(bundle, place, SERVE)
+    for (const [name, words] of Object.entries(ALONE)) {
+      // Else V8 would go on with what it has of the same text.
+      setFlagsFromString('--no-compilation-cache')
+      const { bundle: alone, scripts: own } = openBundle(places)
+      setFlagsFromString('--compilation-cache')
+      await runCommand(alone, place, words, () => write(`${COMMON_PART}.cjs.${name}`, own.get(COMMON_PART)!))
+    }
     for (const part of parts.keys())
       if (part !== COMMON_PART && !USERS.has(part.slice('coffer-'.length))) keep(part)
   })
@@ -265,12 +274,18 @@ async function inScratch(places: Bundled, work: (place: string) => Promise<void>
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
 /** Runs a command; a server until it says that it is ready. @returns the chunks that were used at its first output */
-async function runCommand({ main, ready }: Bundle, place: string, words: Line): Promise<Set<string>> {
+async function runCommand(
+  { main, ready }: Bundle,
+  place: string,
+  words: Line,
+  note: () => void = () => {},
+): Promise<Set<string>> {
   const stops: (() => void)[] = []
   const stdout = new PassThrough()
   let used = new Set<string>()
   stdout.once('data', () => {
     used = new Set(Object.keys(ready))
+    note()
     if (words === SERVE) stops[0]!()
   })
   stdout.resume()

@@ -30,7 +30,7 @@ function run() {
   process.exitCode = 1
 
   const { join } = require('node:path')
-  const { main } = load(join(__dirname, '../dist/coffer.cjs'))
+  const { main } = load(join(__dirname, '../dist/coffer.cjs'), compiledFor())
 
   main(process).then((code) => {
     process.exitCode = code
@@ -40,8 +40,13 @@ function run() {
   })
 }
 
+/** The name of what the build compiled for this command alone. */
+function compiledFor() {
+  return { serve: 'serve', 'token get': 'token-get' }[first === 'serve' ? first : `${first} ${others[0]}`]
+}
+
 /** Like `require`, but with the code that the build compiled: it spares a third of the start. Another Node ignores it. */
-function load(filename) {
+function load(filename, whose) {
   const { createRequire, wrap } = require('node:module')
   const { dirname, join } = require('node:path')
   const { Script } = require('node:vm')
@@ -49,7 +54,7 @@ function load(filename) {
   const find = (name) => (name.startsWith('./coffer-') ? load(join(dirname(filename), name)) : near(name))
   const script = new Script(wrap(readFileSync(filename, 'latin1')), {
     filename,
-    cachedData: readCompiled(filename),
+    cachedData: readCompiled(whose === undefined ? filename : `${filename}.${whose}`),
   })
   const loaded = { exports: {} }
   script.runInThisContext()(loaded.exports, find, loaded, filename, dirname(filename))

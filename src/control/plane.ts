@@ -2,7 +2,6 @@
 import { suggestName } from '../domain/nearest.js'
 import { CofferError, invalid } from '../errors.js'
 import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/control-port.js'
-import { registry } from '../operations/all.js'
 import type { EngineState } from '../storage/engine.js'
 import type { App } from '../vault/app.js'
 import type { MemoryVault } from '../vault/memory-vault.js'
@@ -141,14 +140,15 @@ export class Plane implements ControlPlane {
   }
 
   /** @throws CofferError `validation` for an operation that there is not */
-  setFaults(rules: readonly FaultRule[]): void {
-    for (const [at, { operation }] of rules.entries()) requireOperation(`rules[${at}].operation`, operation)
+  async setFaults(rules: readonly FaultRule[]): Promise<void> {
+    for (const [at, { operation }] of rules.entries())
+      await requireOperation(`rules[${at}].operation`, operation)
     this.faults.set(rules)
   }
 
   /** @throws CofferError `validation` for an operation that there is not */
   async findRequests(filter: RequestFilter, count: number, timeoutMs: number) {
-    requireOperation('operation', filter.operation)
+    await requireOperation('operation', filter.operation)
     return this.requests.find(filter, count, timeoutMs)
   }
 
@@ -178,8 +178,11 @@ export class Plane implements ControlPlane {
 }
 
 /** A misspelled name would never fit a request. */
-function requireOperation(path: string, name: string | undefined): void {
-  if (name === undefined || registry.find(name) !== undefined) return
+async function requireOperation(path: string, name: string | undefined): Promise<void> {
+  if (name === undefined) return
+  // Loaded when it is asked for, so that a server is ready without it.
+  const { registry } = await import('../operations/all.js')
+  if (registry.find(name) !== undefined) return
   const names = registry.operations.map((each) => each.name)
   throw invalid(path, `is not the name of an operation${suggestName(name, names)}`)
 }

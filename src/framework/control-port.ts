@@ -107,7 +107,7 @@ export interface ControlPlane {
   /** Does what is due. */
   advanceClock(ms: number): Promise<ClockState>
   listFaults(): CountedRule[]
-  setFaults(rules: readonly FaultRule[]): void
+  setFaults(rules: readonly FaultRule[]): Promise<void>
   /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   clearRequests(): void

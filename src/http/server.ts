@@ -3,7 +3,6 @@
  * requests.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { CofferError, validationError } from '../errors.js'
@@ -78,7 +77,8 @@ export interface RunningServer {
 
 /** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for invalid TLS files */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const connections = new Connections(options)
+  const create = options.tls === undefined ? createServer : await prepareTls(options.tls)
+  const connections = new Connections(options, create)
   const { servers, port } = await listen(() => connections.createServer(), options)
   connections.watch()
   return { port, stop: () => connections.stop(servers) }
@@ -86,6 +86,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 class Connections {
   readonly #options: ServerOptions
+  readonly #create: CreateServer
   readonly #limits: ServerLimits
   readonly #load: Load
   readonly #connections = new Map<Duplex, Connection>()
@@ -93,8 +94,9 @@ class Connections {
   #isStopping = false
   #whenEmpty: (() => void) | undefined
 
-  constructor(options: ServerOptions) {
+  constructor(options: ServerOptions, create: CreateServer) {
     this.#options = options
+    this.#create = create
     this.#limits = options.limits ?? SERVER_LIMITS
     this.#load = options.load ?? new Load()
   }
@@ -110,7 +112,7 @@ class Connections {
       requestTimeout: this.#limits.requestMs,
       keepAliveTimeout: this.#limits.keepAliveMs,
     }
-    const server = tls === undefined ? createServer(shape) : createTls(shape, tls)
+    const server = this.#create(shape)
     server.maxConnections = MOST_CONNECTIONS
     server.timeout = SILENCE_MS
     // A client that has closed its side of the connection still gets its answer.
@@ -240,17 +242,18 @@ function onLeave({ request: { socket }, response }: Exchange, listener: () => vo
   })
 }
 
-function createTls(shape: object, { cert, key }: { cert: string; key: string }): Server {
-  try {
-    return createTlsServer({ ...shape, cert, key, handshakeTimeout: SERVER_LIMITS.headersMs })
-  } catch (cause) {
-    throw new CofferError(
-      'usage',
-      'The certificate and key do not make a TLS server. Give both as PEM files.',
-      {
-        cause,
-      },
-    )
+type CreateServer = (shape: object) => Server
+
+async function prepareTls(pem: { cert: string; key: string }): Promise<CreateServer> {
+  // Loaded where it is used: a server without TLS is ready sooner.
+  const { createServer: create } = await import('node:https')
+  return (shape) => {
+    try {
+      return create({ ...shape, ...pem, handshakeTimeout: SERVER_LIMITS.headersMs })
+    } catch (cause) {
+      const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
+      throw new CofferError('usage', message, { cause })
+    }
   }
 }
 

@@ -34,9 +34,25 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** Prints the first wrapper under which Node and the guest file are accessible, then the paths of the tools. */
+/** A process whose core dumps are limited, and where its tools are (`PATH`). */
+export interface CoreOwner {
+  pid: number
+  path: string | undefined
+}
+
+/**
+ * Prints `limited` if the core dumps of the process $3 are; without its tool only a parent can limit them, and a child
+ * inherits that. Dumps have no memory, even those that a handler gets, which no limit holds for. Then prints the first
+ * wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ */
 const PROBE = [
-  'node=$1 guest=$2; shift 2',
+  'node=$1 guest=$2 pid=$3 path=$4; shift 4',
+  'if [ -n "$pid" ]; then',
+  '  { echo 0 >"/proc/$pid/coredump_filter"; } 2>/dev/null',
+  '  own=$PATH; PATH=${path:-$own}',
+  '  if prlimit --pid "$pid" --core=0 >/dev/null 2>&1 || [ "$(ulimit -c)" = 0 ]; then echo limited; fi',
+  '  PATH=$own',
+  'fi',
   'for wrapper; do',
   `  $wrapper /bin/sh -c '[ -x "$1" ] && [ -r "$2" ]' sh "$node" "$guest" 2>/dev/null && echo "held $wrapper" && break`,
   'done',
@@ -60,13 +76,16 @@ function canFindChildren(): boolean {
 }
 
 /** Finds out how guests can be confined on this machine. Starts some processes; call it once. */
-export function confine(node: NodeProgram, modulesDirectory?: string): Promise<Confinement> {
-  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined))
+export function confine(node: NodeProgram, modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
+  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
 }
 
-export function confineThisNode(modulesDirectory?: string): Promise<Confinement> {
-  return confine(describeThisNode(), modulesDirectory)
+export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
+  return confine(describeThisNode(), modulesDirectory, core)
 }
+
+/** `isCoreLimited`: absent where nobody asked. */
+export type Found = Confinement & { isCoreLimited?: boolean }
 
 /** The active protections of guests of this Node. */
 export function describeThisSandbox(confinement: Confinement): Sandbox {
@@ -77,23 +96,27 @@ export async function findConfinement(
   node: NodeProgram,
   guestFile: string,
   wrappers: readonly string[],
-): Promise<Confinement> {
-  if (node.platform !== 'linux') return { wrapper: [] }
-  const words = ['-c', PROBE, 'sh', node.path, guestFile, ...wrappers]
+  core?: CoreOwner,
+): Promise<Found> {
+  const isLinux = node.platform === 'linux'
+  if (!isLinux && core === undefined) return { wrapper: [] }
+  const host = [String(core?.pid ?? ''), core?.path ?? '']
+  const words = ['-c', PROBE, 'sh', node.path, guestFile, ...host, ...(isLinux ? wrappers : [])]
   const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
   // It fails where the last tool is missing; what it printed tells.
   const lines = await new Promise<string[]>((resolve) => {
     const probe = execFile('/bin/sh', words, options, (_, stdout) => resolve(stdout.split('\n')))
     probe.stdin?.end()
   })
+  const isCoreLimited = lines.includes('limited')
   const find = (pattern: RegExp) => lines.find((line) => pattern.test(line))
   const held = find(/^held /)?.slice('held '.length) ?? ''
   const wrapper = held.split(' ').filter((word) => word !== '')
   const [prlimit, setpriv = ''] = [find(/\/prlimit$/), find(/\/setpriv$/)]
-  if (prlimit === undefined) return { wrapper }
+  if (prlimit === undefined || !isLinux) return { wrapper, isCoreLimited }
   // Containers can deny root the right to set limits of another user's process, so prlimit runs as the guest's user.
   const user = held.includes(NOBODY) ? [setpriv, ...NOBODY.split(' ')] : []
-  return { wrapper, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
+  return { wrapper, isCoreLimited, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 
 export function describeSandbox(

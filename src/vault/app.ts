@@ -56,8 +56,11 @@ export interface App extends Host, Vault {
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** The tenant of this name or id (default: the oldest). */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** Sets options for the reactor runtime; effective until its first use, merged with earlier options. */
-  configureReactors(options: ReactorOptions): void
+  /**
+   * Sets options for the reactor runtime; effective until its first use, merged with earlier options. `confinement`: how its
+   * guests are confined; found out when it is needed, if absent.
+   */
+  configureReactors(options: ReactorOptions & { confinement?: Confinement }): void
   /** Declares that other machines are about to reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
 }
@@ -80,20 +83,21 @@ export function createApp(parts: {
       : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
-  let reactorOptions: ReactorOptions = {}
+  let reactorOptions: Parameters<App['configureReactors']>[0] = {}
   let reactors: Promise<Reactors> | undefined
-  let confinement: Promise<Confinement> | undefined
+  let found: Promise<Confinement> | undefined
   let outbound: Promise<LastingOutbound> | undefined
   const ownPorts = new Set<number>()
   let closing: Promise<void> | undefined
   let hasChosenKeys = false
   let isExposed = false
   const loadConfinement = () => import('../reactor/confinement.js')
-  const confine = () => {
-    confinement ??= loadConfinement().then(({ confineThisNode }) =>
-      confineThisNode(reactorOptions.modulesDirectory),
-    )
-    return confinement
+  const confine = async () => {
+    const { confinement, modulesDirectory } = reactorOptions
+    found ??= confinement
+      ? Promise.resolve(confinement)
+      : loadConfinement().then(({ confineThisNode }) => confineThisNode(modulesDirectory))
+    return found
   }
   const loadReactors = () => {
     reactors ??= import('../reactor/start.js').then(({ createReactors }) =>

@@ -181,6 +181,15 @@ t.test('a command loads what it needs and nothing else', async (t) => {
       if (/\\/dist\\/coffer-\\w+\\.cjs$/.test(path)) others.push(String(path).replace('/dist/', '/dist/late/'))
       return readFileSync(path, ...rest)
     }
+    if (process.argv.includes('serve')) {
+      const { write } = process.stdout
+      process.stdout.write = (...line) => {
+        others.push('/dist/late/ready')
+        process.stdout.write = write
+        process.kill(process.pid, 'SIGTERM')
+        return process.stdout.write(...line)
+      }
+    }
     process.on('exit', () =>
       require('node:fs').writeFileSync(${JSON.stringify(found)}, JSON.stringify([...Object.keys(require.cache), ...others])))`,
   )
@@ -200,8 +209,11 @@ t.test('a command loads what it needs and nothing else', async (t) => {
       words.join(' '),
     )
   t.same(await loadedBy('token', 'get', 'one'), [], 'the most usual command is in the first part alone')
-  t.same((await loadedBy('app', 'list')).sort(), ['coffer-app.cjs', 'coffer-nouns.cjs'])
+  t.same(await loadedBy('app', 'list'), ['coffer-app.cjs'])
   t.same((await loadedBy('log', 'list')).sort(), ['coffer-log.cjs', 'coffer-nouns.cjs'])
+  const served = await loadedBy('serve', '--ephemeral', '--port', '0')
+  t.same(served.slice(0, served.indexOf('ready') + 1), ['coffer-server.cjs', 'ready'])
+  t.ok(served.includes('coffer-requests.cjs'), 'what answers requests is loaded once the line is out')
   const never = [
     'stdin',
     'liquidjs.cjs',
@@ -283,13 +295,17 @@ t.test('a server leaves no core dump, or says that it cannot help it', async (t)
     })
     const ended = waitFor(child)
     await once(child.stdout!, 'data')
-    const limits = existsSync('/proc/self/limits') ? readFileSync(`/proc/${child.pid}/limits`, 'utf8') : ''
+    const readOf = (name: string) =>
+      existsSync(`/proc/self/${name}`) ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8').trim() : ''
+    const [limits, filter] = [readOf('limits'), readOf('coredump_filter')]
     child.kill('SIGTERM')
-    return { limits, stderr: (await ended).stderr }
+    return { limits, filter, stderr: (await ended).stderr }
   }
   const free = await serve('ulimit -c $(ulimit -Hc)')
   const isSpoken = free.stderr.includes('ulimit -c 0')
   if (free.limits !== '') t.equal(/^Max core file size +0 +0 /m.test(free.limits), !isSpoken)
+  if (free.filter !== '')
+    t.match(free.filter, /^0+$/, 'a handler of dumps, which no limit holds for, gets no memory')
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
   // Where the system allows none at all, there is nothing to say.
   const { stdout: most } = await machine.bash('ulimit -Hc')

@@ -9,7 +9,6 @@ import { CofferError, usage } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
 import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
 import type { CommandContext } from '../context/context.js'
-import { CORE_DANGER, limitCore } from '../context/core-limit.js'
 import {
   chooseOpener,
   findVaultDirectory,
@@ -18,7 +17,7 @@ import {
   retryPassphrase,
 } from '../context/credentials.js'
 import { pause } from '../context/pause.js'
-import { reactorOptions } from '../context/sandbox.js'
+import { hardenHost } from '../context/sandbox.js'
 import type { Options } from '../context/task.js'
 import { readSession, sessionPath, writeSession } from '../context/unlocked.js'
 import { printForRun, printNotice } from '../output/output.js'
@@ -116,7 +115,7 @@ function readProblem(text: string): CofferError {
 /** Until the time is over, the file of the session is gone, or a signal. */
 async function keepOpen(context: CommandContext, durationMs: number): Promise<void> {
   const { clock, signal, terminal } = context
-  if (!(await limitCore(context.pid))) await printNotice(terminal, CORE_DANGER)
+  const hardened = await hardenHost(context)
   const session = { secret: randomBytes(SECRET_BYTES), untilMs: clock() + durationMs }
   const place = placeOf(context, undefined, (text) => void printNotice(terminal, text))
   const app = await openVault({ ...place, role: 'server', session: session.secret }, (vault) =>
@@ -128,7 +127,7 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
   for (const stream of [terminal.stdout, terminal.stderr]) stream.on('error', () => {})
   const ended = new AbortController()
   try {
-    app.configureReactors(await reactorOptions(context))
+    app.configureReactors(hardened)
     writeSession(path, session)
     const sweeping = sweepRegularly(app, ended.signal, () => {})
     await printForRun(context, { until: formatDate(session.untilMs) })

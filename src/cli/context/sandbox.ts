@@ -1,6 +1,8 @@
 /** Reactor code on this machine: the options of its runtime, and messages about its confinement. */
 import { resolve } from 'node:path'
 import type { ReactorOptions, Sandbox } from '../../framework/reactor-runtime.js'
+import { CORE_DANGER, harden } from '../../vault/hardening.js'
+import { printNotice } from '../output/output.js'
 import type { CommandContext } from './context.js'
 
 /** Measures that every Linux supports. */
@@ -38,4 +40,13 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
     ...(allowNet === undefined ? {} : { allowNet }),
     ...(modules === undefined ? {} : { modulesDirectory: resolve(cwd, modules) }),
   }
+}
+
+/** Hardens this process, which will have a vault open. Resolves to the options of reactors when that is done. */
+export async function hardenHost(context: CommandContext) {
+  const { pid, env, terminal } = context
+  const options = await reactorOptions(context)
+  const { isCoreLimited, confinement } = await harden({ pid, path: env.PATH }, options.modulesDirectory)
+  if (!isCoreLimited) await printNotice(terminal, CORE_DANGER)
+  return { ...options, confinement }
 }

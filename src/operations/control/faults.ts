@@ -48,8 +48,8 @@ export const setFaults = controlled({
         throw invalid(`rules[${index}].destination`, DESTINATION_FAULT_RULE)
     }
   },
-  ask: (control, { rules }) => {
-    control.setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
+  ask: async (control, { rules }) => {
+    await control.setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as FaultRule))
     return control.listFaults()
   },
 })

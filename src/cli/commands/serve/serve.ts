@@ -16,9 +16,8 @@ import {
   findSampleApplications,
 } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context/context.js'
-import { CORE_DANGER, limitCore } from '../../context/core-limit.js'
 import { findVaultDirectory } from '../../context/credentials.js'
-import { reactorOptions } from '../../context/sandbox.js'
+import { hardenHost } from '../../context/sandbox.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
 import { announce, type Opened } from './announcement.js'
@@ -28,6 +27,9 @@ import { readServeFlags, type ServeOptions } from './serve-options.js'
 import { withServeVariables } from './serve-variables.js'
 
 const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
+
+/** With these V8 makes regular expressions quick, which takes it longer than some are used for. */
+const REGEXP_FLAGS = ['regexp-tier-up', 'regexp-optimization']
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(
@@ -40,11 +42,9 @@ export async function serve(
 }
 
 async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
-  const limited = limitCore(context.pid).then((isLimited) =>
-    isLimited ? undefined : printNotice(context.terminal, CORE_DANGER),
-  )
+  const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
-  if (options.vault !== 'ephemeral' || options.seed !== undefined) await limited
+  if (options.vault !== 'ephemeral' || options.seed !== undefined) await hardening
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const samples = options.wantsSamples
@@ -56,13 +56,14 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
         findVaultDirectory(context),
         ...key,
       ]
+      app.configureReactors(await hardening)
       await serveVault(context, options, app, { samples, place: app.header?.vault ?? '', flags })
     }
     return context.withVault(work, { role: 'server', migrates: options.migrates })
   }
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
-    await limited
+    opened.app.configureReactors(await hardening)
     await serveVault(context, options, opened.app, opened)
   } finally {
     await opened.app.close()
@@ -112,9 +113,7 @@ async function serveVault(
   const { signal, terminal } = context
   const { tls, addresses, port } = options
   const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
-  app.configureReactors({ ...(await reactorOptions(context)), prefix: options.prefix, spares: 1 })
-  // It starts processes, which go on while the rest is done.
-  const sandbox = app.sandbox()
+  app.configureReactors({ prefix: options.prefix, spares: 1 })
   const { prefix, isRemote } = options
   const plane = opened.plane ?? new Plane(app)
   const hasControls = opened.plane !== undefined || options.hasControls
@@ -130,10 +129,10 @@ async function serveVault(
     return answer
   })
   if (options.isRemote) app.admitOthers()
-  // Node checks an IPv6 address with a regular expression that V8 interprets only after 3 ms of preparation.
-  setFlagsFromString('--no-regexp-tier-up')
+  // Node checks an IPv6 address with a regular expression that V8 prepares for 5 ms.
+  for (const flag of REGEXP_FLAGS) setFlagsFromString(`--no-${flag}`)
   const server = await listenFor(answerer, service, { port, addresses, ...pem })
-  setFlagsFromString('--regexp-tier-up')
+  for (const flag of REGEXP_FLAGS) setFlagsFromString(`--${flag}`)
   context.stopsItself()
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
@@ -152,7 +151,7 @@ async function serveVault(
     url,
     pageUrl,
     controlKey: key,
-    sandbox: await sandbox,
+    sandbox: await app.sandbox(),
   })
   await begin()
   const sweeping = sweepRegularly(app, signal, (error) =>
