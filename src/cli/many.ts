@@ -6,6 +6,7 @@ import { CofferError, fromSent, interrupted, usage } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Steps, Task } from './context/task.js'
 import type { Ids } from './input/ids.js'
+import { keyOf } from './input/options.js'
 import { createProgress } from './output/progress.js'
 
 export interface Many {
@@ -18,15 +19,8 @@ export interface Many {
   ids: Ids | undefined
 }
 
-/** Flags that have no meaning for several, by commander's names. */
-const OF_ONE = {
-  all: '--all',
-  curl: '--curl',
-  explain: '--explain',
-  explainAs: '--explain-as',
-  follow: '--follow',
-  idempotencyKey: '--idempotency-key',
-}
+/** Flags that have no meaning for several. */
+const OF_ONE = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 
 /** Inputs of one unit of work, for which other units wait. */
 const AT_ONCE = 100
@@ -39,8 +33,8 @@ const MOST_NAMED = 5
 export async function runEach({ createTask, resolve, steps, inputs, ids }: Many): Promise<void> {
   const whole = createTask(inputs[0]!)
   const { format, context, options, ask, askEach, together, askAsOwner } = whole
-  for (const [name, flag] of Object.entries(OF_ONE))
-    if (options[name] !== undefined) throw usage(`${flag} takes one id or body at a time.`)
+  for (const flag of OF_ONE)
+    if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)
   const isStreamed = format !== 'table' && format !== 'csv'
   const results: unknown[] = []
   let count = 0

@@ -21,8 +21,8 @@ import { listFlags, listWords } from './input/options.js'
 import { gatherInputs } from './input/request.js'
 import { completeWords, requireWords } from './input/words.js'
 import { describeUnknown } from './output/fields.js'
+import { isList } from './output/layout.js'
 import { chooseFormat, printNotice, printResult } from './output/output.js'
-import { isList } from './output/result.js'
 import { listAll, printPages } from './pages.js'
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
@@ -138,7 +138,7 @@ type TaskFacts = Pick<Task, 'context' | 'definition' | 'input' | 'options' | 'wo
 function createTask({ empty, correct, ...facts }: TaskFacts): Task {
   const { context, definition, input, options, format, key } = facts
   const { terminal, config } = context
-  const opened = createOpened(context, definition)
+  const use = createUse(context, definition)
   const reveal = options.reveal === true
   let chosen: Promise<string | undefined> | undefined
   const findOwner = async (tenant?: string): Promise<OperationRequest['as']> => {
@@ -151,7 +151,7 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
     as: OperationRequest['as'],
     idempotencyKey?: string,
   ) =>
-    opened.use(async (vault) => {
+    use(async (vault) => {
       const request = { operation, input: asked, as, ...omitUndefined({ idempotencyKey }) }
       const outcome = await vault.ask(request)
       if (outcome.isReplayed && idempotencyKey !== undefined && idempotencyKey === options.idempotencyKey)
@@ -192,11 +192,11 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
       askEach: async (inputs: readonly OperationInput[]) => {
         const as = key === undefined ? await findOwner() : { key }
         const request = { operation: definition.name, input: {}, each: inputs, as }
-        return opened.use(async (vault) => (await vault.ask(request)).result as EachOutcome)
+        return use(async (vault) => (await vault.ask(request)).result as EachOutcome)
       },
     }),
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),
-    together: (work, role) => opened.use(work, role),
+    together: use,
     notice: (text) => printNotice(terminal, text),
     print: (result, other = format) =>
       printResult(terminal, result, {
@@ -218,22 +218,20 @@ function isTakenByEach(
 }
 
 /** Opens the vault per request, or once for several, and purges expired tokens each time. */
-function createOpened(context: CommandContext, definition: RegisteredOperation) {
+function createUse(context: CommandContext, definition: RegisteredOperation) {
   let opened: Vault | undefined
-  return {
-    use: async <T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T> => {
-      if (opened !== undefined) return work(opened)
-      return context.reachVault(async (vault) => {
-        opened = vault
-        try {
-          const result = await work(vault)
-          await sweepExpired(context, vault, definition)
-          return result
-        } finally {
-          opened = undefined
-        }
-      }, role)
-    },
+  return async <T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T> => {
+    if (opened !== undefined) return work(opened)
+    return context.reachVault(async (vault) => {
+      opened = vault
+      try {
+        const result = await work(vault)
+        await sweepExpired(context, vault, definition)
+        return result
+      } finally {
+        opened = undefined
+      }
+    }, role)
   }
 }
 

@@ -3,6 +3,7 @@ import type { Client } from '../client/typed-client.js'
 import { Dashboard } from '../control/dashboard.js'
 import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { authenticate } from '../framework/authenticate.js'
 import { resultOf } from '../framework/outcome.js'
 import { type Handler, toHandler } from '../http/handle.js'
@@ -31,28 +32,24 @@ export class OpenCoffer implements Coffer {
   readonly tenant: Readonly<Tenant>
   readonly keys: Readonly<Record<string, string>>
   readonly control: Control
-  readonly #plane: Plane
-  readonly #controlKey: string | undefined
-  readonly #options: HandlerOptions
+  readonly #opened: Opened
   readonly #stop: (() => Promise<void>) | undefined
   #handle: Handler | undefined
 
-  constructor({ plane, controlKey, tenant, keys, options }: Opened, stop?: () => Promise<void>) {
+  constructor(opened: Opened, stop?: () => Promise<void>) {
+    this.#opened = opened
     this.#stop = stop
-    this.tenant = tenant
-    this.keys = keys
-    this.#plane = plane
-    this.#controlKey = controlKey
+    this.tenant = opened.tenant
+    this.keys = opened.keys
     this.control = {
       ...createControlCalls((name, input) => this.ask(name, input)),
-      ...(controlKey === undefined ? {} : { key: controlKey }),
+      ...omitUndefined({ key: opened.controlKey }),
       fork: () => this.#fork(),
     }
-    this.#options = options
   }
 
-  get #app(): App {
-    return this.#plane.app
+  get #plane(): Plane {
+    return this.#opened.plane
   }
 
   async #fork(): Promise<Coffer> {
@@ -60,7 +57,10 @@ export class OpenCoffer implements Coffer {
     const { plane } = this.#plane.forks.get(id)!
     const { owner_id } = await plane.app.tenant()
     const stop = () => this.#plane.deleteFork(id)
-    return new OpenCoffer({ plane, tenant: { ...tenant, owner_id }, keys, options: this.#options }, stop)
+    return new OpenCoffer(
+      { plane, tenant: { ...tenant, owner_id }, keys, options: this.#opened.options },
+      stop,
+    )
   }
 
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
@@ -74,11 +74,11 @@ export class OpenCoffer implements Coffer {
     { key, tenant, reveal = false }: AskOptions = {},
   ): Promise<ResultOf<Name>> {
     const as = key === undefined ? { reveal, tenant } : { key }
-    return resultOf(await this.#app.ask({ operation, input, as })) as ResultOf<Name>
+    return resultOf(await this.#plane.app.ask({ operation, input, as })) as ResultOf<Name>
   }
 
   as(key: string): Client {
-    const { prefix } = this.#options
+    const { prefix } = this.#opened.options
     return clientOver((url, init) => this.fetch(url, init), { url: ORIGIN, key, ...(prefix && { prefix }) })
   }
 
@@ -87,16 +87,16 @@ export class OpenCoffer implements Coffer {
   }
 
   createDashboard(isSecure: boolean): Dashboard {
-    const { prefix = DEFAULT_PREFIX } = this.#options
+    const { prefix = DEFAULT_PREFIX } = this.#opened.options
     return new Dashboard(this.#plane, { prefix, isSecure })
   }
 
   serviceOf(options: HandlerOptions, dashboard?: Dashboard) {
-    const chosen = { ...this.#options, ...options }
+    const chosen = { ...this.#opened.options, ...options }
     const { prefix = DEFAULT_PREFIX } = chosen
     const plane = this.#plane
-    const middleware = createControlMiddleware({ plane, key: this.#controlKey, dashboard, prefix })
-    return serviceOf(this.#app, { ...chosen, middleware })
+    const middleware = createControlMiddleware({ plane, key: this.#opened.controlKey, dashboard, prefix })
+    return serviceOf(this.#plane.app, { ...chosen, middleware })
   }
 
   listenAt(url: string): void {
@@ -104,7 +104,7 @@ export class OpenCoffer implements Coffer {
   }
 
   admitOthers(): void {
-    this.#app.admitOthers()
+    this.#plane.app.admitOthers()
   }
 
   stop(): Promise<void> {

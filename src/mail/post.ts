@@ -18,13 +18,6 @@ const STOP_MS = 2_000
 /** ms until delivery is retried after an internal error. */
 const FAULT_PAUSE_MS = 30_000
 
-export interface PostPowers {
-  /** Connects to the server in `settings.url`. */
-  openMailer(settings: MailSettings & { url: string }): Promise<Mailer>
-  /** Calls `work` once after `ms`; the result cancels it. */
-  later(ms: number, work: () => void): () => void
-}
-
 /** Receives the results of background delivery: notices for people, and internal errors. */
 export interface PostListener {
   /** The address for links, if the settings have none. */
@@ -33,16 +26,19 @@ export interface PostListener {
   fault(error: unknown): void
 }
 
+const POWERS = { openMailer, later }
+
 /** Delivery by SMTP. The SMTP library is loaded with the first mail. */
-export function createPost(store: Store, powers: PostPowers = { openMailer, later }): LastingPost {
+export function createPost(store: Store, powers = POWERS): LastingPost {
   return new LastingPost(store, powers)
 }
 
-async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
+/** Connects to the server in `settings.url`. */
+async function openMailer(settings: MailSettings & { url: string }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
 
-/** The timer does not keep the process running. */
+/** Calls `work` once after `ms`; the result cancels it. The timer does not keep the process running. */
 function later(ms: number, work: () => void): () => void {
   const timer = setTimeout(work, ms).unref()
   return () => clearTimeout(timer)
@@ -57,7 +53,7 @@ interface Route {
 
 export class LastingPost implements Post {
   readonly #store: Store
-  readonly #powers: PostPowers
+  readonly #powers: typeof POWERS
   readonly #routes = new Map<number, Route>()
   readonly #timers = new Map<number, () => void>()
   /** Set by whoever serves the vault; {@link resume} sets it too. */
@@ -67,7 +63,7 @@ export class LastingPost implements Post {
   readonly #mailers = new Set<Mailer>()
   #isClosed = false
 
-  constructor(store: Store, powers: PostPowers) {
+  constructor(store: Store, powers: typeof POWERS) {
     this.#store = store
     this.#powers = powers
   }

@@ -96,8 +96,9 @@ function runIn(
   text: string,
 ): Promise<number> {
   const { stdout, stderr } = context.terminal
+  const { NO_COLOR, FORCE_COLOR, TERM, HOME } = context.env
   const env: Environment = {
-    ...keepAppearance(context.env),
+    ...{ NO_COLOR, FORCE_COLOR, TERM, HOME },
     COFFER_VAULT: join(place, '.coffer'),
     XDG_CONFIG_HOME: join(place, 'config'),
     COFFER_OUTPUT: 'table',
@@ -115,10 +116,6 @@ function runIn(
     on: () => undefined,
     off: () => undefined,
   })
-}
-
-function keepAppearance({ NO_COLOR, FORCE_COLOR, TERM, HOME }: Environment): Environment {
-  return { NO_COLOR, FORCE_COLOR, TERM, HOME }
 }
 
 /** When output is redirected, standard error is merged into it in order. */

@@ -1,6 +1,7 @@
 /** `coffer log tail | verify`: follows the log, and reports the result of its verification. */
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
+import type { ResultOf } from '../../operations/all.js'
 import type { Steps, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { cellOf } from '../output/layout.js'
@@ -54,16 +55,10 @@ function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']
   })
 }
 
-interface Proof {
-  is_whole: boolean
-  records: number
-  broken_at?: number
-}
-
 /** @throws CofferError `vault_damaged` naming the record at which the chain is broken */
 export const verify: Steps = {
   run: async ({ ask, print, notice }) => {
-    const proof = (await ask()) as Proof
+    const proof = (await ask()) as ResultOf<'log verify'>
     await print(proof)
     const { records, broken_at = 0 } = proof
     if (proof.is_whole) return notice('The chain of records is intact, and none is missing at the end.')

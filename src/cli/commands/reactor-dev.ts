@@ -21,7 +21,7 @@ const SETTLE_MS = 50
 
 export const develop: Steps = {
   gather: async (context, [file = ''], { args, configuration }) => ({
-    code: await readCode(context, file),
+    code: await context.input.readFile(file, 'the file'),
     args: await readObject(context, args, '--args'),
     configuration: await readObject(context, configuration, '--configuration'),
   }),
@@ -32,17 +32,14 @@ export const develop: Steps = {
   },
 }
 
-function readCode({ input }: CommandContext, file: string): Promise<string> {
-  return input.readFile(file, 'the file')
-}
-
 async function runOnSave(task: Task): Promise<void> {
   const { context, words, input } = task
   const { terminal, signal } = context
+  const readCode = () => context.input.readFile(words[0]!, 'the file')
   const path = resolve(context.cwd, words[0]!)
   const runAndReport = async (isFirst: boolean) => {
     try {
-      await runOnce(task, isFirst ? input : { ...input, code: await readCode(context, words[0]!) })
+      await runOnce(task, isFirst ? input : { ...input, code: await readCode() })
     } catch (error) {
       await printProblem(terminal, toProblem(error, ''), { format: task.format })
     }

@@ -1,5 +1,6 @@
 /** `coffer reactor logs`: prints the last runs of a reactor, and follows new ones. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { ResultOf } from '../../operations/all.js'
 import type { Steps } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { follow, printRows } from './follow.js'
@@ -7,13 +8,7 @@ import { follow, printRows } from './follow.js'
 const SHOWN = 20
 const STORED = 100
 
-interface Run extends Record<string, unknown> {
-  id: string
-  console: { level: string; text: string }[]
-  detail?: string
-  errors?: Record<string, string[]>
-  stack?: string
-}
+type Run = ResultOf<'reactor logs'>[number]
 
 export const logs: Steps = {
   run: async (task) => {

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
 import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
@@ -48,9 +49,7 @@ export async function unlock(context: CommandContext, options: Options): Promise
 /** Names the vault where this command line does. */
 function lockLine(context: CommandContext): string {
   const isNamed = context.config.vault !== undefined
-  return ['coffer vault lock', ...(isNamed ? ['--vault', quoteWord(findVaultDirectory(context))] : [])].join(
-    ' ',
-  )
+  return `coffer vault lock${isNamed ? ` --vault ${quoteWord(findVaultDirectory(context))}` : ''}`
 }
 
 /** Resolves to when it ends. Its standard streams end with this process. */
@@ -59,25 +58,17 @@ async function startInBackground(context: CommandContext, duration: string): Pro
   const opener = await chooseOpener(context, await describeVault(directory))
   if (opener.kind !== 'passphrase')
     throw usage('A key file opens this vault without being asked for, so there is nothing to unlock.')
-  const flags = [
-    '--foreground',
-    '--for',
-    duration,
-    '--vault',
-    directory,
-    '--passphrase-fd',
-    '0',
-    '--output',
-    'json',
-  ]
   const { allowNet, modules, ca } = context.config
-  if (allowNet !== undefined) flags.push('--allow-net', allowNet.join(','))
-  for (const [flag, path] of Object.entries({ modules, ca }))
-    if (path !== undefined) flags.push(`--${flag}`, resolve(context.cwd, path))
+  const absolute = (path: string | undefined) => path && resolve(context.cwd, path)
+  const settings = omitUndefined({
+    ...{ for: duration, vault: directory, 'passphrase-fd': '0', output: 'json' },
+    ...{ 'allow-net': allowNet?.join(','), modules: absolute(modules), ca: absolute(ca) },
+  })
+  const flags = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
   const [node, script] = context.self
   // The settings of this run are in the flags; others could open the vault in another way, or another vault.
   const env = Object.entries(context.env).filter(([name]) => !name.startsWith('COFFER_'))
-  const child = spawn(node, [script, 'unlock', ...flags], {
+  const child = spawn(node, [script, 'unlock', '--foreground', ...flags], {
     cwd: '/',
     detached: true,
     env: Object.fromEntries(env),

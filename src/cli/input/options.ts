@@ -42,16 +42,20 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
 /** The flag of a property, or of anything else that is asked for. */
 export function toFlag(property: string, schema: Schema): Flag {
   const word = (schema.flag ?? property).replaceAll('_', '-')
-  const key = word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
   return {
     property,
     name: `--${word}`,
-    key,
+    key: keyOf(word),
     shape: shapeOf(schema),
     schema,
     isRequired: true,
     isStored: false,
   }
+}
+
+/** Commander's name of an option: `searchIndex` of `search-index`. */
+export function keyOf(word: string): string {
+  return word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** Whether the value is text, which may depend on other properties. */

@@ -1,4 +1,4 @@
-/** Lays out values as text. Pure. */
+/** Recognizes the forms of an answer, and lays out values as text. Pure. */
 import { isObject } from '../../domain/json/json.js'
 import type { List } from '../../framework/page.js'
 import { display, displayLines, indent, layOutJson, measureWidth, toJson } from './display.js'
@@ -70,4 +70,19 @@ export function describePage({ pagination, data }: List<unknown>, empty = 'Nothi
   if (data.length === 0) return `No items on ${all}; ${total} in total.`
   const first = (page - 1) * size + 1
   return `${first}–${first + data.length - 1} of ${total} · ${all}`
+}
+
+export function isList(result: unknown): result is List<unknown> {
+  return isObject(result) && Array.isArray(result.data) && isObject(result.pagination)
+}
+
+/** Items that are read while they are printed, such as those of all pages. */
+export function isStream(result: unknown): result is AsyncIterable<unknown> {
+  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
+}
+
+/** The items of a list or an array; any other value is the only item. */
+export function itemsOf(result: unknown): readonly unknown[] {
+  if (isList(result)) return result.data
+  return Array.isArray(result) ? result : [result]
 }

@@ -44,12 +44,12 @@ export function createProgress(
   return { show, finish }
 }
 
-interface Extent {
-  total: number | undefined
-  share: number | undefined
-}
-
-function describe(label: string, done: number, { total, share }: Extent, elapsedMs: number): string {
+function describe(
+  label: string,
+  done: number,
+  { total, share }: Record<'total' | 'share', number | undefined>,
+  elapsedMs: number,
+): string {
   const filled = Math.floor((share ?? 0) * BAR_COLUMNS)
   const bar = '█'.repeat(filled) + '░'.repeat(BAR_COLUMNS - filled)
   const leftMs = share !== undefined && share > 0 && share < 1 ? (elapsedMs / share) * (1 - share) : 0

@@ -4,56 +4,38 @@ import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { usage } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
-import { parseRate, type Rate } from '../../../http/rate-limit.js'
+import { parseRate } from '../../../http/rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
 import type { Options } from '../../context/task.js'
 
-export interface ServeOptions {
-  port: number
-  addresses: readonly string[]
-  /** The host in URLs. */
-  hostName: string
-  isRemote: boolean
-  prefix: string
-  bodyLimitBytes: number
-  vault: 'found' | 'ephemeral' | 'demo'
-  /** Whether the tables of a store are brought to the present version. */
-  migrates: boolean
-  wantsSamples: boolean
-  cors: boolean
-  exitsWithParent: boolean
-  /** Whether a vault on disk has the part of the control plane that leaves its state and clock alone. */
-  hasControls: boolean
-  /** The path of a seed for the vault in memory. */
-  seed?: string
-  rate?: Rate
-  log?: LogFormat
-  /** Paths of PEM files. */
-  tls?: { cert: string; key: string }
-}
+export type ServeOptions = ReturnType<typeof readServeFlags>
 
 /** Limits the memory of one request. */
 const MOST_BODY_BYTES = 256 * 1024 * 1024
 
 /** @throws CofferError `usage` naming the flag. */
-export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}): ServeOptions {
+export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
   const { ephemeral, demo, starterApps } = flags
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   const rate = textOf(flags.rateLimit)
+  const seed = readSeed(textOf(flags.seed), ephemeral === true)
   const log = readLogFormat(textOf(flags.log))
   const tls = readTls(textOf(flags.tlsCert), textOf(flags.tlsKey))
   return {
     port: readPort(textOf(flags.port)),
     ...readAddresses(textOf(flags.host), flags.allowRemote === true),
     ...readDocumentFlags(flags, config),
-    vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
+    vault:
+      ephemeral === true ? ('ephemeral' as const) : demo === true ? ('demo' as const) : ('found' as const),
+    /** Whether the tables of a store are brought to the present version. */
     migrates: flags.migrate === true,
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
+    /** Whether a vault on disk has the part of the control plane that leaves its state and clock alone. */
     hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
-    ...omitUndefined({ seed: readSeed(textOf(flags.seed), ephemeral === true) }),
-    ...omitUndefined({ rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
+    /** `seed`: the path of one for the vault in memory; `tls`: paths of PEM files. */
+    ...omitUndefined({ seed, rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
   }
 }
 
@@ -76,6 +58,7 @@ function readPort(text: string | undefined): number {
   throw usage('--port takes a number from 0 to 65535.')
 }
 
+/** `hostName`: the one in URLs. */
 function readAddresses(host: string | undefined, isAllowed: boolean) {
   if (host === undefined || host === 'localhost')
     return { addresses: LOOPBACK, hostName: 'localhost', isRemote: false }
