@@ -40,7 +40,7 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   t.equal((await run('token create --vault locked', token)).code, 0, 'without the passphrase')
   const status = JSON.parse((await run('vault status --vault locked')).stdout)
   t.equal(
-    (await run('completion words -- tenant use --vault locked d')).stdout,
+    (await run('completion words -- tenant use --vault locked defau')).stdout,
     'default\n',
     'also for completion',
   )
