@@ -1,9 +1,10 @@
 /**
  * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/` and the dashboard,
- * for this machine alone; forks, which are known by their keys; faults; and the record of requests.
+ * for this machine alone; forks, which are known by their keys and links; faults; and the record of requests.
  */
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
+import { ACCEPT_PATH } from '../domain/invitation.js'
 import { parseJsonOrNothing } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
@@ -20,6 +21,7 @@ import { createRouter } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
 import type { CreateAnswerer } from '../http/start.js'
 import { registry } from '../operations/all.js'
+import { inspectLink } from '../operations/invite/accept-invitation.js'
 import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { watchDestination } from './destination.js'
 import { isLoopback, isOwnOrigin } from './local.js'
@@ -119,7 +121,8 @@ export function createControlMiddleware({
       return answererOf(fork.plane).control({ ...ask, target })
     }
 
-    const find = async (ask: Ask): Promise<Plane> => {
+    const find = async (ask: Ask, path: string, search: string): Promise<Plane> => {
+      if (path === ACCEPT_PATH) return findByLink(base, new URLSearchParams(search).get('token') ?? '')
       const given = readHeader(ask.headers, names.apiKey)
       if (base.forks.size === 0 || given === undefined) return base
       for (const { plane } of base.forks.values()) {
@@ -134,7 +137,7 @@ export function createControlMiddleware({
     }
 
     const serve = async (asked: Ask, path: string, search: string): Promise<Answer> => {
-      const plane = await find(asked)
+      const plane = await find(asked, path, search)
       // Nobody can see a record of it.
       if (plane.app.control === undefined && dashboard?.isWatched !== true)
         return answererOf(plane).api(asked)
@@ -210,6 +213,15 @@ export function createControlMiddleware({
       return serve(ask, path, search)
     }
   }
+}
+
+/** The vault that knows the link, of `base` and its forks. */
+async function findByLink(base: Plane, secret: string): Promise<Plane> {
+  for (const plane of [base, ...[...base.forks.values()].map((fork) => fork.plane)]) {
+    const state = await inspectLink(plane.app, secret)
+    if (state.isLive || state.reason !== 'unknown') return plane
+  }
+  return base
 }
 
 async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {

@@ -4,6 +4,7 @@ import type { Clock, RecordKeys } from '../crypto/ports.js'
 import { API_KEY_BYTES, formatApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { revokeKeys } from '../operations/application/application-record.js'
+import { renewLinks } from '../operations/invite/link.js'
 import type { EngineState } from '../storage/engine.js'
 import { readAll } from '../storage/pages.js'
 import type { StoreWriter } from '../storage/store.js'
@@ -16,7 +17,7 @@ export interface MemoryVault {
   readonly app: App
   save(): Promise<EngineState>
   restore(state: EngineState): Promise<void>
-  /** A vault with the data of `state`, whose tenants and API keys are its own. `keys`: by the ids of applications. */
+  /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
   fork(
     state: EngineState,
     clock: Clock,
@@ -54,7 +55,7 @@ function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyri
   }
 }
 
-/** Gives every tenant another id, and every application another key. */
+/** Gives every tenant another id, every application another key, and every invitation another link. */
 async function becomeOther(
   app: App,
   store: StoreWriter,
@@ -66,6 +67,7 @@ async function becomeOther(
     const id = app.createUuid()
     renamed.set(tenant.id, id)
     await store.replace('tenant', 0, { ...tenant, id })
+    await renewLinks(app, store, tenant.number)
     for (const application of await readAll(store, 'application', tenant.number)) {
       await revokeKeys(store, keysOf(application))
       const key = formatApiKey(app.random.bytes(API_KEY_BYTES))

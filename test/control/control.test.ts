@@ -143,6 +143,55 @@ t.test(
   },
 )
 
+t.test(
+  'an invitation is accepted by its link where it was made: in a fork, or in what it was forked from',
+  async (t) => {
+    const vault = await open()
+    const server = await startServer({ vault })
+    t.teardown(async () => {
+      await server.stop()
+      await vault.stop()
+    })
+    const [one, two] = [await server.control.fork(), await server.control.fork()]
+    await two.ask('invite create', { email: 'grace@example.com' })
+    const linksOf = async (of: Pick<Coffer, 'ask'>) => {
+      const { data } = (await of.ask('invite outbox', {})) as { data: { to: string; link?: string }[] }
+      return new Map(data.map(({ to, link }) => [to, link]))
+    }
+    const membersOf = async (of: Pick<Coffer, 'ask'>) => (await of.ask('member list', {})).data.length
+    const known = [await linksOf(vault), await linksOf(one), await linksOf(two)]
+    const ofSeed = known.map((links) => links.get('ada@example.com')!)
+    t.equal(new Set(ofSeed).size, 3, 'forks have links of their own')
+    const accept = async (link: string) => {
+      const page = await fetch(link)
+      const html = await page.text()
+      t.match(html, 'You are invited')
+      const read = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(html)![1]!
+      const action = /<form method="post" action="([^"]*)"/.exec(html)![1]!
+      const body = new URLSearchParams({ token: read('token'), form: read('form'), first_name: 'Ada' })
+      const answer = await fetch(new URL(action, link), { method: 'POST', body })
+      t.match(await answer.text(), 'You are a member')
+    }
+    const before = await membersOf(vault)
+    await accept(known[2]!.get('grace@example.com')!)
+    t.same([await membersOf(vault), await membersOf(one), await membersOf(two)], [before, before, before + 1])
+    await accept(ofSeed[1]!)
+    t.same(
+      [await membersOf(vault), await membersOf(one), await membersOf(two)],
+      [before, before + 1, before + 1],
+    )
+    await accept(ofSeed[0]!)
+    t.same(
+      [await membersOf(vault), await membersOf(one), await membersOf(two)],
+      [before + 1, before + 1, before + 1],
+    )
+    const used = await fetch(ofSeed[1]!)
+    t.same([used.status, (await used.text()).includes('This link has been used')], [410, true])
+    const unknown = await fetch(`${server.url}/invitations/accept?token=${'A'.repeat(43)}`)
+    t.same([unknown.status, (await unknown.text()).includes('This link is unknown')], [404, true])
+  },
+)
+
 t.test('forks and snapshots share the sealed rows of the seed, and copy nothing', async (t) => {
   const data = 'x'.repeat(20_000)
   const tokens = Array.from({ length: 200 }, (_, index) => ({

@@ -146,7 +146,7 @@ function answerForm({
 <p>You are invited to join the tenant <strong><bdi>${encode(tenantName)}</bdi></strong> as <strong>${encode(email)}</strong>.
 Members have full access to the tenant.</p>
 ${note === undefined ? '' : `<p role="alert" class="fault">${encode(note)}</p>`}
-<form method="post" action="${ACCEPT_PATH}">
+<form method="post" action="${ACCEPT_PATH}?token=${encode(secret)}">
 <input type="hidden" name="token" value="${encode(secret)}"><input type="hidden" name="form" value="${encode(token)}">
 ${renderField('first_name', 'First name', 'given-name', names.first_name, errors.first_name)}
 ${renderField('last_name', 'Last name', 'family-name', names.last_name, errors.last_name)}

@@ -2,6 +2,7 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { LINK_SECRET_BYTES } from '../../domain/invitation.js'
 import type { LinkRecord } from '../../domain/records.js'
+import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 export interface SecretHashing {
@@ -32,4 +33,24 @@ export async function endLink(
 ): Promise<void> {
   const link = await store.get('link', 0, id)
   if (link !== undefined) await store.replace('link', 0, { ...link, ended })
+}
+
+/** Gives the links in the tenant's mail other secrets, because it is a copy, whose links lead to it and not to the original. */
+export async function renewLinks(
+  context: Pick<SecretHashing, 'hashSecret'> & { random: RandomSource },
+  store: StoreWriter,
+  tenant: number,
+): Promise<void> {
+  for (const mail of await readAll(store, 'mail', tenant)) {
+    if (mail.secret === undefined) continue
+    const invitation = await store.get('invitation', tenant, mail.invitation_id)
+    const link = await store.get('link', 0, await context.hashSecret(mail.secret, store))
+    if (invitation === undefined || link === undefined) continue
+    const secret = drawSecret(context.random)
+    const id = await context.hashSecret(secret, store)
+    await store.remove('link', 0, link.id)
+    await store.insert('link', 0, { ...link, id }, { fresh: true })
+    await store.replace('invitation', tenant, { ...invitation, link: id })
+    await store.replace('mail', tenant, { ...mail, secret })
+  }
 }
