@@ -13,10 +13,12 @@ import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import { createEntry } from '../../src/storage/barrier/log-block.js'
 import { KEPT_KINDS } from '../../src/storage/barrier/record-cache.js'
-import type { LogSealer } from '../../src/storage/engine.js'
+import type { LogEntry, LogSealer } from '../../src/storage/engine.js'
 import { openPostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Collision, Connection, ConnectionPool } from '../../src/storage/postgres/pool.js'
 import type { Statement } from '../../src/storage/postgres/query-sql.js'
+import type { Batch } from '../../src/storage/postgres/shared.js'
+import { WaitingLogs } from '../../src/storage/postgres/waiting-logs.js'
 import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
@@ -242,6 +244,50 @@ t.test('log records that are put back behind our back, or sent twice, are in the
     t.strictSame(await run('select id from coffer_waiting'), [])
   }
 })
+
+t.test(
+  'log records of reads are sent within 25 ms of the first, together, and before the engine is closed',
+  async (t) => {
+    const timers: { ms: number; work(): void }[] = []
+    const { setTimeout: original } = globalThis
+    const fake = (work: () => void, ms: number) => {
+      timers.push({ work, ms })
+      return original(() => {}, 0).unref()
+    }
+    globalThis.setTimeout = fake as unknown as typeof setTimeout
+    t.teardown(() => {
+      globalThis.setTimeout = original
+    })
+    const sent: string[][] = []
+    const unit = {
+      wait: async ({ entries }: Batch) => {
+        sent.push(entries.map((entry) => (entry as LogEntry & { name: string }).name))
+      },
+    }
+    const logs = new WaitingLogs({
+      random: createRandom(),
+      owner: new Uint8Array(16),
+      sealer: () => {
+        throw new Error('nothing is put into the log here')
+      },
+      claimChain: async () => 1,
+      // biome-ignore lint/suspicious/noExplicitAny: the unit has what is used of it.
+      write: async (work) => work(unit as any),
+    })
+    const add = (name: string) => logs.add([{ tenant: 1, bytes: 1, name } as LogEntry])
+    const due = () => timers.filter(({ ms }) => ms <= 25)
+    for (const name of ['first', 'second']) add(name)
+    t.equal(due().length, 1)
+    t.strictSame(sent, [])
+    due()[0]!.work()
+    await logs.send()
+    t.strictSame(sent, [['first', 'second']])
+    add('third')
+    t.equal(due().length, 2, 'the next wait anew')
+    await logs.close()
+    t.strictSame(sent, [['first', 'second'], ['third']])
+  },
+)
 
 t.test(
   'records of which nobody knows whether they are in the log stay out of it, and are reported',

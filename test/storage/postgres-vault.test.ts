@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { createControlMiddleware } from '../../src/control/middleware.js'
 import { Plane } from '../../src/control/plane.js'
 import type { Clock } from '../../src/crypto/ports.js'
+import { KINDS } from '../../src/domain/records.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { Delivery, Message } from '../../src/framework/mail-port.js'
@@ -528,8 +529,20 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
   const { apps, address } = await openVaults(t, 2)
   const [one, two] = apps as [App, App]
   const { number } = await one.tenant()
-  const rows = async () =>
-    (await run(address, 'select id, sealed from coffer_rows where tenant = $1 and kind = 254', [number])).rows
+  const select = async (tenant: number, kind: number) =>
+    (
+      await run(address, 'select id, sealed, rev from coffer_rows where tenant = $1 and kind = $2', [
+        tenant,
+        kind,
+      ])
+    ).rows
+  const rows = () => select(number, 254)
+  const tenantRow = async () => (await select(0, KINDS.tenant))[0]!
+  /** Also what servers remember is read again. */
+  const revert = async ({ id, sealed, rev }: { id: Buffer; sealed: Buffer; rev: string }) => {
+    await run(address, 'update coffer_rows set sealed = $2, rev = $3 where id = $1', [id, sealed, rev])
+    await run(address, 'update coffer_state set changes = changes + 1')
+  }
   const writeBy = async (app: App, name: string) => {
     for (let index = 0; index < 3; index++) {
       await ask(app, 'token create', { id: `${name}-${index}`, type: 'token', data: `${name} ${index}` })
@@ -538,6 +551,7 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
   }
   await writeBy(one, 'one')
   const first = await rows()
+  const ofOne = await tenantRow()
   await writeBy(two, 'two')
   const all = await rows()
   const isOf = (chain: typeof all) => (row: { id: Buffer }) => chain.some(({ id }) => id.equals(row.id))
@@ -575,6 +589,27 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
     t.notOk(await isWhole(), 'a whole chain is gone')
     await putBack()
   }
+  await seal(first[0]!.id, second[0]!.sealed)
+  t.notOk(await isWhole(), 'a row of another chain')
+  await seal(first[0]!.id, first[0]!.sealed)
+  t.ok(await isWhole())
+  const both = await tenantRow()
+  await revert(ofOne)
+  t.notOk(await isWhole(), 'the list of chains as it was before the second')
+  await revert(both)
+  t.ok(await isWhole())
+  await writeBy(one, 'more')
+  t.ok(await isWhole())
+  let older = 0
+  for (const now of await rows()) {
+    const before = all.find(({ id }) => id.equals(now.id))
+    if (before === undefined || before.sealed.equals(now.sealed)) continue
+    await revert(before)
+    t.notOk(await isWhole(), 'one row as it was before')
+    await revert(now)
+    older++
+  }
+  t.ok(older > 0)
   t.ok(await isWhole())
 })
 
