@@ -125,7 +125,7 @@ export interface OfflineVault {
   /** Creates a vault from what is readable of the damaged one in `source`, which is not changed. */
   salvage(source: string): Promise<SalvageReport & { directory: string; salvaged_from: string }>
   /** Changes every key of the vault. After an interruption, another call completes it. */
-  rekey(): Promise<{ directory: string; resealed: number; dropped: { id: string; kind: string }[] }>
+  rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
   /** Answered by the server that has the vault open, otherwise read from the header. */
   listSlots(): Promise<SlotFacts[]>
   /**

@@ -1,6 +1,5 @@
 /** The vault of a run, for operations that need exclusive access to it or that create another one. */
 import { formatDate } from '../domain/dates.js'
-import { CofferError } from '../errors.js'
 import type { Holder, NewSlot, OfflineVault, VaultFacts, Verification } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
@@ -53,13 +52,13 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
     },
     rekey: async () => {
       const location = find()
-      if (isStore(location.directory)) throw notInStore()
+      const change = isStore(location.directory) ? (await import('./rekey-in-store.js')).rekeyInStore : rekey
       let resealed = 0
-      const { dropped } = await rekey(location, choose, (done, total) => {
+      const { dropped } = await change(location, choose, (done, total) => {
         resealed = done
         progress(done, total, 'Encrypting')
       })
-      return { directory: location.directory, resealed, dropped }
+      return { ...describe(location), resealed, dropped }
     },
     listSlots: async () => {
       const vault = await reachVault(find(), choose)
@@ -80,13 +79,6 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
 
 function describe({ directory }: VaultLocation): { directory: string } | { store: string } {
   return isStore(directory) ? { store: directory } : { directory }
-}
-
-function notInStore(): CofferError {
-  const message =
-    'Servers may have a store open, and none may write while every key changes. Copy the vault to a directory (coffer' +
-    ' vault copy), rekey that, and copy it into another database or schema='
-  return new CofferError('unprocessable', message)
 }
 
 /** undefined if no process has the vault open. Reads only the lock. */

@@ -1,6 +1,14 @@
 /** Changes every key of a vault. */
 import { withDigest } from '../crypto/digest.js'
-import { createSlot, parseSlots, type SealedHeader, sealHeader } from '../crypto/key-slot.js'
+import {
+  createSlot,
+  parseSlots,
+  type SealedHeader,
+  type Secret,
+  type Slot,
+  type SlotContext,
+  sealHeader,
+} from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { deriveKey } from '../crypto/mac.js'
 import { KEY_BYTES } from '../crypto/seal.js'
@@ -35,7 +43,6 @@ export async function rekey(
     const { keyring, slot } = opened
     const header = await presentHeader(effects, opened)
     const current = lsmOptions(effects, header, keyring)
-    const created = formatDate(clock())
     const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
     const { digest } = header
@@ -43,15 +50,7 @@ export async function rekey(
     const root = derive('root')
     const nextKeyring = createKeyring(primitives, random, root, digest)
     const nextHeader =
-      unfinished?.header ??
-      (sealHeader(
-        primitives,
-        {
-          ...(header as SealedHeader),
-          slots: [await createSlot({ primitives, random }, { root, secret, created, digest })],
-        },
-        root,
-      ) as SealedHeader & Header)
+      unfinished?.header ?? (await renewHeader({ primitives, random, clock }, header, { root, secret }))
     primitives.wipe(root)
     const reseal = createReseal({
       present: keyring,
@@ -69,9 +68,26 @@ export async function rekey(
       reseal,
       progress,
     })
-    const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
-    return { dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+    return { dropped: droppedSlots(header, slot) }
   })
+}
+
+/** The header with another root key, and the one slot that `secret` opens. */
+export async function renewHeader(
+  { clock, ...context }: SlotContext & Pick<Effects, 'clock'>,
+  header: Header,
+  { root, secret }: { root: Uint8Array; secret: Secret },
+): Promise<Header> {
+  const created = formatDate(clock())
+  const slot = await createSlot(context, { root, secret, created, digest: header.digest })
+  const sealed: SealedHeader = { ...header, slots: [slot] }
+  return sealHeader(context.primitives, sealed, root) as SealedHeader & Header
+}
+
+/** All but the one that the keys were changed by. */
+export function droppedSlots(header: Header, kept: Slot): { id: string; kind: string }[] {
+  const dropped = parseSlots(header.slots).filter(({ id }) => id !== kept.id)
+  return dropped.map(({ id, kind }) => ({ id, kind }))
 }
 
 /** Derived from the seed of this rekey, so that it can be completed after a crash. */

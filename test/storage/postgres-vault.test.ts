@@ -23,6 +23,7 @@ import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
 import { changeKeySlots } from '../../src/vault/key-slots.js'
 import { createVault, openVault } from '../../src/vault/open.js'
+import { rekeyInStore } from '../../src/vault/rekey-in-store.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
@@ -509,6 +510,75 @@ t.test('servers whose key slot is left go on, whatever becomes of the others', a
   t.equal(await tokens(one), 'unavailable', 'another history of the vault')
   await set(header, 2)
   t.equal((await tokens(one)).pagination.total_items, 1, 'back by itself')
+})
+
+t.test('every key of a store is changed at once, and nobody goes on by the old ones', async (t) => {
+  const { apps, address, key } = await openVaults(t, 2)
+  const [one, two] = apps as [App, App]
+  const numbers = ['4242424242424242', '5555555555554444']
+  for (const [index, number] of numbers.entries())
+    await ask(one, 'token create', { ...token(`t-${index}`, number), metadata: { name: `n-${index}` } })
+  await ask(one, 'tenant create', { name: 'other' })
+  await one.maintenance().compact()
+  const second = createKey()
+  const all = (found: readonly { id: string }[]) => found.map(({ id }) => id)
+  await changeKeySlots(locate(address), key.choose, { added: second.create, choose: all })
+  const fingerprint = (await ask(two, 'token get', { id: 't-0' })).fingerprint
+  const rows = async () => (await run(address, 'select id, sealed from coffer_rows')).rows
+  const hexes = (found: { id: Buffer; sealed: Buffer }[]) =>
+    found.flatMap(({ id, sealed }) => [id, sealed]).map((bytes) => bytes.toString('hex'))
+  const rekey = (progress = () => {}) => rekeyInStore(locate(address), key.choose, progress)
+  const [{ sealed }] = (await run(address, 'select sealed from coffer_rows where kind = 2 limit 1')).rows
+  const setSealed = (bytes: Buffer) =>
+    run(address, 'update coffer_rows set sealed = $1 where sealed = $2', [
+      bytes,
+      bytes.equals(sealed) ? Buffer.concat([sealed, sealed]) : sealed,
+    ])
+  await setSealed(Buffer.concat([sealed, sealed]))
+  await t.rejects(rekey(), { code: 'vault_damaged' })
+  await setSealed(sealed)
+  t.equal((await ask(one, 'token get', { id: 't-1' })).id, 't-1', 'as it was')
+  await two.maintenance().compact()
+  // This has its log record wait for its chain, if all goes as quickly as it should.
+  await ask(one, 'token update', { id: 't-0', metadata: { more: 'yes' } })
+  const logged = async (app: App) =>
+    (await ask(app, 'log list', { entity_id: 't-0' })).pagination.total_items as number
+  const count = await logged(one)
+  // As a process leaves it that was killed meanwhile.
+  await run(address, "update coffer_state set header = 'rekeying 1 ' || header, generation = generation + 1")
+  await t.rejects(openVault(locate(address), key.choose), {
+    code: 'unavailable',
+    message: /coffer vault rekey/,
+  })
+  t.equal(await ask(one, 'token get', { id: 't-1' }), 'unavailable')
+  const before = await rows()
+  let during: Promise<unknown> | undefined
+  const { dropped } = await rekey(() => {
+    during ??= ask(one, 'token get', { id: 't-1' })
+  })
+  t.equal(dropped.length, 1)
+  t.equal(await during, 'unavailable')
+  const after = new Set(hexes(await rows()))
+  t.strictSame(
+    hexes(before).filter((hex) => after.has(hex)),
+    [],
+    'every row has another id and another seal',
+  )
+  for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
+  await t.rejects(openVault(locate(address), second.choose), { code: 'vault_damaged' })
+  const app = await openVault(locate(address), key.choose)
+  t.teardown(() => app.close())
+  const [found] = (await ask(app, 'token list', { metadata: { name: 'n-0' } })).data
+  t.match(found, { id: 't-0', fingerprint, data: { number: numbers[0] } })
+  t.strictSame((await app.maintenance().verify()).findings, [])
+  t.equal((await app.tenant('other')).name, 'other')
+  t.equal(await logged(app), count + 1, 'and the list above')
+  const both = await Promise.allSettled([rekey(), rekey()])
+  const failed = both.flatMap((each) => (each.status === 'rejected' ? [each.reason.code] : []))
+  t.ok(failed.every((code) => ['conflict', 'unavailable'].includes(code)) && failed.length < 2, `${failed}`)
+  const last = await openVault(locate(address), key.choose)
+  t.teardown(() => last.close())
+  t.strictSame((await last.maintenance().verify()).findings, [])
 })
 
 t.test("another vault in the place of one that is open is none of its servers' own", async (t) => {

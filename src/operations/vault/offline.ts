@@ -84,9 +84,10 @@ export const changeKeys = operation({
   summary: 'Change every key of the vault and encrypt all data again.',
   details:
     'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
-    'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.',
+    'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
+    'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
   input: closedInput([], {}),
-  output: object({ directory: text, resealed: count, dropped_slots: texts }),
+  output: object({ 'directory?': text, 'store?': text, resealed: count, dropped_slots: texts }),
   examples: ['coffer vault rekey --yes'],
   destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {

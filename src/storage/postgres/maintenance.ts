@@ -7,7 +7,7 @@ import { type Connection, type ConnectionPool, missing } from './pool.js'
 import { COMMIT, STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
-import { refuseUnfinished } from './tables.js'
+import { refuseUnfinished, withoutRekey } from './tables.js'
 
 const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where id = 1` }
 /** As often the key slots may change between two requests of a server. A vault that was restored is further away. */
@@ -18,11 +18,20 @@ export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
   return (await readHeaderAndState(pool)).header
 }
 
-async function readHeaderAndState(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
+/** The same, also where every key is being changed. */
+export async function readHeaderToRekey(pool: ConnectionPool): Promise<Header> {
+  return (await readHeaderAndState(pool, withoutRekey)).header
+}
+
+async function readHeaderAndState(
+  pool: ConnectionPool,
+  prepare = (text: string) => text,
+): Promise<{ header: Header; state: StoreState }> {
   const [found] = (await pool.query(READ_HEADER)).rows
   if (found === undefined) throw missing()
-  refuseUnfinished(found.header)
-  return { header: parseHeader(found.header), state: stateOf(found) }
+  const text = prepare(found.header)
+  refuseUnfinished(text)
+  return { header: parseHeader(text), state: stateOf(found) }
 }
 
 function parseHeader(text: string): Header {

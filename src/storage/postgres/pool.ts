@@ -93,6 +93,7 @@ const types = {
 export class Connection {
   readonly #client: PoolClient
   readonly #answered: (ms: number) => void
+  #isBroken = false
 
   constructor(client: PoolClient, answered: (ms: number) => void) {
     this.#client = client
@@ -116,16 +117,19 @@ export class Connection {
       ),
     )
     const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
-    if (failed.length > 0)
-      throw translateError(failed.find((error) => fieldOf(error, 'code') !== ABORTED) ?? failed[0])
+    if (failed.length > 0) {
+      const failure = translateError(failed.find((error) => fieldOf(error, 'code') !== ABORTED) ?? failed[0])
+      this.#isBroken ||= !(failure instanceof Collision)
+      throw failure
+    }
     this.#answered(performance.now() - since)
     const results = settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value)
     return results.slice(sent.length - statements.length)
   }
 
-  /** Gives the connection back. One that broke in the middle of something is closed. */
+  /** Gives the connection back. One that broke in the middle of something, or that failed, is closed. */
   release(isBroken: boolean): void {
-    this.#client.release(isBroken)
+    this.#client.release(isBroken || this.#isBroken)
   }
 }
 

@@ -21,8 +21,8 @@ export const BEGIN_SNAPSHOT: readonly Statement[] = [
   ...UNLIMITED,
 ]
 export const COUNT_KEYS: Statement = { text: 'select count(*) as keys from coffer_keys', isSlow: 'whole' }
-const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows', isSlow: 'whole' }
-const READ_WAITING = {
+export const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows', isSlow: 'whole' }
+export const READ_WAITING = {
   text: 'select id, tenant, owner, written, sealed from coffer_waiting order by written, id',
   isSlow: true,
 }

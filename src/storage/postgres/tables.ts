@@ -34,7 +34,7 @@ export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Pr
 }
 
 /** Two processes that make the same table collide, in spite of `if not exists`. */
-async function again<T>(work: () => Promise<T>, left = 10): Promise<T> {
+export async function again<T>(work: () => Promise<T>, left = 10): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -130,14 +130,31 @@ export function alreadyThere(): CofferError {
 
 const COPYING = 'copying '
 const CREATING = 'creating '
+const REKEYING = 'rekeying '
 
 /** What stands in the place of the header while a vault is copied into the store. */
 export function unfinishedCopy(header: Header): string {
   return COPYING + headerText(header)
 }
 
-/** @throws CofferError `vault_missing` while a vault is copied into the store, or created in it */
+/** The same while every key changes, of one who does that. */
+export function unfinishedRekey(header: Header, random: RandomSource): string {
+  return `${REKEYING}${drawGeneration(random)} ${headerText(header)}`
+}
+
+/** A header, also from what stands in its place while every key changes. */
+export function withoutRekey(text: string): string {
+  return text.startsWith(REKEYING) ? text.slice(text.indexOf(' ', REKEYING.length) + 1) : text
+}
+
+/** @throws CofferError `vault_missing` while a vault is copied into the store, or created in it; `unavailable` */
 export function refuseUnfinished(header: string): void {
+  if (header.startsWith(REKEYING))
+    throw new CofferError(
+      'unavailable',
+      'Every key of this vault is being changed. If that was interrupted, run it again: coffer vault rekey',
+      { retryAfterSeconds: 60 },
+    )
   if (header.startsWith(CREATING))
     throw new CofferError(
       'vault_missing',

@@ -1,0 +1,112 @@
+/**
+ * Seals all rows of a store anew, in one transaction: until its commit the store is as it was. What stands in the place of
+ * the header meanwhile keeps everybody else out, so nothing is written that the transaction does not see.
+ */
+import type { RandomSource } from '../../crypto/ports.js'
+import { CofferError } from '../../errors.js'
+import type { Row } from '../engine.js'
+import type { Resealed } from '../lsm/maintenance/rekey.js'
+import { type Header, headerText } from '../vault-file.js'
+import type { Waiting } from './log-sql.js'
+import type { Connection, ConnectionPool } from './pool.js'
+import { BEGIN, COMMIT, type Place, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
+import { COUNT_ROWS, eachRow, READ_WAITING } from './snapshot.js'
+import { again, unfinishedRekey } from './tables.js'
+import { insertStatement } from './write-sql.js'
+
+const ROWS_AT_ONCE = 500
+const LOCK_HEADER = { text: 'select header from coffer_state where id = 1 for update', isSlow: true }
+/** Of those who see another generation, nobody goes on by what was true before. */
+const SET_HEADER = 'update coffer_state set header = $1, generation = generation + 1 where id = 1'
+
+export interface RekeyOptions {
+  present: Header
+  next: Header
+  random: RandomSource
+  /** Given the rows that are of no tenant, and tenants' own records; gives what seals a row anew. */
+  prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
+  /** The same for log entries that are in no row yet. */
+  resealWaiting(waiting: Waiting): Waiting
+  progress(done: number, total: number): void
+}
+
+/**
+ * On failure the vault is as it was, and servers go on; where the process was killed, it takes another call, whose keys may
+ * be others. @throws CofferError `conflict`, `vault_damaged`, `unavailable`
+ */
+export async function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise<void> {
+  const present = headerText(options.present)
+  const mark = unfinishedRekey(options.present, options.random)
+  const isPresent = "right(header, length($2)) = $2 and (header = $2 or header like 'rekeying %')"
+  const begin = { text: `${SET_HEADER} and ${isPresent}`, values: [mark, present] }
+  if ((await again(() => pool.query(begin))).rowCount !== 1) throw changedMeanwhile()
+  try {
+    await again(() => pool.using((connection) => rekeyRows(connection, mark, options)))
+  } catch (error) {
+    const end = { text: `${SET_HEADER} and header = $2`, values: [present, mark] }
+    await again(() => pool.query(end)).catch(() => undefined)
+    throw error
+  }
+}
+
+async function rekeyRows(connection: Connection, mark: string, options: RekeyOptions): Promise<void> {
+  const { next, prepare, resealWaiting, progress } = options
+  try {
+    const begun = await connection.send([BEGIN, ...UNLIMITED, LOCK_HEADER, COUNT_ROWS, READ_WAITING])
+    const [header, counted, waiting] = begun.slice(-3)
+    if (header!.rows[0]?.header !== mark) throw changedMeanwhile()
+    const reseal = await prepare(eachOwnRow(connection))
+    for (const table of ['coffer_keys', 'coffer_waiting'])
+      await connection.send([{ text: `delete from ${table}`, isSlow: 'whole' }])
+    let before: Place = { tenant: -1, kind: -1, seq: -1 }
+    let batch: Row[] = []
+    let done = 0
+    const send = async () => {
+      const last = batch.at(-1)
+      if (last === undefined) return
+      const news = insertStatement({ rows: batch, waiting: [] }, { isDated: true })
+      await connection.send([deleteStatement(before, last), { ...news, isSlow: true }])
+      done += batch.length
+      progress(done, counted!.rows[0].rows)
+      before = last
+      batch = []
+    }
+    for await (const { row } of eachRow(connection)) {
+      batch.push({ ...row, ...(await reseal(row)) })
+      if (batch.length === ROWS_AT_ONCE) await send()
+    }
+    await send()
+    const news = insertStatement({ rows: [], waiting: waiting!.rows.map(resealWaiting) })
+    const end = { text: SET_HEADER, values: [headerText(next)] }
+    await connection.send([{ ...news, isSlow: true }, end, COMMIT])
+  } catch (error) {
+    await connection.send([ROLLBACK]).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Those of no tenant come first. */
+async function* eachOwnRow(connection: Connection): AsyncGenerator<Row> {
+  for await (const { row } of eachRow(connection)) {
+    if (row.tenant !== 0) return
+    yield row
+  }
+}
+
+/** Those behind one place and up to another. */
+function deleteStatement(before: Place, last: Place): Statement {
+  const place = ({ tenant, kind, seq }: Place) => [tenant, kind, seq]
+  return {
+    name: 'delete',
+    text: 'delete from coffer_rows where (tenant, kind, seq) > ($1, $2, $3) and (tenant, kind, seq) <= ($4, $5, $6)',
+    values: [...place(before), ...place(last)],
+    isSlow: true,
+  }
+}
+
+function changedMeanwhile(): CofferError {
+  return new CofferError(
+    'conflict',
+    'Another process changes the keys of this vault. Try again when it has ended.',
+  )
+}
