@@ -29,15 +29,15 @@ function pageSizeOf({ input }: RegisteredOperation): number {
 
 type AnyPage = List<unknown> | CursorPage<unknown>
 
-/** Requests smaller pages if a page exceeds the size limit. */
-async function* walkPages(
+/** Requests smaller pages if a page exceeds the size limit; ends early when `signal` is aborted. */
+export async function* walkPages(
   { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): AsyncGenerator<AnyPage> {
   let { size } = input
   let next: string | undefined
-  for (let done = 0; !signal.aborted; ) {
+  for (let done = 0; signal?.aborted !== true; ) {
     // A list by cursor has no number, and ignores that of its first page.
     const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
@@ -69,14 +69,12 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
   for await (const { data } of pages) yield* data
 }
 
-/** All things of a noun. */
 export async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
   const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
   const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
   return together(async () => (await collectPages(pages)).data)
 }
 
-/** All pages as one page. */
 async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
   const items: unknown[] = []
   for await (const item of itemsOf(pages)) items.push(item)

@@ -28,7 +28,6 @@ export interface FetchedAnswer {
 export interface HttpClientOptions {
   /** The address of the server, to which the paths of the interface are appended. */
   url: string
-  /** The API key of the caller. */
   key: string
   /** The prefix of the server's header names; default `svc`. */
   prefix?: string

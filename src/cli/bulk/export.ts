@@ -2,8 +2,7 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decideTransform, type Grants } from '../../domain/access.js'
-import { CofferError } from '../../errors.js'
-import type { CursorPage } from '../../framework/cursor.js'
+import { CofferError, interrupted } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Steps, Task } from '../context/task.js'
@@ -12,6 +11,7 @@ import { countOf, displayLines, toJson } from '../output/display.js'
 import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
 import { createProgress } from '../output/progress.js'
 import { isTerminal, write } from '../output/terminal.js'
+import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
 import { MASKED, ROW_FORMATS, type RowFormat } from './rows.js'
 
@@ -55,15 +55,12 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
       const isMasked = await findMasked(task)
       const form = createForm(format, config.fields, isMasked)
       if (!(await put(form.begin))) return
-      for (let start: string | undefined; ; ) {
-        if (signal.aborted) throw new CofferError('interrupted', 'Interrupted.')
-        const asked = { ...task.input, size: PAGE, ...(start === undefined ? {} : { start }) }
-        const { data, pagination } = (await task.ask(asked)) as CursorPage<TokenView>
-        if (!(await put(data.map((token, at) => form.show(token, count + at)).join('')))) return
-        count += data.length
+      for await (const { data } of walkPages(task, { ...task.input, size: PAGE })) {
+        if (signal.aborted) throw interrupted()
+        const rows = (data as TokenView[]).map((token, at) => form.show(token, count + at))
+        if (!(await put(rows.join('')))) return
+        count += rows.length
         await progress.show(count)
-        start = pagination.next
-        if (start === undefined) break
       }
       await put(form.end)
     }, 'server')

@@ -153,7 +153,6 @@ function findSchema(registry: Registry, path: string, asked: string): Schema | u
 
 type Ask = (operation: string, input: OperationInput) => Promise<unknown>
 
-/** Names and ids of things of a noun. */
 function listNames(
   context: CommandContext,
   before: readonly string[],

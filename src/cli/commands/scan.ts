@@ -9,13 +9,13 @@ import {
   type ValueFinder,
 } from '../../domain/value-finder.js'
 import { CofferError } from '../../errors.js'
-import type { CursorPage } from '../../framework/cursor.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
+import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
 
 const PAGE = 100
@@ -89,14 +89,9 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (unread > 0) throw new CofferError('usage', `Files that could not be read: ${unread}.`)
 }
 
-async function readTokens({ ask }: Task, finder: ValueFinder): Promise<void> {
-  for (let start: string | undefined; ; ) {
-    const place = start === undefined ? {} : { start }
-    const { data, pagination } = (await ask({ size: PAGE, ...place })) as CursorPage<TokenView>
-    for (const token of data) finder.add(token.id, token.data)
-    start = pagination.next
-    if (start === undefined) return
-  }
+async function readTokens(task: Task, finder: ValueFinder): Promise<void> {
+  for await (const { data } of walkPages(task, { size: PAGE }))
+    for (const token of data as TokenView[]) finder.add(token.id, token.data)
 }
 
 /** Opens nothing that can be read, because a pipe is read once. @throws CofferError `usage` */

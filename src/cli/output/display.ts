@@ -88,7 +88,6 @@ export function countOf(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** Indents every line. */
 export function indent(text: string, columns: number): string {
   return text.replace(/^/gm, ' '.repeat(columns))
 }
