@@ -60,21 +60,21 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
     if (steps.run === undefined) await print(await ask(task.input))
     else await steps.run({ ...task, ask: (asked = task.input, ...rest) => ask(asked, ...rest) })
   }
-  /** What comes before a name that stands for nothing is done, as it is one by one. */
+  /** Up to a name that stands for nothing, which is then the first of the next ones. */
   const askSome = async (some: readonly Each[]) => {
     const found: OperationInput[] = []
-    let failure: unknown
-    try {
-      for (const { input } of some) found.push(await resolve(input, whole))
-    } catch (error) {
-      failure = error
-    }
-    const { done, error } = found.length === 0 ? { done: 0 } : await askEach!(found)
+    for (const { input } of some)
+      try {
+        found.push(await resolve(input, whole))
+      } catch (error) {
+        if (found.length === 0) throw error
+        break
+      }
+    const { done, error } = await askEach!(found)
     tried += done
     count += done
     await progress?.show(count)
     if (error !== undefined) throw fromSent(error)
-    if (failure !== undefined) throw failure
   }
   const all = [...eachInput(inputs, ids)]
   const isTogether = steps.run === undefined && askEach !== undefined

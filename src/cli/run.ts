@@ -1,7 +1,7 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, usage } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
+import { mayShareUnit, type OperationInput } from '../framework/operation.js'
 import { resultOf } from '../framework/outcome.js'
 import { itemOutput, PAGE_PROPERTIES } from '../framework/page.js'
 import type { EachOutcome } from '../framework/perform-each.js'
@@ -188,13 +188,14 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
         return askHere()
       })
     },
-    ...(isTakenByEach(context, definition) && {
-      askEach: async (inputs: readonly OperationInput[]) => {
-        const as = key === undefined ? await findOwner() : { key }
-        const request = { operation: definition.name, input: {}, each: inputs, as }
-        return use(async (vault) => (await vault.ask(request)).result as EachOutcome)
-      },
-    }),
+    ...(config.url === undefined &&
+      mayShareUnit(definition) && {
+        askEach: async (inputs: readonly OperationInput[]) => {
+          const as = key === undefined ? await findOwner() : { key }
+          const request = { operation: definition.name, input: {}, each: inputs, as }
+          return use(async (vault) => (await vault.ask(request)).result as EachOutcome)
+        },
+      }),
     askAsOwner: async (operation, asked, tenant) => askAs(operation, asked, await findOwner(tenant)),
     together: use,
     notice: (text) => printNotice(terminal, text),
@@ -207,14 +208,6 @@ function createTask({ empty, correct, ...facts }: TaskFacts): Task {
         hints: { ...hintsFor(facts), ...omitUndefined({ empty }) },
       }),
   }
-}
-
-/** Whether the vault takes several inputs at once: not if they have answers, which have no bound together. */
-function isTakenByEach(
-  { config }: CommandContext,
-  { output, run, runOffline }: RegisteredOperation,
-): boolean {
-  return config.url === undefined && output === undefined && run !== undefined && runOffline === undefined
 }
 
 /** Opens the vault per request, or once for several, and purges expired tokens each time. */

@@ -282,3 +282,8 @@ export type AnyOperation = Operation<any, Schema | undefined, any>
 export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }
+
+/** Whether several may share a unit of work: answers would have no bound, and what the owner does is logged for the tenant. */
+export function mayShareUnit({ audience, output, run, runOffline }: AnyOperation): boolean {
+  return audience !== 'owner' && output === undefined && run !== undefined && runOffline === undefined
+}

@@ -2,11 +2,9 @@
 import { CofferError, type SentError, toSent } from '../errors.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import type { AnyOperation, OperationInput } from './operation.js'
-import { authorize, checkInput, nowOf, runIn } from './perform.js'
+import { type AnyOperation, type Context, mayShareUnit, type OperationInput } from './operation.js'
+import { authorize, createSession } from './perform.js'
 import { LOCAL_RECIPIENT } from './recipient.js'
-import { completeValue } from './schema.js'
-import { runUnit } from './unit.js'
 
 /** How many of the inputs are done, from the first; `error`: why the next one is refused. */
 export interface EachOutcome {
@@ -14,18 +12,9 @@ export interface EachOutcome {
   error?: SentError
 }
 
-/** Of the input at this place. It ends the unit of work, so that nothing of that input is kept. */
-class Refused extends Error {
-  readonly at: number
-  constructor(at: number, cause: CofferError) {
-    super('refused', { cause })
-    this.at = at
-  }
-}
-
 /**
  * The same as performing `definition` for each input in turn up to the first that is refused, but that all are logged
- * under one trace id. Contract: `definition` has `run` and no output.
+ * under one trace id. Contract: {@link mayShareUnit}.
  * @throws CofferError `forbidden`; that of the commit, after which nothing is done
  */
 export async function performEach(
@@ -36,41 +25,31 @@ export async function performEach(
   traceId: string,
 ): Promise<EachOutcome> {
   authorize(caller, definition)
-  const facts = { host, caller, definition, traceId, recipient: LOCAL_RECIPIENT }
-  /** The inputs before the one that is refused. */
-  let few = inputs
-  let error: SentError | undefined
-  const refuseAt = (at: number, cause: unknown) => {
-    few = inputs.slice(0, at)
-    error = toSent(cause)
-  }
-  const ready: { input: OperationInput; checked: unknown }[] = []
+  if (!mayShareUnit(definition)) throw new CofferError('internal', `${definition.name} takes one input.`)
+  const session = createSession({ host, caller, definition, traceId, recipient: LOCAL_RECIPIENT })
+  const ready: Awaited<ReturnType<typeof session.prepare>>[] = []
+  let error: unknown
   try {
-    for (const given of inputs) {
-      const input = completeValue(definition.input, given) as OperationInput
-      ready.push({ input, checked: await checkInput(host, nowOf(host), definition, input) })
-    }
-  } catch (cause) {
-    if (!(cause instanceof CofferError)) throw cause
-    refuseAt(ready.length, cause)
+    for (const input of inputs) ready.push(await session.prepare(caller, definition, input))
+  } catch (refusal) {
+    error = refusal
   }
-  while (few.length > 0) {
+  /** Of the input that is refused, and so ends the unit of work: it is run again without that one. */
+  let at = 0
+  const runAll = async (context: Context) => {
+    for (at = 0; at < ready.length; at++) await ready[at]!(context)
+  }
+  while (ready.length > 0) {
     try {
-      await runUnit(facts, async (context) => {
-        for (const at of few.keys()) {
-          const { input, checked } = ready[at]!
-          try {
-            await runIn(context, definition, input, checked)
-          } catch (cause) {
-            throw cause instanceof CofferError ? new Refused(at, cause) : cause
-          }
-        }
-      })
+      await session.inUnit(runAll)
       break
-    } catch (refused) {
-      if (!(refused instanceof Refused)) throw refused
-      refuseAt(refused.at, refused.cause)
+    } catch (refusal) {
+      if (at === ready.length || !(refusal instanceof CofferError)) throw refusal
+      error = refusal
+      ready.length = at
     }
   }
-  return { done: few.length, ...(error === undefined ? {} : { error }) }
+  if (error === undefined) return { done: ready.length }
+  if (error instanceof CofferError) return { done: ready.length, error: toSent(error) }
+  throw error
 }

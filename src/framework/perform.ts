@@ -67,18 +67,22 @@ async function run(
   const complete = completeValue(definition.input, input) as OperationInput
   const checking = checkInput(host, nowOf(host), definition, complete, misspelled)
   const checked = checking === undefined ? undefined : await checking
+  const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
   if (definition.runDetached !== undefined) {
     const session = createSession(facts)
     const result = await definition.runDetached(session, complete, checked)
-    if (isLoggedOnce(definition)) await session.inUnit(reachTenant)
+    if (isLoggedOnce) await session.inUnit(reachTenant)
     const outcome = toOutcome(result, success)
     if (keeping?.isDone === false) await runUnit(facts, async () => outcome, 'now', keepAll)
     return outcome
   }
+  const { run } = definition
+  if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
   return runUnit(
     facts,
     async (context) => {
-      const out = await runIn(context, definition, complete, checked)
+      const out = await run(context, complete, checked)
+      if (isLoggedOnce) await reachTenant(context)
       if (out instanceof HttpAnswer) return toOutcome(out, success)
       const isExisting = out instanceof Existing
       const result = toAnswer(isExisting ? out.result : out, recipient)
@@ -87,24 +91,6 @@ async function run(
     undefined,
     keepAll,
   )
-}
-
-/** Runs an operation within a unit of work. Contract: the caller is authorized, the input complete and checked. */
-export async function runIn(
-  context: Context,
-  definition: AnyOperation,
-  input: OperationInput,
-  checked: unknown,
-): Promise<unknown> {
-  const { run } = definition
-  if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
-  const out = await run(context, input, checked)
-  if (isLoggedOnce(definition)) await reachTenant(context)
-  return out
-}
-
-function isLoggedOnce({ audience, log }: AnyOperation): boolean {
-  return audience === 'owner' && log !== undefined
 }
 
 function toOutcome(result: unknown, success: number): Outcome {
@@ -142,7 +128,7 @@ export async function performOffline(
   return definition.runOffline!(session, complete)
 }
 
-function createSession(facts: Facts): Session {
+export function createSession(facts: Facts): Session {
   const { host, caller, definition, traceId, recipient, keeping, outer } = facts
   const success = successOf(definition)
   return {
@@ -217,8 +203,7 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
-/** The time for `check`. */
-export function nowOf({ store }: Host): CheckTools['now'] {
+function nowOf({ store }: Host): CheckTools['now'] {
   return () => store.read(async ({ now }) => now)
 }
 

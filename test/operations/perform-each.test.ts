@@ -102,4 +102,6 @@ t.test('whoever may not do one may not do several', async (t) => {
   const { key } = await vault.createApplication('private', { permissions: ['token:read'] })
   await t.rejects(askEach('token delete', [{ id: 'x' }], { key }), { code: 'forbidden' })
   await t.rejects(askEach('tenant delete', [{ id: 'x' }]), { code: 'forbidden' })
+  await t.rejects(askEach('config unset', [{ name: 'logs.keep' }], { reveal: false }), { code: 'internal' })
+  await t.rejects(askEach('token get', [{ id: 'x' }], { reveal: false }), { code: 'internal' })
 })

@@ -1,8 +1,7 @@
 /** `coffer token import`: reads rows, sends them by the batch, and tells what became of each. */
 import { resolve } from 'node:path'
 import { isObject } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
-import type { RowResult } from '../../operations/token/import.js'
+import { CofferError, validationError } from '../../errors.js'
 import type { Steps, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
@@ -39,7 +38,7 @@ export const importRows: Steps = {
     context.stopsItself()
     const stopping = () => void task.notice('Stopping…')
     context.signal.addEventListener('abort', stopping, { once: true })
-    const work = new Run(task, settings, log, send)
+    const work = createRun(task, settings, log, send)
     let isDone = false
     try {
       isDone = await work.finish()
@@ -91,51 +90,39 @@ function readSettings({ context, options, words }: Task): Settings {
 }
 
 /** One import, from where an earlier run of it was cut short. */
-class Run {
+function createRun(task: Task, { source, format, map, type, files }: Settings, log: ImportLog, send: Send) {
+  const { context, options } = task
+  const { input, signal, terminal, clock, config } = context
+  const tally = { created: 0, deduplicated: 0, refused: 0 }
   /** Rows that are done, those of earlier runs included. */
-  done: number
-  readonly tally = { created: 0, deduplicated: 0, refused: 0 }
-  readonly #task: Task
-  readonly #settings: Settings
-  readonly #log: ImportLog
-  readonly #send: Send
-  #firstRefused: { line: number; reason: string } | undefined
-  #readBytes = 0
-
-  constructor(task: Task, settings: Settings, log: ImportLog, send: Send) {
-    this.#task = task
-    this.#settings = settings
-    this.#log = log
-    this.#send = send
-    this.done = log.start.rows
-  }
+  let done = log.start.rows
+  let readBytes = 0
+  let firstRefused: { line: number; reason: string } | undefined
 
   /** Resolves to whether all rows were read. @throws CofferError `interrupted`; that of sending a batch */
-  async finish(): Promise<boolean> {
-    const { context } = this.#task
-    const { chunks, size, close } = await context.input.openStream(this.#settings.source, 'the file')
-    const progress = createProgress(context.terminal, { label: 'Importing' }, context.clock)
-    const batches = this.#batches(this.#count(chunks))
+  async function finish(): Promise<boolean> {
+    const { chunks, size, close } = await input.openStream(source, 'the file')
+    const progress = createProgress(terminal, { label: 'Importing' }, clock)
+    const batches = readBatches(chunks)
     let batch: IteratorResult<Row[]>
     const sendAll = async (): Promise<boolean> => {
       for (; !batch.done; batch = await batches.next()) {
-        if (context.signal.aborted) throw this.#interrupted()
-        if (!(await this.#sendOne(batch.value))) return false
-        const share = size === undefined || size === 0 ? undefined : this.#readBytes / size
-        await progress.show(this.done, share)
+        if (signal.aborted) throw interrupted()
+        if (!(await sendOne(batch.value))) return false
+        await progress.show(done, size === undefined || size === 0 ? undefined : readBytes / size)
       }
       return true
     }
     try {
       batch = await batches.next()
       for (let attempt = 1, before = -1; ; attempt++) {
-        if (this.done > before) attempt = 1
-        before = this.done
+        if (done > before) attempt = 1
+        before = done
         try {
-          return await this.#task.together(sendAll, 'server')
+          return await task.together(sendAll, 'server')
         } catch (error) {
           const isGone = error instanceof CofferError && error.code === 'unavailable'
-          if (!isGone || context.config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
+          if (!isGone || config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
         }
       }
     } finally {
@@ -146,63 +133,59 @@ class Run {
   }
 
   /** False if the run ends with a refused row. */
-  async #sendOne(rows: readonly Row[]): Promise<boolean> {
-    const results = await this.#send({ first: this.done, rows })
-    const isStopped = this.#task.options.continueOnError !== true && results.at(-1)?.status === 'refused'
+  async function sendOne(rows: readonly Row[]): Promise<boolean> {
+    const results = await send({ first: done, rows })
+    const isStopped = options.continueOnError !== true && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
-    const done = isStopped ? results.length - 1 : results.length
-    if (done === 0 && !isStopped) throw new CofferError('internal', 'A batch came back without results.')
-    await this.#log.take(rows, results, done)
-    for (const [at, result] of results.entries()) this.#note(result, rows[at]!.line)
-    this.done += done
-    if (isStopped || done === rows.length) return !isStopped
+    const count = isStopped ? results.length - 1 : results.length
+    if (count === 0 && !isStopped) throw new CofferError('internal', 'A batch came back without results.')
+    await log.take(rows, results, count)
+    for (const [at, { status, reason = '' }] of results.entries()) {
+      tally[status]++
+      if (status === 'refused') firstRefused ??= { line: rows[at]!.line, reason }
+    }
+    done += count
+    if (isStopped || count === rows.length) return !isStopped
     // An earlier run was cut short after a commit, and had a shorter batch.
-    return this.#sendOne(rows.slice(done))
-  }
-
-  #note({ status, reason = '' }: RowResult, line: number): void {
-    this.tally[status]++
-    if (status === 'refused') this.#firstRefused ??= { line, reason }
+    return sendOne(rows.slice(count))
   }
 
   /** @throws CofferError `validation` if a row was refused */
-  refuse(): void {
-    const refused = this.#firstRefused
-    if (refused === undefined) return
-    const { line, reason } = refused
+  function refuse(): void {
+    if (firstRefused === undefined) return
+    const { line, reason } = firstRefused
     const where =
-      this.#task.options.continueOnError === true
-        ? `Rows refused: ${this.tally.refused}; the first is line ${line}`
-        : `The import stopped at line ${line}, after rows: ${this.done}`
-    throw new CofferError('validation', `${where}: ${reason}`)
+      options.continueOnError === true
+        ? `Rows refused: ${tally.refused}; the first is line ${line}`
+        : `The import stopped at line ${line}, after rows: ${done}`
+    throw validationError(`${where}: ${reason}`)
   }
 
-  #interrupted(): CofferError {
+  function interrupted(): CofferError {
     const advice =
-      this.#settings.files.resume === undefined
+      files.resume === undefined
         ? 'The same command would import them again; --resume FILE, from the beginning, would not.'
         : 'The same command goes on from there.'
-    return new CofferError('interrupted', `Interrupted after ${countOf(this.done, 'row')}. ${advice}`)
+    return new CofferError('interrupted', `Interrupted after ${countOf(done, 'row')}. ${advice}`)
   }
 
-  async *#count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async function* count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
-      this.#readBytes += chunk.length
+      readBytes += chunk.length
       yield chunk
     }
   }
 
   /** The rows that are not done yet, by the batch. */
-  async *#batches(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Row[]> {
-    const { format, map, type } = this.#settings
-    const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER
-    const texts = decodeChunks(chunks, 'The file')
+  async function* readBatches(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Row[]> {
+    const most = config.url === undefined ? TO_VAULT : TO_SERVER
+    const texts = decodeChunks(count(chunks), 'The file')
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
     for await (const rows of format === 'csv' ? readCsv(texts, map) : readRows(texts, format)) {
       for (const row of rows) {
-        if (skipped++ < this.#log.start.rows) continue
+        if (skipped++ < log.start.rows) continue
         if (batch.length === most.rows || (left < row.length && batch.length > 0)) {
           yield batch
           batch = []
@@ -213,12 +196,11 @@ class Run {
       }
     }
     if (batch.length > 0) yield batch
-    if (skipped < this.#log.start.rows)
-      throw new CofferError(
-        'usage',
-        `The file has fewer rows than the ${this.#log.start.rows} that are imported.`,
-      )
+    if (skipped < log.start.rows)
+      throw new CofferError('usage', `The file has fewer rows than the ${log.start.rows} that are imported.`)
   }
+
+  return { tally, finish, refuse }
 }
 
 function withType(row: Row, type: string): Row {

@@ -83,13 +83,14 @@ function planTable(
 ): TablePlan | undefined {
   const heads = columns.map(display)
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
-  const fit = fitColumns(heads, rows, width)
-  if (fit === undefined) return undefined
-  const { widths, isCut } = fit
+  const widths = fitColumns(heads, rows, width)
+  if (widths === undefined) return undefined
   // Output to a file or a pipe is not truncated.
   if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths, isCut: false }
   const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
-  return { heads: cut(heads), rows: rows.map(cut), widths, isCut }
+  const fitted = rows.map(cut)
+  const isCut = fitted.some((row, at) => row.some((cell, column) => cell !== rows[at]![column]))
+  return { heads: cut(heads), rows: fitted, widths, isCut }
 }
 
 /** The minimum width of a column; an id is useless when truncated. */
@@ -104,7 +105,7 @@ function fitColumns(
   heads: readonly string[],
   rows: readonly (readonly string[])[],
   width: number,
-): Pick<TablePlan, 'widths' | 'isCut'> | undefined {
+): number[] | undefined {
   const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
   const natural = heads.map((head, at) =>
     [head, ...rows.map((row) => row[at] ?? '')].reduce(
@@ -114,10 +115,10 @@ function fitColumns(
   )
   const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
   const room = width - GAP.length * (heads.length - 1)
-  if (total(natural) <= room) return { widths: natural, isCut: false }
+  if (total(natural) <= room) return natural
   for (let cap = room; cap >= LEAST_WIDTH; cap--) {
     const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least[at] ?? LEAST_WIDTH)))
-    if (total(widths) <= room) return { widths, isCut: true }
+    if (total(widths) <= room) return widths
   }
   return undefined
 }
