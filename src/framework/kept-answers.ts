@@ -86,13 +86,15 @@ export async function readSubjects(
   return all
 }
 
-/** Removes the answer to the creation of a token that is being removed. */
+/** Removes the answer to the creation of a token that is being removed, unless a later one has taken its place. */
 export async function dropAnswerTo(
   store: StoreWriter,
   tenant: number,
-  { answer_id }: TokenRecord,
+  { id, answer_id }: TokenRecord,
 ): Promise<void> {
-  if (answer_id !== undefined) await removeAnswer(store, tenant, answer_id)
+  if (answer_id === undefined) return
+  const answer = await store.get('answer', tenant, answer_id)
+  if (answer?.view?.id === id) await store.remove('answer', tenant, answer_id)
 }
 
 export async function removeAnswer(store: StoreWriter, tenant: number, id: string): Promise<void> {

@@ -197,10 +197,14 @@ t.test('what an answer is about takes it along: nothing is left on the disk', as
   clock.now += DAY_MS - 1
   await app.sweep()
   t.equal((await kept()).length, 1)
+  const [first] = await kept()
   clock.now += 1
   await app.sweep()
   const expired = await app.store.read((reader) => reader.findExpired(10))
   t.same(expired, [], 'the sweeper purges an answer after 24 hours')
+  const again = await repeat('token create', { type: 'token', data: 'x' })
+  await ask('token delete', { id: first!.view!.id })
+  t.match(await repeat('token create', { type: 'token', data: 'x' }), { ...again, isReplayed: true })
 })
 
 t.test('an answer that is too large to be kept is refused, and nothing is done', async (t) => {
