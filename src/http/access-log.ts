@@ -4,6 +4,7 @@
  */
 
 export interface AccessEntry {
+  /** `-` of what is no HTTP request. */
   method: string
   /** For example `/tokens/{id}`; `-` if no route was found. */
   route: string

@@ -123,8 +123,8 @@ class Connections {
     server.on('checkExpectation', answer)
     server.on('checkContinue', (request, response) => this.#answer(request, response, true))
     server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
-    server.on('connect', (_, socket) =>
-      this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.')),
+    server.on('connect', ({ method }, socket) =>
+      this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.'), method),
     )
     server.on('clientError', (error, socket) => this.#refuse(socket, describeParserError(error)))
     return server
@@ -173,7 +173,7 @@ class Connections {
     })
   }
 
-  #refuse(socket: Duplex, error: CofferError): void {
+  #refuse(socket: Duplex, error: CofferError, method = '-'): void {
     const connection = this.#connections.get(socket)
     if (connection === undefined) {
       socket.destroy()
@@ -182,7 +182,7 @@ class Connections {
     const { traceHeader, headers, createTraceId, record } = this.#options
     const traceId = createTraceId()
     if (connection.refuse(error, traceId, { ...headers, [traceHeader]: traceId }))
-      record?.({ method: '-', route: '-', status: error.status, ms: 0, traceId })
+      record?.({ method, route: '-', status: error.status, ms: 0, traceId })
   }
 
   #answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
@@ -190,7 +190,8 @@ class Connections {
     if (connection === undefined || connection.isBroken) return
     const hosts = countHosts(request)
     if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
-      this.#refuse(request.socket, validationError('A request must have exactly one Host header.'))
+      const error = validationError('A request must have exactly one Host header.')
+      this.#refuse(request.socket, error, request.method)
       return
     }
     const invite = expectsContinue ? () => response.writeContinue() : undefined

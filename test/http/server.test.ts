@@ -4,6 +4,7 @@ import { request as requestTls } from 'node:https'
 import { connect, createServer as createNetServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import type { AccessEntry } from '../../src/http/access-log.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
 import { answerResult } from '../../src/http/exchange.js'
 import { listen } from '../../src/http/listen.js'
@@ -155,6 +156,18 @@ t.test('a request that was on its way when the stop began is answered', async (t
       [200, 'close'],
     ],
   )
+})
+
+t.test('what reaches no route is recorded with its method, if it has one', async (t) => {
+  const recorded: string[] = []
+  const record = ({ method, route, status }: AccessEntry) => {
+    recorded.push(`${method} ${route} ${status}`)
+  }
+  const server = await start(async () => answerResult(200, {}), { record })
+  t.teardown(() => server.stop())
+  for (const text of ['GET / HTTP/1.1', 'CONNECT a:1 HTTP/1.1\r\nHost: a', 'what?'])
+    await sendRaw(server.port, `${text}\r\n\r\n`)
+  t.same(recorded, ['GET - 400', 'CONNECT - 405', '- - 400'])
 })
 
 t.test('a stop does not wait for ever', async (t) => {
