@@ -88,7 +88,6 @@ function isTwin({ options }: Command, { long }: Option, own: string, other: stri
   return long?.startsWith(own) === true && options.some((each) => each.long === long.replace(own, other))
 }
 
-/** A command and its arguments. */
 function termOf(command: Command): string {
   const words = command.registeredArguments.map((argument) => {
     const name = argument.variadic ? `${argument.name()}...` : argument.name()

@@ -1,6 +1,6 @@
 /** CSV as rows: each column is a path of a token, such as `data.number`. csv-parse is imported here only. */
 import { parseJson } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import { createAttributes } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
 import { restore } from '../output/fields.js'
@@ -18,7 +18,7 @@ type Path = readonly string[]
 function splitMapping(text: string): [column: string, path: string] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-  throw new CofferError('usage', '--map takes column=path, such as --map number=data.number.')
+  throw usage('--map takes column=path, such as --map number=data.number.')
 }
 
 /**
@@ -75,14 +75,13 @@ interface ParsedRecord {
 /** The path of each column; undefined for one that is left out. @throws CofferError `usage` */
 function readHeader(names: readonly string[], map: ReadonlyMap<string, string>): (Path | undefined)[] {
   for (const column of map.keys())
-    if (!names.includes(column))
-      throw new CofferError('usage', '--map names a column that the file does not have.')
+    if (!names.includes(column)) throw usage('--map names a column that the file does not have.')
   const paths = names.map((name) => readPath(name, map.get(name) ?? name))
   const used = paths.flatMap((path) => (path === undefined ? [] : [path.join('.')]))
   const twice = used.find(
     (path, at) => used.indexOf(path) !== at || used.some((other) => path.startsWith(`${other}.`)),
   )
-  if (twice !== undefined) throw new CofferError('usage', `Two columns give ${twice}.`)
+  if (twice !== undefined) throw usage(`Two columns give ${twice}.`)
   return paths
 }
 
@@ -93,8 +92,7 @@ function readPath(name: string, text: string): Path | undefined {
   if (text === MASKED) return path
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   if (isKnown && !path.includes('') && !path.includes('__proto__')) return path
-  throw new CofferError(
-    'usage',
+  throw usage(
     `The column "${name}" is no path of a token. Give it one: --map '${name}=metadata.${name}', or none: --map '${name}='.`,
   )
 }

@@ -2,7 +2,7 @@
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decideTransform, type Grants } from '../../domain/access.js'
-import { CofferError, interrupted } from '../../errors.js'
+import { CofferError, interrupted, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Steps, Task } from '../context/task.js'
@@ -86,7 +86,7 @@ async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undef
 function chooseFormat(given: unknown, path: string): RowFormat {
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = ROW_FORMATS.find((known) => known === (given ?? ending))
-  if (format === undefined) throw new CofferError('usage', `--format takes ${ROW_FORMATS.join(', ')}.`)
+  if (format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
   return format
 }
 

@@ -1,7 +1,7 @@
 /** `coffer token import`: reads rows, sends them by the batch, and tells what became of each. */
 import { resolve } from 'node:path'
 import { isObject } from '../../domain/json/json.js'
-import { CofferError, validationError } from '../../errors.js'
+import { CofferError, usage, validationError } from '../../errors.js'
 import type { Steps, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
@@ -72,11 +72,10 @@ function readSettings({ context, options, words }: Task): Settings {
   const map = (options.map as string[] | undefined) ?? []
   const given = text('format') ?? (/\.csv$/i.test(source) || map.length > 0 ? 'csv' : undefined)
   const format = ROW_FORMATS.find((known) => known === given)
-  if (given !== undefined && format === undefined)
-    throw new CofferError('usage', `--format takes ${ROW_FORMATS.join(', ')}.`)
+  if (given !== undefined && format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
   const files = { results: path('results'), resume: path('resume') }
   if (options.dryRun === true && files.resume !== undefined)
-    throw new CofferError('usage', '--dry-run writes nothing, so there is nothing to --resume.')
+    throw usage('--dry-run writes nothing, so there is nothing to --resume.')
   const target = config.url ?? config.vault
   const about = [
     source === '-' ? '-' : resolve(cwd, source),
@@ -197,7 +196,7 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     }
     if (batch.length > 0) yield batch
     if (skipped < log.start.rows)
-      throw new CofferError('usage', `The file has fewer rows than the ${log.start.rows} that are imported.`)
+      throw usage(`The file has fewer rows than the ${log.start.rows} that are imported.`)
   }
 
   return { tally, finish, refuse }

@@ -1,8 +1,8 @@
 /** What an import leaves beside the vault: a line for each row, and how far it came, for a run that is cut short. */
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
 import { toJson } from '../output/display.js'
 import type { Row } from './rows.js'
@@ -40,10 +40,7 @@ export async function openImportLog({ results, resume }: LogFiles, about: string
   const fresh: Position = { run: randomUUID(), rows: 0, results: 0, about, isComplete: false }
   const before = resume === undefined ? undefined : await readPosition(resume)
   if (before !== undefined && before.about !== about)
-    throw new CofferError(
-      'usage',
-      `${resume} is of another import. Give another file, or the same command as then.`,
-    )
+    throw usage(`${resume} is of another import. Give another file, or the same command as then.`)
   const start = before ?? fresh
   // Written before the first row is, so that the vault and this file name the same run.
   if (resume !== undefined && before === undefined) await writePosition(resume, start)
@@ -73,7 +70,7 @@ async function openResults(path: string, before: Position | undefined): Promise<
     const file = await open(path, before === undefined ? 'wx' : 'a', 0o600)
     if (before === undefined) return file
     const { size } = await file.stat()
-    if (size < before.results) throw new CofferError('usage', `${path} is not whole: it has lost lines.`)
+    if (size < before.results) throw usage(`${path} is not whole: it has lost lines.`)
     await file.truncate(before.results)
     return file
   } catch (cause) {
@@ -90,12 +87,12 @@ async function readPosition(path: string): Promise<Position | undefined> {
     text = await readFile(path, 'utf8')
   } catch (cause) {
     if ((cause as { code?: unknown }).code === 'ENOENT') return undefined
-    throw new CofferError('usage', `--resume: ${path} cannot be read.`, { cause })
+    throw usage(`--resume: ${path} cannot be read.`, { cause })
   }
   const position = text.length > 64 * 1024 ? undefined : parseJsonOrNothing(text)
   if (isObject(position) && typeof position.run === 'string' && Number.isSafeInteger(position.rows))
     return position as unknown as Position
-  throw new CofferError('usage', `--resume: ${path} was not written by an import.`)
+  throw usage(`--resume: ${path} was not written by an import.`)
 }
 
 /** Renamed into place, so that a kill leaves the position before or after. */
@@ -103,10 +100,7 @@ async function writePosition(path: string, position: Position): Promise<void> {
   try {
     // Of a killed run; or a link, which would redirect the write.
     await rm(`${path}.tmp`, { force: true })
-    const draft = await open(`${path}.tmp`, 'wx', 0o600)
-    await draft.writeFile(`${JSON.stringify(position)}\n`)
-    await draft.datasync()
-    await draft.close()
+    await writeFile(`${path}.tmp`, `${JSON.stringify(position)}\n`, { mode: 0o600, flag: 'wx', flush: true })
     await rename(`${path}.tmp`, path)
   } catch (cause) {
     throw new CofferError('storage_failed', `How far the import came cannot be written to ${path}.`, {

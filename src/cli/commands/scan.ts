@@ -8,7 +8,7 @@ import {
   SHORTEST_VALUE,
   type ValueFinder,
 } from '../../domain/value-finder.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
 import type { Options, Task } from '../context/task.js'
@@ -86,7 +86,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const places = isFull ? `${MOST_FINDINGS} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
     throw new CofferError('conflict', `Values of tokens are in the clear in ${places}.`)
-  if (unread > 0) throw new CofferError('usage', `Files that could not be read: ${unread}.`)
+  if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 
 async function readTokens(task: Task, finder: ValueFinder): Promise<void> {

@@ -218,7 +218,6 @@ export function readFlag(flag: Flag, texts: readonly string[], { isText = false 
 /** The start of an array, a string or an object; two braces start an expression. */
 export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
 
-/** Whether values of the schema are given as JSON. */
 function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }

@@ -143,7 +143,6 @@ function readMoment({ duration }: Schema, value: unknown, clock: () => number): 
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
-/** Warns of secrets in arguments. */
 async function warnOfExposed(
   { terminal }: GatheringContext,
   flags: readonly Flag[],
