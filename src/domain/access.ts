@@ -118,7 +118,6 @@ export function decideTransform(
   return strictest
 }
 
-/** Whether any rule or the plain permissions grant the permission. */
 export function holdsPermission({ rules, permissions }: Grants, permission: Permission): boolean {
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }

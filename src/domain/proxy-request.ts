@@ -95,12 +95,7 @@ export function leadsElsewhere(path: string): boolean {
   return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment))
 }
 
-interface BodyTemplate {
-  pieces: Piece[]
-  write(value: unknown): string
-}
-
-function splitBody({ headers, body }: ProxyRequest): BodyTemplate {
+function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(value: unknown): string } {
   const type = mediaTypeOf(headers)
   const isForm = type === 'application/x-www-form-urlencoded'
   const text = mayHaveExpression(body, isForm) ? textOfBody(headers, body) : undefined

@@ -13,7 +13,6 @@ export interface ReactorRecord extends Audit {
   formula_id?: string
   code?: string
   runtime?: RuntimeOptions
-  /** Each value as text. */
   configuration: Record<string, string>
   application_id?: string
 }

@@ -229,7 +229,6 @@ export interface ProxyRecord extends Audit {
   key: string
   destination_url: string
   application_id?: string
-  /** Each value as text. */
   configuration: Record<string, string>
   require_auth: boolean
   disable_detokenization: boolean

@@ -241,7 +241,6 @@ function hashOf(text: string): number {
   return hash
 }
 
-/** The bit of a hash in its byte of the filter. */
 function bitOf(hash: number): number {
   return 1 << ((hash >>> (32 - FILTER_BITS)) & 7)
 }

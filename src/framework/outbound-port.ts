@@ -55,7 +55,6 @@ export interface Outbound {
   reach(url: URL): Destination | Promise<Destination>
 }
 
-/** An answer of which everything is there. */
 export function answerWhole(status: number, headers: HeaderMap, whole: Uint8Array): OutboundAnswer {
   const pieces = async function* () {
     yield whole

@@ -1,7 +1,6 @@
 /** What an operation answers, and the two forms of it that are more than a result. */
 import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
 
-/** What an operation answered. */
 export interface Outcome<Result = unknown> {
   /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
   status: number

@@ -18,7 +18,6 @@ export interface Recipient {
 const MIB = 1024 * 1024
 export const MOST_PAGE_BYTES = 16 * MIB
 
-/** A recipient in this process. */
 export const LOCAL_RECIPIENT: Recipient = {
   mostBytes: MOST_PAGE_BYTES,
   isStrict: false,

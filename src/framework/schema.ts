@@ -32,7 +32,6 @@ interface Annotations {
   isTokenId?: true
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
-  /** What values mean. */
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
   membersWhere?: { property: string; values: Readonly<Record<string, Readonly<Record<string, Schema>>>> }

@@ -33,7 +33,6 @@ export type VaultFacts = Infer<Closed<typeof vaultFacts>>
 
 export const findings = arrayOf(object({ place: text, problem: text }))
 
-/** The result of verifying every byte of a vault. */
 export const verification = {
   findings,
   readable: object({ records: count, logs: count }),
@@ -91,10 +90,8 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-/** The result of a salvage, without any data. */
 export interface SalvageReport {
   findings: Verification['findings']
-  /** Rows by kind. */
   salvaged: Record<string, number>
   /** Rows that could not be read, by kind. */
   missing: Record<string, number>

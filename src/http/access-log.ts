@@ -33,20 +33,15 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 /** Buffered text; beyond this, lines are dropped and counted. */
 const MOST_WAITING_BYTES = 65_536
 
-export interface AccessLog {
-  record(entry: AccessEntry): void
-}
-
-export interface LineSink {
-  write(text: string): unknown
-  readonly writableLength: number
-}
-
 /**
  * Combines the lines of one iteration of the event loop into one write. If the reader is too slow, lines are dropped.
  * `clock` is ms since the epoch.
  */
-export function createAccessLog(sink: LineSink, format: 'text' | 'json', clock: () => number): AccessLog {
+export function createAccessLog(
+  sink: { write(text: string): unknown; readonly writableLength: number },
+  format: 'text' | 'json',
+  clock: () => number,
+) {
   let waiting = ''
   let dropped = 0
   const flush = () => {
@@ -56,7 +51,7 @@ export function createAccessLog(sink: LineSink, format: 'text' | 'json', clock: 
     dropped = 0
   }
   return {
-    record(entry) {
+    record(entry: AccessEntry): void {
       if (sink.writableLength + waiting.length > MOST_WAITING_BYTES) {
         dropped++
         return

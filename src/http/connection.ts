@@ -23,7 +23,6 @@ export class Connection {
     this.#socket = socket
   }
 
-  /** Whether no request is in progress. */
   get isIdle(): boolean {
     return this.#open === 0
   }
@@ -102,7 +101,6 @@ function spellAnswer({ status, headers, body }: Answer): string {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }
 
-/** The error for an error of Node's HTTP parser. */
 export function describeParserError(error: ParserError): CofferError {
   const { code } = error
   if (code === 'HPE_HEADER_OVERFLOW')

@@ -1,17 +1,10 @@
 /** Names and values of our own headers. */
 import type { Ask } from './exchange.js'
 
-/** In lower case. */
-export interface HeaderNames {
-  apiKey: string
-  traceId: string
-  destinationStatus: string
-  idempotencyKey: string
-  replayed: string
-}
+export type HeaderNames = ReturnType<typeof nameHeaders>
 
-/** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`. */
-export function nameHeaders(prefix: string): HeaderNames {
+/** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`; in lower case. */
+export function nameHeaders(prefix: string) {
   const start = prefix.toLowerCase()
   return {
     apiKey: `${start}-api-key`,

@@ -37,15 +37,7 @@ export interface OpenApiOperation {
   'x-code-samples': { lang: string; label: string; source: string }[]
 }
 
-export interface OpenApiDocument {
-  openapi: '3.1.0'
-  info: JsonSchema
-  servers: JsonSchema[]
-  tags: { name: string }[]
-  /** By path, then by method in lower case. */
-  paths: Record<string, Record<string, OpenApiOperation>>
-  components: Record<string, JsonSchema>
-}
+export type OpenApiDocument = ReturnType<typeof createDocument>
 
 const API_KEY = 'apiKey'
 
@@ -77,9 +69,10 @@ const problemOutput = {
 } satisfies Schema
 
 /** The document that describes `registry` as this server answers it. */
-export function createDocument(registry: Registry, options: DocumentOptions): OpenApiDocument {
+export function createDocument(registry: Registry, options: DocumentOptions) {
   const names = nameHeaders(options.prefix)
-  const paths: OpenApiDocument['paths'] = {}
+  /** By path, then by method in lower case. */
+  const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const operation of registry.routed) {
     const { path, method } = operation.endpoint
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation) }

@@ -18,7 +18,6 @@ import {
   type SocketService,
 } from './sockets.js'
 
-/** The options of the service, with or without sockets. */
 export interface ServiceOptions extends SocketService {
   registry: Registry
   authenticate: AnswererOptions['authenticate']

@@ -42,15 +42,12 @@ export type OperationName = Declared['name']
 
 type Find<Name> = Extract<Declared, { name: Name }>
 
-/** The type of the answer of the operation with this name. */
 export type ResultOf<Name extends string> =
   Find<Name> extends Operation<infer _I, infer O, infer _C, Name, infer _R> ? Answer<O> : unknown
 
-/** The type of the input of the operation with this name. */
 export type InputOf<Name extends string> =
   Find<Name> extends Operation<infer I, infer _O, infer _C, Name, infer _R> ? Infer<I> : never
 
-/** The names of the operations that have a route. */
 export type RoutedName = {
   [Name in OperationName]: Find<Name> extends { readonly route?: infer R }
     ? R extends string

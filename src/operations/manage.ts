@@ -156,7 +156,6 @@ export function manage<
       return record
     },
 
-    /** Stores the record instead of the one with its id. */
     replace: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
       await context.store.replace(kind, tenantOf(context, record), record)
       context.reached(entity, record.id)
@@ -165,12 +164,10 @@ export function manage<
   }
 }
 
-/** By whom a new record was made, and when. */
 export function created({ caller, date }: Context): { created_by: string; created_at: string } {
   return { created_by: caller.actor.id, created_at: date }
 }
 
-/** By whom a record was changed, and when. */
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {
   return { modified_by: caller.actor.id, modified_at: date }
 }

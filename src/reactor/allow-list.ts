@@ -2,12 +2,7 @@
 import { BlockList, isIP } from 'node:net'
 import { CofferError } from '../errors.js'
 
-export interface AllowList {
-  /** Whether the list contains this host, with this port or without a port. */
-  mayReach(host: string, port: number): boolean
-  /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
-  mayConnect(host: string, address: string, port: number): boolean
-}
+export type AllowList = ReturnType<typeof createAllowList>
 
 interface Entry {
   host: string
@@ -18,13 +13,15 @@ interface Entry {
  * Parses entries of `--allow-net`: `host`, `host:port`, `[v6 address]:port`.
  * @throws CofferError `usage` for an invalid entry.
  */
-export function createAllowList(entries: readonly string[]): AllowList {
+export function createAllowList(entries: readonly string[]) {
   const allowed = entries.map(parseEntry)
+  /** Whether the list contains this host, with this port or without a port. */
   const mayReach = (host: string, port: number) =>
     allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
   return {
     mayReach,
-    mayConnect: (host, address, port) => {
+    /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
+    mayConnect: (host: string, address: string, port: number) => {
       if (!isPrivateAddress(address)) return true
       if (mayReach(address, port)) return true
       // For this name, a loopback address is expected.

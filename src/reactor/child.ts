@@ -32,7 +32,6 @@ export interface Guest {
   listener: GuestListener | undefined
   /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
   readonly ready: Promise<boolean>
-  /** Resolves when the process has ended. */
   readonly ended: Promise<void>
   /** Resolves once the pipe accepted the whole message, or the guest has ended; never rejects. */
   send(message: HostMessage): Promise<void>

@@ -45,143 +45,130 @@ export interface RunOutcome {
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
-export class GuestRun {
-  /** Resolves with the outcome, before the guest is idle. */
-  readonly answered: Promise<RunOutcome>
-  /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
-  readonly idle: Promise<boolean>
-  readonly #guest: Guest
-  readonly #limits: ReactorLimits
-  readonly #client: ClientCall | null
-  readonly #services: RunServices
-  readonly #startedMs: number
-  readonly #idleMiB: number
-  readonly #console: ConsoleLine[] = []
-  readonly #abort = new AbortController()
-  readonly #queuedCalls: Call[] = []
-  #activeCalls = 0
-  #calls = 0
-  #callBytes = 0
-  #logBytes = 0
-  #peakMiB: number
-  #isAnswered = false
-  #cancel: (() => void)[] = []
-  #answer: (outcome: RunOutcome) => void = () => undefined
-  #settleIdle: (isFit: boolean) => void = () => undefined
+export type GuestRun = ReturnType<typeof createGuestRun>
 
-  constructor(
-    guest: Guest,
-    work: HostMessage,
-    client: ClientCall | null,
-    limits: ReactorLimits,
-    services: RunServices,
-  ) {
-    this.#guest = guest
-    this.#limits = limits
-    this.#client = client
-    this.#services = services
-    this.#startedMs = services.clock.now()
-    this.#idleMiB = this.#readMiB() ?? 0
-    this.#peakMiB = this.#idleMiB
-    this.answered = new Promise((resolve) => {
-      this.#answer = resolve
-    })
-    this.idle = new Promise((resolve) => {
-      this.#settleIdle = resolve
-    })
-    guest.listener = {
-      message: (message) => this.#receive(message),
-      end: (ending) => this.#handleEnd(ending),
-    }
-    this.#cancel = [services.clock.after(limits.timeMs, () => this.stop('time'))]
-    this.#watchMemory()
-    void guest.send(work)
+export function createGuestRun(
+  guest: Guest,
+  work: HostMessage,
+  client: ClientCall | null,
+  limits: ReactorLimits,
+  services: RunServices,
+) {
+  const startedMs = services.clock.now()
+  const idleMiB = readMiB() ?? 0
+  const console: ConsoleLine[] = []
+  const abort = new AbortController()
+  const queuedCalls: Call[] = []
+  let activeCalls = 0
+  let calls = 0
+  let callBytes = 0
+  let logBytes = 0
+  let peakMiB = idleMiB
+  let isAnswered = false
+  let answer: (outcome: RunOutcome) => void = () => undefined
+  let settleIdle: (isFit: boolean) => void = () => undefined
+  /** Resolves with the outcome, before the guest is idle. */
+  const answered = new Promise<RunOutcome>((resolve) => {
+    answer = resolve
+  })
+  /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
+  const idle = new Promise<boolean>((resolve) => {
+    settleIdle = resolve
+  })
+  guest.listener = {
+    message: receive,
+    end: handleEnd,
   }
+  const cancels = [services.clock.after(limits.timeMs, () => stop('time'))]
+  watchMemory()
+  void guest.send(work)
+
+  return { answered, idle, isLong, stop }
 
   /** Whether it has run for {@link LONG_MS}. */
-  get isLong(): boolean {
-    return this.#services.clock.now() - this.#startedMs >= LONG_MS
+  function isLong(): boolean {
+    return services.clock.now() - startedMs >= LONG_MS
   }
 
-  stop(reason: StopReason): void {
-    this.#settle(reason)
-    this.#guest.kill()
-    this.#settleIdle(false)
+  function stop(reason: StopReason): void {
+    settle(reason)
+    guest.kill()
+    settleIdle(false)
   }
 
-  #handleEnd(ending: ExitReason): void {
-    this.#settle(ending)
-    this.#settleIdle(false)
+  function handleEnd(ending: ExitReason): void {
+    settle(ending)
+    settleIdle(false)
   }
 
-  #settle(last: RunOutcome['last']): void {
-    if (this.#isAnswered) return
-    this.#isAnswered = true
-    for (const cancel of this.#cancel) cancel()
+  function settle(last: RunOutcome['last']): void {
+    if (isAnswered) return
+    isAnswered = true
+    for (const cancel of cancels) cancel()
     // Aborting creates an error object, which is rarely needed.
-    if (this.#calls > 0) this.#abort.abort()
-    this.#queuedCalls.length = 0
-    this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
-    this.#answer({
+    if (calls > 0) abort.abort()
+    queuedCalls.length = 0
+    peakMiB = Math.max(peakMiB, readMiB() ?? 0)
+    answer({
       last,
-      console: this.#console,
-      durationMs: this.#services.clock.now() - this.#startedMs,
-      memoryMiB: Math.max(0, this.#peakMiB - this.#idleMiB),
+      console,
+      durationMs: services.clock.now() - startedMs,
+      memoryMiB: Math.max(0, peakMiB - idleMiB),
     })
   }
 
-  #receive(message: GuestMessage): void {
-    if (message.kind === 'idle') this.#settleIdle(this.#isAnswered)
-    else if (this.#isAnswered) return
-    else if (message.kind === 'log') this.#receiveLine(message)
-    else if (message.kind === 'call') this.#receiveCall(message)
-    else if (message.kind !== 'ready') this.#receiveAnswer(message)
+  function receive(message: GuestMessage): void {
+    if (message.kind === 'idle') settleIdle(isAnswered)
+    else if (isAnswered) return
+    else if (message.kind === 'log') receiveLine(message)
+    else if (message.kind === 'call') receiveCall(message)
+    else if (message.kind !== 'ready') receiveAnswer(message)
   }
 
-  #receiveAnswer(last: FinalMessage): void {
-    this.#settle(last)
-    const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
-    void this.idle.finally(cancel)
+  function receiveAnswer(last: FinalMessage): void {
+    settle(last)
+    const cancel = services.clock.after(IDLE_MS, () => stop('ended'))
+    void idle.finally(cancel)
   }
 
-  #receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
-    this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
-    if (this.#logBytes > this.#limits.logBytes) this.stop('log')
-    else this.#console.push({ level: level as ConsoleLine['level'], text })
+  function receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
+    logBytes += Buffer.byteLength(text) + LINE_BYTES
+    if (logBytes > limits.logBytes) stop('log')
+    else console.push({ level: level as ConsoleLine['level'], text })
   }
 
-  #receiveCall(call: Call): void {
-    this.#calls += 1
-    this.#callBytes += Buffer.byteLength(call.args)
-    if (this.#calls > this.#limits.calls) this.stop('calls')
-    else if (this.#callBytes > this.#limits.callBytes) this.stop('call size')
+  function receiveCall(call: Call): void {
+    calls += 1
+    callBytes += Buffer.byteLength(call.args)
+    if (calls > limits.calls) stop('calls')
+    else if (callBytes > limits.callBytes) stop('call size')
     else {
-      this.#queuedCalls.push(call)
-      this.#startCalls()
+      queuedCalls.push(call)
+      startCalls()
     }
   }
 
-  #startCalls(): void {
-    while (this.#activeCalls < CALLS_AT_ONCE && this.#queuedCalls.length > 0) {
-      this.#activeCalls += 1
-      void this.#answerCall(this.#queuedCalls.shift()!)
+  function startCalls(): void {
+    while (activeCalls < CALLS_AT_ONCE && queuedCalls.length > 0) {
+      activeCalls += 1
+      void answerCall(queuedCalls.shift()!)
     }
   }
 
-  async #answerCall(call: Call): Promise<void> {
-    const answer = await this.#perform(call)
-    if (this.#isAnswered) return
+  async function answerCall(call: Call): Promise<void> {
+    const answer = await perform(call)
+    if (isAnswered) return
     // Wait until it is written: answers that the code does not read would accumulate in the host.
-    await this.#guest.send(answer)
-    this.#activeCalls -= 1
-    this.#startCalls()
+    await guest.send(answer)
+    activeCalls -= 1
+    startCalls()
   }
 
   /** Never rejects; the code receives the error. */
-  async #perform({ call, name, args }: Call): Promise<HostMessage> {
+  async function perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
-      return { kind: 'reply', call, value: await this.#dispatch(name, list) }
+      return { kind: 'reply', call, value: await dispatch(name, list) }
     } catch (error) {
       const problem = toProblem(error, '')
       if (name === FETCH_CALL) return { kind: 'refusal', call, message: `fetch failed: ${problem.detail}` }
@@ -189,24 +176,23 @@ export class GuestRun {
     }
   }
 
-  #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
-    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, this.#abort.signal)
-    if (this.#client !== null && (CLIENT_CALLS as readonly string[]).includes(name))
-      return this.#client(name, args)
+  function dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (name === FETCH_CALL) return services.fetch(args[0] as FetchRequest, abort.signal)
+    if (client !== null && (CLIENT_CALLS as readonly string[]).includes(name)) return client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
 
-  #watchMemory(): void {
-    const { clock, meter } = this.#services
+  function watchMemory(): void {
+    const { clock, meter } = services
     const look = () => {
-      this.#peakMiB = Math.max(this.#peakMiB, this.#readMiB() ?? 0)
-      if (this.#peakMiB - this.#idleMiB > this.#limits.memoryMiB + RESIDENT_SLACK_MIB) this.stop('memory')
-      else this.#cancel[1] = clock.after(meter.intervalMs, look)
+      peakMiB = Math.max(peakMiB, readMiB() ?? 0)
+      if (peakMiB - idleMiB > limits.memoryMiB + RESIDENT_SLACK_MIB) stop('memory')
+      else cancels[1] = clock.after(meter.intervalMs, look)
     }
-    this.#cancel[1] = clock.after(meter.intervalMs, look)
+    cancels[1] = clock.after(meter.intervalMs, look)
   }
 
-  #readMiB(): number | undefined {
-    return this.#guest.pid === undefined ? undefined : this.#services.meter.read(this.#guest.pid)
+  function readMiB(): number | undefined {
+    return guest.pid === undefined ? undefined : services.meter.read(guest.pid)
   }
 }

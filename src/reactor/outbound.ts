@@ -47,7 +47,6 @@ export interface OutboundOptions extends FetchOptions {
 }
 
 export interface LastingOutbound extends Outbound {
-  /** Closes the connections that are kept. */
   close(): void
 }
 

@@ -15,7 +15,7 @@ import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
 import { describeSandbox } from './confinement.js'
 import { createHostFetch } from './fetch.js'
-import { GuestRun, type RunOutcome } from './guest-run.js'
+import { createGuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
 import { mostFrameBytes, type ReactorLimits, TRANSFORM_RESULT_BYTES } from './limits.js'
 import { createMemoryMeter } from './memory.js'
@@ -23,7 +23,7 @@ import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 import { FairQueue, type QueuedRun } from './queue.js'
 import { describeRun, toError, toStopError } from './run-outcome.js'
-import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
+import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
 
 const START_MS = 10_000
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
@@ -51,7 +51,7 @@ export function createReactorPool({
 }: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
-  return new ReactorPool(complete, {
+  return createPool(complete, {
     clock: createPoolClock(),
     meter: createMemoryMeter(node.platform),
     fetch: createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) }),
@@ -68,28 +68,17 @@ interface Job extends QueuedRun, Assignment {
   resolve(outcome: RunOutcome): void
 }
 
-export class ReactorPool implements ReactorRuntime {
-  #settings: PoolSettings
-  readonly #services: PoolServices
-  readonly #workers: Workers
-  readonly #queue: FairQueue<Job>
-  #isClosed = false
+export function createPool(settings: PoolSettings, services: PoolServices): ReactorRuntime {
+  const workers = createWorkers(settings, services, dispatch)
+  const queue = new FairQueue<Job>(services.clock)
+  let isClosed = false
 
-  constructor(settings: PoolSettings, services: PoolServices) {
-    this.#settings = settings
-    this.#services = services
-    this.#queue = new FairQueue(services.clock)
-    this.#workers = new Workers(settings, services, () => this.#dispatch())
-  }
+  return { sandbox: services.sandbox, run, check, retire, close }
 
-  get sandbox(): Sandbox {
-    return this.#services.sandbox
-  }
-
-  async run(invocation: Invocation): Promise<ReactorRun> {
+  async function run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
     const { args, rest, configuration, transforms } = request
-    const { prefix, limits: most, time } = this.#settings
+    const { prefix, limits: most, time } = settings
     const resultBytes = Math.max(most.resultBytes, transforms === undefined ? 0 : TRANSFORM_RESULT_BYTES)
     const limits = { ...most, resultBytes, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
     const given = {
@@ -104,7 +93,7 @@ export class ReactorPool implements ReactorRuntime {
     }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
-    const outcome = await this.#enqueue({
+    const outcome = await enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       version: digest(JSON.stringify([rights, configuration]), code),
@@ -115,10 +104,10 @@ export class ReactorPool implements ReactorRuntime {
     return describeRun(outcome, limits, prefix)
   }
 
-  async check(code: string): Promise<CompileReport> {
-    const { limits } = this.#settings
+  async function check(code: string): Promise<CompileReport> {
+    const { limits } = settings
     const describe = (): HostMessage => ({ kind: 'check', code })
-    const { last } = await this.#enqueue({
+    const { last } = await enqueue({
       caller: CHECKS,
       key: randomUUID(),
       version: '',
@@ -136,36 +125,31 @@ export class ReactorPool implements ReactorRuntime {
     return { fault: failure, ...NOTHING_READ }
   }
 
-  retire(): void {
-    this.#settings = { ...this.#settings, isolation: 'process' }
-    this.#workers.retire()
+  function retire(): void {
+    settings = { ...settings, isolation: 'process' }
+    workers.retire()
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true
-    this.#queue.clear(closedError())
-    await this.#workers.close()
+  async function close(): Promise<void> {
+    isClosed = true
+    queue.clear(closedError())
+    await workers.close()
   }
 
-  #enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
+  function enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw closedError()
-      this.#queue.add(
-        { ...job, resolve, reject },
-        this.#settings,
-        (caller) => this.#workers.busyFor(caller) > 0,
-      )
-      this.#dispatch()
+      if (isClosed) throw closedError()
+      queue.add({ ...job, resolve, reject }, settings, (caller) => workers.busyFor(caller) > 0)
+      dispatch()
     })
   }
 
   /** Assigns queued jobs to workers until no job can be assigned. */
-  #dispatch(): void {
-    if (this.#isClosed) return
-    const workers = this.#workers
+  function dispatch(): void {
+    if (isClosed) return
     const take = () =>
-      this.#queue.take(
-        (caller) => workers.mayUseAnother(caller, this.#queue.callers()),
+      queue.take(
+        (caller) => workers.mayUseAnother(caller, queue.callers()),
         (job) => workers.choose(job),
       )
     for (let taken = take(); taken !== undefined; taken = take()) {
@@ -175,18 +159,18 @@ export class ReactorPool implements ReactorRuntime {
       const { caller, key, version } = job
       worker.assignment = { caller, key, version }
       workers.lowerPriorityOfOthers(caller)
-      this.#work(worker, job, isWarm).catch(job.reject)
+      work(worker, job, isWarm).catch(job.reject)
     }
   }
 
-  async #work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
+  async function work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
     worker.cancelTimer()
-    if (!(await this.#isStarted(worker))) {
-      this.#workers.discard(worker)
-      throw this.#isClosed ? closedError() : startError()
+    if (!(await isStarted(worker))) {
+      workers.discard(worker)
+      throw isClosed ? closedError() : startError()
     }
     worker.guest.mostBytes = mostFrameBytes(job.limits)
-    const run = new GuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, this.#services)
+    const run = createGuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, services)
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)
@@ -196,24 +180,27 @@ export class ReactorPool implements ReactorRuntime {
     worker.run = undefined
     worker.runs += 1
     worker.busyMs += outcome.durationMs
-    if (isFit && this.#mayServeAgain(worker, outcome)) this.#workers.keepWarm(worker)
-    else this.#workers.discard(worker)
-    this.#dispatch()
-    this.#workers.keepSpares()
+    if (isFit && mayServeAgain(worker, outcome)) workers.keepWarm(worker)
+    else workers.discard(worker)
+    dispatch()
+    workers.keepSpares()
   }
 
-  async #isStarted({ guest }: Worker): Promise<boolean> {
+  async function isStarted({ guest }: Worker): Promise<boolean> {
     let cancel: () => void = () => undefined
     const late = new Promise<boolean>((resolve) => {
-      cancel = this.#services.clock.after(START_MS, () => resolve(false))
+      cancel = services.clock.after(START_MS, () => resolve(false))
     })
     const isReady = await Promise.race([guest.ready, late])
     cancel()
     return isReady
   }
 
-  #mayServeAgain({ assignment, runs, busyMs, isOutdated }: Worker, { memoryMiB }: RunOutcome): boolean {
-    const { isolation, mostRuns, limits } = this.#settings
+  function mayServeAgain(
+    { assignment, runs, busyMs, isOutdated }: Worker,
+    { memoryMiB }: RunOutcome,
+  ): boolean {
+    const { isolation, mostRuns, limits } = settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Uncollected garbage would count as memory of the next run, and the child's processor time is limited in total.
     return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs

@@ -47,7 +47,6 @@ function toResult({ raw, tokenize, res }: Texts, prefix: string): ReactorOutcome
   }
 }
 
-/** The error for the caller of the reactor. */
 export function toError(failure: GuestFailure): CofferError {
   if (failure.kind === 'invalid') {
     const { message, line, column } = failure

@@ -4,7 +4,7 @@
  */
 import type { Guest, StartGuest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
-import { mayUseAnother, type PoolSettings } from './pool-settings.js'
+import { mayUseAnother as hasRoom, type PoolSettings } from './pool-settings.js'
 
 export interface WorkerServices extends RunServices {
   startGuest: StartGuest
@@ -34,110 +34,115 @@ export interface Worker {
   cancelTimer: () => void
 }
 
-export class Workers {
-  #settings: PoolSettings
-  readonly #services: WorkerServices
-  readonly #all = new Set<Worker>()
-  /** Called when a child has started or has ended by itself. */
-  readonly #changed: () => void
-  #isClosed = false
+export type Workers = ReturnType<typeof createWorkers>
 
-  constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
-    this.#settings = settings
-    this.#services = services
-    this.#changed = changed
+/** `changed` is called when a child has started or has ended by itself. */
+export function createWorkers(settings: PoolSettings, services: WorkerServices, changed: () => void) {
+  const all = new Set<Worker>()
+  let isClosed = false
+
+  return {
+    busyFor,
+    mayUseAnother,
+    choose,
+    lowerPriorityOfOthers,
+    keepWarm,
+    keepSpares,
+    discard,
+    retire,
+    close,
   }
 
-  busyFor(caller: string): number {
-    return this.#busy().filter(({ assignment }) => assignment?.caller === caller).length
+  function busyFor(caller: string): number {
+    return listBusy().filter(({ assignment }) => assignment?.caller === caller).length
   }
 
   /** `waiting`: the callers in the queue. */
-  mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
-    const busy = this.#busy()
+  function mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
+    const busy = listBusy()
     const callers = new Set([...waiting, ...busy.map(({ assignment }) => assignment?.caller)]).size
-    return mayUseAnother({ total: busy.length, own: this.busyFor(caller), callers }, this.#settings)
+    return hasRoom({ total: busy.length, own: busyFor(caller), callers }, settings)
   }
 
   /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
-  choose({ key, version, caller }: Assignment): Worker | undefined {
-    for (const worker of [...this.#all]) {
+  function choose({ key, version, caller }: Assignment): Worker | undefined {
+    for (const worker of [...all]) {
       if (worker.assignment?.key !== key || worker.assignment.version === version) continue
       worker.isOutdated = true
-      if (!worker.isBusy) this.discard(worker)
+      if (!worker.isBusy) discard(worker)
     }
-    const idle = this.#idle()
+    const idle = listIdle()
     const own = idle.find(({ assignment }) => assignment?.key === key)
     if (own !== undefined) return own
-    const same = [...this.#all].filter(({ assignment }) => assignment?.key === key)
-    if (same.length >= this.#settings.mostPerReactor) return undefined
+    const same = [...all].filter(({ assignment }) => assignment?.key === key)
+    if (same.length >= settings.mostPerReactor) return undefined
     if (same.some(({ assignment, isFinishing }) => isFinishing && assignment?.version === version))
       return undefined
     const blank = idle.find(({ assignment }) => assignment === undefined)
     if (blank !== undefined) return blank
     // Starting a child takes more processor time than most runs, so each caller starts one at a time.
-    if (this.#busy().some((worker) => worker.isStarting && worker.assignment?.caller === caller))
+    if (listBusy().some((worker) => worker.isStarting && worker.assignment?.caller === caller))
       return undefined
-    const { mostChildren, reservedChildren } = this.#settings
-    if (this.#all.size >= mostChildren + reservedChildren)
-      this.discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
-    return this.#start()
+    const { mostChildren, reservedChildren } = settings
+    if (all.size >= mostChildren + reservedChildren)
+      discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
+    return start()
   }
 
   /** Lowers the priority of long runs of other callers who have several runs in progress. */
-  lowerPriorityOfOthers(caller: string): void {
-    for (const { guest, assignment, run } of this.#busy())
-      if (run?.isLong && assignment!.caller !== caller && this.busyFor(assignment!.caller) > 1)
+  function lowerPriorityOfOthers(caller: string): void {
+    for (const { guest, assignment, run } of listBusy())
+      if (run?.isLong() && assignment!.caller !== caller && busyFor(assignment!.caller) > 1)
         guest.lowerPriority()
   }
 
-  keepWarm(worker: Worker): void {
+  function keepWarm(worker: Worker): void {
     worker.isBusy = false
-    worker.cancelTimer = this.#services.clock.after(this.#settings.warmMs, () => this.discard(worker))
+    worker.cancelTimer = services.clock.after(settings.warmMs, () => discard(worker))
   }
 
-  keepSpares(): void {
-    if (this.#isClosed) return
-    const blank = this.#idle().filter(({ assignment }) => assignment === undefined).length
-    for (let count = blank; count < this.#settings.spares; count++) {
-      if (this.#all.size >= this.#settings.mostChildren) return
-      this.#start()
+  function keepSpares(): void {
+    if (isClosed) return
+    const blank = listIdle().filter(({ assignment }) => assignment === undefined).length
+    for (let count = blank; count < settings.spares; count++) {
+      if (all.size >= settings.mostChildren) return
+      start()
     }
   }
 
-  discard(worker: Worker): void {
+  function discard(worker: Worker): void {
     worker.cancelTimer()
     worker.guest.kill()
-    this.#all.delete(worker)
+    all.delete(worker)
   }
 
   /** Ends idle children and starts no more spares. */
-  retire(): void {
-    this.#settings = { ...this.#settings, spares: 0 }
-    for (const worker of this.#idle()) this.discard(worker)
+  function retire(): void {
+    settings = { ...settings, spares: 0 }
+    for (const worker of listIdle()) discard(worker)
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true
-    const all = [...this.#all]
-    for (const worker of all) {
+  async function close(): Promise<void> {
+    isClosed = true
+    const ending = [...all]
+    for (const worker of ending) {
       worker.run?.stop('closed')
-      this.discard(worker)
+      discard(worker)
     }
-    await Promise.all(all.map(({ guest }) => guest.ended))
+    await Promise.all(ending.map(({ guest }) => guest.ended))
   }
 
-  #busy(): Worker[] {
-    return [...this.#all].filter(({ isBusy }) => isBusy)
+  function listBusy(): Worker[] {
+    return [...all].filter(({ isBusy }) => isBusy)
   }
 
-  #idle(): Worker[] {
-    return [...this.#all].filter(({ isBusy }) => !isBusy)
+  function listIdle(): Worker[] {
+    return [...all].filter(({ isBusy }) => !isBusy)
   }
 
-  #start(): Worker {
+  function start(): Worker {
     const worker: Worker = {
-      guest: this.#services.startGuest(),
+      guest: services.startGuest(),
       assignment: undefined,
       runs: 0,
       busyMs: 0,
@@ -148,15 +153,15 @@ export class Workers {
       isFinishing: false,
       cancelTimer: () => undefined,
     }
-    this.#all.add(worker)
+    all.add(worker)
     void worker.guest.ready.then(() => {
       worker.isStarting = false
-      this.#changed()
+      changed()
     })
     void worker.guest.ended.then(() => {
       worker.cancelTimer()
-      this.#all.delete(worker)
-      this.#changed()
+      all.delete(worker)
+      changed()
     })
     return worker
   }

@@ -142,7 +142,6 @@ export const LOG_ROWS = 254
 export interface OldLog {
   readonly count: number
   row(index: number): Row
-  /** Walks it all. */
   check(isAuthentic: (row: Row) => boolean): LogCheck
 }
 

@@ -23,7 +23,6 @@ export async function* eachRecord<K extends Kind>(
   }
 }
 
-/** The same as an array. */
 export async function readAll<K extends Kind>(
   ...query: Parameters<typeof eachRecord<K>>
 ): Promise<RecordOf[K][]> {

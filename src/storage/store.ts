@@ -31,7 +31,6 @@ export type Durability = 'now' | 'soon'
 
 /** The result of checking a tenant's log from its first record to its last. */
 export interface LogCheck {
-  /** Number of records found. */
   count: number
   /** The first record, from 1, that does not follow from those before it; one past the last where the end is missing. */
   brokenAt?: number

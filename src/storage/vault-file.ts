@@ -119,7 +119,6 @@ function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void
   throw new CofferError('vault_exposed', `Other users may read ${path}. Run \`chmod ${mode} ${path}\` first.`)
 }
 
-/** True when the directory holds a vault's header. */
 export function hasHeader(files: Files, directory: string): boolean {
   return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }

@@ -4,7 +4,7 @@ import type { Guest, GuestListener } from '../../src/reactor/child.js'
 import type { PoolClock } from '../../src/reactor/clock.js'
 import { describeSandbox } from '../../src/reactor/confinement.js'
 import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
-import { ReactorPool } from '../../src/reactor/pool.js'
+import { createPool } from '../../src/reactor/pool.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from '../../src/reactor/pool-settings.js'
 
 /** A clock that stands until it is turned. */
@@ -92,7 +92,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   const clock = new HandClock()
   const guests: FakeGuest[] = []
   const memory = new Map<number, number>()
-  const pool = new ReactorPool(
+  const pool = createPool(
     { ...DEFAULT_SETTINGS, ...settings },
     {
       clock,

@@ -12,12 +12,6 @@ import { LIBRARY_FILTERS, OWN_FILTERS } from './standard-filters.js'
 export type Library = typeof import('liquidjs')
 export type FilterToken = ReturnType<Tokenizer['readFilters']>[number]
 
-/** A checked output: its initial value (undefined if that is a token id), and its filters in order. */
-export interface OutputTokens {
-  initial: Token | undefined
-  filters: FilterToken[]
-}
-
 const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   id: ['data'],
   mask: ['data'],
@@ -37,13 +31,16 @@ const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
   [/range/, 'ranges and parentheses are not supported'],
 ]
 
-/** @throws CofferError `validation` with the column of the error. */
+/**
+ * Checks an output; gives its initial value (undefined if that is a token id), and its filters in order.
+ * @throws CofferError `validation` with the column of the error.
+ */
 export function readOutput(
   library: Library,
   text: string,
   piece: OutputPiece,
   use: ExpressionUse,
-): OutputTokens {
+): { initial: Token | undefined; filters: FilterToken[] } {
   const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
   const refuse = (at: number, reason: string): CofferError => syntaxError(text, at, reason)
   const read = readTokens(tokenizer, piece, text)

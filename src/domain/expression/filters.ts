@@ -9,7 +9,6 @@ export interface RandomSource {
   bytes(count: number): Uint8Array
 }
 
-/** All values that a JSONPath selects. */
 export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown[]
 
 export const HMAC_ALGORITHMS = ['sha-1', 'sha-256', 'sha-512'] as const

@@ -38,14 +38,12 @@ export const LIBRARY_FILTERS: ReadonlyMap<string, Signature> = new Map(
   ),
 )
 
-/** The standard filters that are implemented here. */
 export const OWN_STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
   ['date', { least: 1, most: 1, run: (value, [format]) => formatDateFilter(value, format) }],
   ['base64_url_safe_encode', { least: 0, most: 0, run: (value) => encodeUrlSafe(value) }],
   ['base64_url_safe_decode', { least: 0, most: 0, run: (value) => decodeUrlSafe(value) }],
 ])
 
-/** The filters that are implemented in this repository. */
 export const OWN_FILTERS: ReadonlyMap<string, FilterRule> = new Map([
   ...OWN_STANDARD_FILTERS,
   ...FILTERS,

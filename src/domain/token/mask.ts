@@ -10,11 +10,6 @@ import { collect, collectLater } from '../property-errors.js'
 /** The maximum number of values in a mask, including arrays and objects. */
 export const MAX_MASK_VALUES = 2000
 
-export interface Mask {
-  /** The mask rendered over `data`. All its expressions share one budget; errors go to those of {@link compileMask}. */
-  render(data: unknown, budget?: Budget): unknown
-}
-
 /**
  * Checks a mask. Invalid expressions are added to `errors` under paths that start with `path`, such as `mask.number`.
  * @throws CofferError `validation` for a mask that is too large or too deep.
@@ -24,7 +19,7 @@ export async function compileMask(
   expressions: Expressions,
   errors: PropertyErrors,
   path = 'mask',
-): Promise<Mask> {
+) {
   const texts: Text[] = []
   findTexts({ texts, values: 0 }, mask, path, 0)
   const compiled = new Map<string, Expression>()
@@ -35,7 +30,8 @@ export async function compileMask(
     if (expression !== undefined) compiled.set(text, expression)
   }
   return {
-    render: (data, budget = new Budget(sizeOf(data))) =>
+    /** The mask rendered over `data`. All its expressions share one budget; errors go to `errors`. */
+    render: (data: unknown, budget = new Budget(sizeOf(data))) =>
       renderValue({ compiled, scope: { data }, errors, budget }, mask, path),
   }
 }

@@ -25,22 +25,15 @@ import type { Page } from './pages.js'
 const GUESSES = { count: 60, periodMs: 60_000 }
 const MOST_BLOCKED = 10_000
 
-export interface AcceptPageOptions {
-  powers: AcceptContext
-  drawBytes(count: number): Uint8Array
-  /** ms of a monotonic clock. */
-  clock(): number
-}
-
-/** The page and the handler of its form, for {@link ACCEPT_PATH}. */
-export function createAcceptPage({ powers, drawBytes, clock }: AcceptPageOptions): {
-  page: Page
-  form: Page
-} {
+/** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
+export function createAcceptPage({
+  powers,
+  ...means
+}: { powers: AcceptContext } & Parameters<typeof createFormTokens>[0]): Record<'page' | 'form', Page> {
   const context: PageContext = {
     powers,
-    tokens: createFormTokens({ drawBytes, clock }),
-    guesses: createGuard(clock),
+    tokens: createFormTokens(means),
+    guesses: createGuard(means.clock),
   }
   return {
     page: (ask) => guarded(context, ask, () => showInvitation(context, readToken(ask))),
@@ -54,18 +47,15 @@ interface PageContext {
   guesses: GuessLimiter
 }
 
-interface GuessLimiter {
-  /** Whole seconds that the client has to wait; 0 for none. */
-  wait(client: string): number
-  miss(client: string): void
-}
+type GuessLimiter = ReturnType<typeof createGuard>
 
-function createGuard(clock: () => number): GuessLimiter {
+function createGuard(clock: () => number) {
   const limit = createRateLimit(GUESSES, clock)
   const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
   return {
-    wait: (client) => Math.max(0, Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)),
-    miss(client) {
+    /** Whole seconds that the client has to wait; 0 for none. */
+    wait: (client: string) => Math.max(0, Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)),
+    miss(client: string): void {
       const seconds = limit.take(client)
       blocked.delete(client)
       if (seconds === 0) return

@@ -29,14 +29,7 @@ export async function readForm(ask: Ask): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
 }
 
-/** Tokens for hidden fields and links; each works once, for one subject. */
-export interface FormTokens {
-  create(subject: string): string
-  /** Whether the token was created for `subject`, has not expired, and was not used before. */
-  take(token: string, subject: string): boolean
-}
-
-/** The tokens are in memory only. `clock` is in ms. */
+/** Tokens for hidden fields and links; each works once, for one subject. They are in memory only. `clock` is in ms. */
 export function createFormTokens({
   drawBytes,
   clock,
@@ -45,15 +38,16 @@ export function createFormTokens({
   drawBytes(count: number): Uint8Array
   clock(): number
   lifeMs?: number
-}): FormTokens {
+}) {
   const tokens = new BoundedMap<string, { subject: string; until: number }>(MOST_TOKENS)
   return {
-    create(subject) {
+    create(subject: string): string {
       const token = Buffer.from(drawBytes(TOKEN_BYTES)).toString('base64url')
       tokens.set(digest(token), { subject: digest(subject), until: clock() + lifeMs })
       return token
     },
-    take(token, subject) {
+    /** Whether the token was created for `subject`, has not expired, and was not used before. */
+    take(token: string, subject: string): boolean {
       const key = digest(token)
       const found = tokens.get(key)
       tokens.delete(key)
@@ -61,6 +55,8 @@ export function createFormTokens({
     },
   }
 }
+
+export type FormTokens = ReturnType<typeof createFormTokens>
 
 /** Tokens are stored by digest, so that the time of a lookup reveals nothing about a token. */
 export function digest(text: string): string {

@@ -33,7 +33,6 @@ A dash: no contract of that time is known. A path of an area that is not emulate
 <tbody>${rows.join('')}</tbody></table></div></section>`
 }
 
-/** Text with code in backticks. */
 function markCode(text: string): string {
   return encode(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }

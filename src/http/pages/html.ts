@@ -8,7 +8,6 @@ export interface HtmlPage {
   status?: number
   title: string
   body: string
-  /** Additional CSS rules. */
   style?: string
   /** A module of ours, which may send requests to this server. */
   script?: string

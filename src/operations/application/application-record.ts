@@ -146,7 +146,6 @@ export async function removeApiKey(store: StoreWriter, hash: string): Promise<vo
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }
 
-/** Stores the application with these keys instead of those before. */
 export async function replaceKeys(
   context: Context,
   { key_hash: _, ...before }: ApplicationRecord,

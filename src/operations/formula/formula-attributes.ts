@@ -15,7 +15,6 @@ import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 
 export const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
-/** The name filter of lists of formulas and reactors. */
 export const nameFilter = {
   type: 'string',
   minLength: 1,

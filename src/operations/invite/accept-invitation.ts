@@ -143,11 +143,7 @@ function refuseLink(reason: DeadLink): CofferError {
   return new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
 }
 
-interface OpenLink {
-  link: LinkRecord
-  tenant: TenantRecord
-  invitation: InvitationRecord
-}
+type OpenLink = { link: LinkRecord; tenant: TenantRecord; invitation: InvitationRecord }
 
 async function openLink(
   context: SecretHashing,

@@ -15,20 +15,14 @@ import { readSettings } from '../config/settings-record.js'
 
 const TENANTS_PER_PAGE = 1000
 
-/** Server and sender of mail; without `url`, mail stays in the outbox. */
-export interface MailSettings {
-  url: string | undefined
-  ca: string | undefined
-  from: Sender
-  /** The beginning of links. */
-  publicUrl: string
-}
+export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
-/** `listening`: the public URL if the settings have none. @throws CofferError `vault_damaged` */
-export async function readMailSettings(
-  reader: StoreReader,
-  listening: string = DEFAULT_PUBLIC_URL,
-): Promise<MailSettings> {
+/**
+ * Server and sender of mail; without `url`, mail stays in the outbox. `listening`: the public URL, with which links
+ * begin, if the settings have none.
+ * @throws CofferError `vault_damaged`
+ */
+export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
   const { values } = await readSettings(reader)
   const publicUrl = settingOf(values, 'public_url') ?? listening
   const from = settingOf(values, 'mail.from')

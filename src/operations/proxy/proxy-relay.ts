@@ -5,7 +5,7 @@
 import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
 import { DESTINATION_RULE, PROXY_KEY, readDestination } from '../../domain/proxy.js'
-import { findTemplate, leadsElsewhere, type ProxyRequest, type Template } from '../../domain/proxy-request.js'
+import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy-request.js'
 import { describeRequest, MOST_TRANSFORMED_BYTES, type ProxyMessage } from '../../domain/proxy-transform.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError, validationError } from '../../errors.js'
@@ -17,7 +17,7 @@ import { requireRecord } from '../../framework/require-record.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
-import { detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
+import { detokenize, findExpressions, USE } from '../token/detokenize.js'
 import { reachToken } from '../token/token-access.js'
 import { type TransformContext, transformAnswer, transformRequest } from './proxy-transforms.js'
 
@@ -130,14 +130,10 @@ async function findByKey(context: Context, key: string): Promise<ProxyRecord> {
 }
 
 /** What is asked for, each part with its own error, so that those of the target go before them. */
-interface ReadCall {
-  /** @throws CofferError for a body that is too large */
-  request(): ProxyRequest
-  /** Absent expressions for a request without any. @throws CofferError for one that cannot be read */
-  template(): { template: Template; found: FoundExpressions | undefined }
-}
+type ReadCall = Awaited<ReturnType<typeof readCall>>
 
-async function readCall(session: Session, asked: RelayRequest): Promise<ReadCall> {
+/** What throws for a body that is too large, or an expression that cannot be read, does so once it is asked for. */
+async function readCall(session: Session, asked: RelayRequest) {
   const { method, path, query, headers, prefix, readBody } = asked
   const request = await settle(async () => {
     const body = await readBody()

@@ -16,45 +16,44 @@ export interface Refusal {
   data?: unknown
 }
 
-export class Calls {
-  readonly #send: (call: number, name: string, args: string) => void
-  readonly #pending = new Map<number, Pending>()
-  #last = 0
-  #isOver = false
+export type Calls = ReturnType<typeof createCalls>
 
-  constructor(send: (call: number, name: string, args: string) => void) {
-    this.#send = send
-  }
+export function createCalls(send: (call: number, name: string, args: string) => void) {
+  const pending = new Map<number, Pending>()
+  let last = 0
+  let isOver = false
+
+  return { ask, answer, refuse, end }
 
   /** Calls the host; never settles once the run is over. */
-  ask(name: string, args: readonly unknown[]): Promise<unknown> {
+  function ask(name: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#isOver) return
+      if (isOver) return
       const text = JSON.stringify(args)
       if (Buffer.byteLength(text) > MOST_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
-      const call = ++this.#last
-      this.#pending.set(call, { resolve, reject })
-      this.#send(call, name, text)
+      const call = ++last
+      pending.set(call, { resolve, reject })
+      send(call, name, text)
     })
   }
 
-  answer(call: number, value: unknown): void {
-    this.#pending.get(call)?.resolve(value)
-    this.#pending.delete(call)
+  function answer(call: number, value: unknown): void {
+    pending.get(call)?.resolve(value)
+    pending.delete(call)
   }
 
-  refuse(call: number, { message, status, data }: Refusal): void {
+  function refuse(call: number, { message, status, data }: Refusal): void {
     const error = new Error(message)
     const properties = Object.entries({ status, data }).filter(([, value]) => value !== undefined)
     for (const [name, value] of properties)
       Object.defineProperty(error, name, { value, enumerable: true, writable: true, configurable: true })
-    this.#pending.get(call)?.reject(error)
-    this.#pending.delete(call)
+    pending.get(call)?.reject(error)
+    pending.delete(call)
   }
 
-  end(): void {
-    this.#isOver = true
-    this.#pending.clear()
+  function end(): void {
+    isOver = true
+    pending.clear()
   }
 }
 

@@ -14,7 +14,7 @@ import {
   type GuestMessage,
   type HostMessage,
 } from '../messages.js'
-import { Calls, createClient } from './calls.js'
+import { createCalls, createClient } from './calls.js'
 import { createConsole } from './console-facade.js'
 import type { Epoch } from './gate.js'
 import { describeFailure } from './guest-failures.js'
@@ -37,83 +37,78 @@ type Check = Extract<HostMessage, { kind: 'check' }>
 type Handler = (request: object) => unknown
 
 /** The state of one run: its calls to the host, timers and globals. */
-class Run {
-  readonly calls = new Calls((call, name, args) => this.#send({ kind: 'call', call, name, args }))
-  readonly timers = createTimers()
-  readonly globals: RunGlobals
-  #isOver = false
-
-  constructor(describeError: DescribeError) {
-    this.globals = {
-      timers: this.timers.globals,
-      console: createConsole((level, text) => this.#send({ kind: 'log', level, text }), describeError),
-      fetch: createFetch(async (request) => (await this.calls.ask(FETCH_CALL, [request])) as FetchResponse),
-    }
+function createRun(describeError: DescribeError) {
+  let isOver = false
+  const sendFrom = (message: GuestMessage) => {
+    if (!isOver) send(message)
   }
-
-  /** Sends the final message of the run; later messages of the code are dropped. */
-  end(message: GuestMessage): void {
-    if (this.#isOver) return
-    send(message)
-    this.#isOver = true
-    this.timers.end()
-    this.calls.end()
+  const calls = createCalls((call, name, args) => sendFrom({ kind: 'call', call, name, args }))
+  const timers = createTimers()
+  const globals: RunGlobals = {
+    timers: timers.globals,
+    console: createConsole((level, text) => sendFrom({ kind: 'log', level, text }), describeError),
+    fetch: createFetch(async (request) => (await calls.ask(FETCH_CALL, [request])) as FetchResponse),
   }
-
-  #send(message: GuestMessage): void {
-    if (!this.#isOver) send(message)
+  return {
+    calls,
+    globals,
+    /** Sends the final message of the run; later messages of the code are dropped. */
+    end(message: GuestMessage): void {
+      if (isOver) return
+      send(message)
+      isOver = true
+      timers.end()
+      calls.end()
+    },
   }
 }
 
-class Guest {
-  readonly #epoch: Epoch
-  readonly #realm: Realm
-  #source: { code: string; prepared?: Source } | undefined
-  #run: Run | undefined
+type Run = ReturnType<typeof createRun>
 
-  constructor(epoch: Epoch, realm: Realm) {
-    this.#epoch = epoch
-    this.#realm = realm
+type Guest = ReturnType<typeof createGuest>
+
+function createGuest(epoch: Epoch, realm: Realm) {
+  let source: { code: string; prepared?: Source } | undefined
+  let running: Run | undefined
+
+  return { take, failFromOutside }
+
+  function take(message: HostMessage): void {
+    if (message.kind === 'reply') running?.calls.answer(message.call, message.value)
+    else if (message.kind === 'refusal') running?.calls.refuse(message.call, message)
+    else void begin(message)
   }
 
-  take(message: HostMessage): void {
-    if (message.kind === 'reply') this.#run?.calls.answer(message.call, message.value)
-    else if (message.kind === 'refusal') this.#run?.calls.refuse(message.call, message)
-    else void this.#begin(message)
-  }
-
-  async #begin(message: Work | Check): Promise<void> {
-    const run = new Run(this.#realm.describeError)
-    this.#run = run
-    this.#epoch.current = run
-    this.#epoch.time = message.kind === 'run' ? message.time : undefined
-    const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, run)
-    const last = await work.catch(
-      (error): GuestMessage => ({ kind: 'failed', failure: this.#describe(error) }),
-    )
-    this.#finish(run, last)
+  async function begin(message: Work | Check): Promise<void> {
+    const run = createRun(realm.describeError)
+    running = run
+    epoch.current = run
+    epoch.time = message.kind === 'run' ? message.time : undefined
+    const work = message.kind === 'check' ? check(message.code, run) : invoke(message, run)
+    const last = await work.catch((error): GuestMessage => ({ kind: 'failed', failure: describe(error) }))
+    finish(run, last)
   }
 
   /** Handles an error that the code did not catch. */
-  failFromOutside(error: unknown): void {
-    if (this.#run !== undefined) this.#finish(this.#run, { kind: 'failed', failure: this.#describe(error) })
+  function failFromOutside(error: unknown): void {
+    if (running !== undefined) finish(running, { kind: 'failed', failure: describe(error) })
   }
 
-  #finish(run: Run, last: GuestMessage): void {
-    if (this.#run !== run) return
+  function finish(run: Run, last: GuestMessage): void {
+    if (running !== run) return
     run.end(last)
-    this.#run = undefined
-    this.#epoch.current = {}
+    running = undefined
+    epoch.current = {}
     // Sent by the event loop, because an endless chain of microtasks could block it.
     setImmediate(() => send({ kind: 'idle' }))
   }
 
-  async #invoke(
+  async function invoke(
     { code, args, rest, transforms, configuration, prefix, hasClient, resultBytes }: Work,
     run: Run,
   ): Promise<GuestMessage> {
-    const source = this.#prepare(code)
-    const handler = this.#load(source.code, source.prepared, run)
+    const source = prepare(code)
+    const handler = load(source.code, source.prepared, run)
     const client = hasClient ? createClient((name, list) => run.calls.ask(name, list)) : null
     const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
     const { debug, info, warn, error } = run.globals.console
@@ -123,29 +118,29 @@ class Guest {
     return describeResult(transforms === undefined ? result : { raw: result }, resultBytes)
   }
 
-  async #check(code: string, run: Run): Promise<GuestMessage> {
+  async function check(code: string, run: Run): Promise<GuestMessage> {
     const usage: Usage = { args: [], configuration: [], unknown: [] }
     try {
-      const { prepared } = this.#prepare(code)
+      const { prepared } = prepare(code)
       Object.assign(usage, findUsage(prepared.program, code))
-      this.#load(code, prepared, run)
+      load(code, prepared, run)
       return { kind: 'report', ...usage }
     } catch (error) {
-      return { kind: 'report', failure: this.#describe(error), ...usage }
+      return { kind: 'report', failure: describe(error), ...usage }
     }
   }
 
-  #prepare(code: string | undefined) {
-    if (code !== undefined) this.#source = { code }
-    if (this.#source === undefined) throw new Error('The host sent no code')
+  function prepare(code: string | undefined) {
+    if (code !== undefined) source = { code }
+    if (source === undefined) throw new Error('The host sent no code')
     // Kept also if it does not compile, because the host does not send the same code twice.
-    this.#source.prepared ??= prepareSource(this.#source.code)
-    return { code: this.#source.code, prepared: this.#source.prepared }
+    source.prepared ??= prepareSource(source.code)
+    return { code: source.code, prepared: source.prepared }
   }
 
   /** The exported function: `module.exports`, or its `default` as in compiled ES modules. */
-  #load(code: string, { text, program }: Source, run: Run): Handler {
-    const exported = this.#realm.load(text, run.globals)
+  function load(code: string, { text, program }: Source, run: Run): Handler {
+    const exported = realm.load(text, run.globals)
     if (typeof exported === 'function') return exported as Handler
     const { default: other } = (exported ?? {}) as { default?: unknown }
     if (typeof other === 'function') return other as Handler
@@ -155,8 +150,8 @@ class Guest {
     )
   }
 
-  #describe(error: unknown): GuestFailure {
-    return describeFailure(error, (thrown) => this.#realm.findStack(thrown))
+  function describe(error: unknown): GuestFailure {
+    return describeFailure(error, (thrown) => realm.findStack(thrown))
   }
 }
 
@@ -202,7 +197,7 @@ function listen(guest: Guest): void {
 
 function start(node: NodeJS.Process): void {
   const epoch: Epoch = { current: {} }
-  const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
+  const guest = createGuest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
   // Not earlier: an error during the start must end the process.
   node.on('uncaughtException', (error) => guest.failFromOutside(error))

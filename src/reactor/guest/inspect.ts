@@ -24,7 +24,7 @@ const eachOfSet = methodOf(Set.prototype, 'forEach')
 export type DescribeError = (error: Error) => string
 
 export function inspect(value: unknown, depth: number, describeError: DescribeError): string {
-  return nodeInspect(new Copier(describeError).copy(value, depth), optionsOf(depth))
+  return nodeInspect(createCopier(describeError)(value, depth), optionsOf(depth))
 }
 
 /** `util.format` */
@@ -44,8 +44,8 @@ export function format(values: readonly unknown[], depth: number, describeError:
           rest[at] = place === '%j' ? JSON.stringify(value) : inspect(value, 0, describeError)
           return '%s'
         })
-  const copier = new Copier(describeError)
-  const shown = [pattern, ...rest].slice(0, values.length).map((value) => copier.copy(value, depth, true))
+  const copy = createCopier(describeError)
+  const shown = [pattern, ...rest].slice(0, values.length).map((value) => copy(value, depth, true))
   // The text of an error must not be used as a format.
   if (first instanceof Error) shown.unshift('%s')
   return formatWithOptions(optionsOf(depth), ...shown)
@@ -55,40 +55,37 @@ function optionsOf(depth: number) {
   return { depth, maxArrayLength: MOST_ITEMS, maxStringLength: MOST_CHARACTERS, breakLength: 110 }
 }
 
-class Copier {
-  readonly #describeError: DescribeError
+function createCopier(describeError: DescribeError) {
   /** The objects that contain the current one, with their copies; a cycle refers to one of them. */
-  readonly #open = new Map<object, object>()
+  const open = new Map<object, object>()
 
-  constructor(describeError: DescribeError) {
-    this.#describeError = describeError
-  }
+  return copy
 
   /** A copy of `value` to one level more than is shown. If `alone`, an error becomes plain text. */
-  copy(value: unknown, depth: number, alone = false): unknown {
+  function copy(value: unknown, depth: number, alone = false): unknown {
     if (typeof value === 'function') return label(describeFunction(value))
     if (typeof value !== 'object' || value === null) return value
-    if (value instanceof Error) return alone ? this.#describeError(value) : label(this.#describeError(value))
-    const known = this.#open.get(value)
+    if (value instanceof Error) return alone ? describeError(value) : label(describeError(value))
+    const known = open.get(value)
     if (known !== undefined) return known
     if (isDate(value)) return new Date(Reflect.apply(getTime, value, []) as number)
     if (isRegExp(value)) return label(`${Reflect.apply(toPattern, value, [])}`)
     const memory = viewMemory(value)
     if (memory !== undefined) return copyMemory(value, memory)
-    const copy = createAlike(value)
-    this.#open.set(value, copy)
-    const inner = (item: unknown) => (depth < 0 ? undefined : this.copy(item, depth - 1))
+    const made = createAlike(value)
+    open.set(value, made)
+    const inner = (item: unknown) => (depth < 0 ? undefined : copy(item, depth - 1))
     if (isMap(value))
       Reflect.apply(eachOfMap, value, [
-        (item: unknown, key: unknown) => (copy as Any).set(inner(key), inner(item)),
+        (item: unknown, key: unknown) => (made as Any).set(inner(key), inner(item)),
       ])
-    if (isSet(value)) Reflect.apply(eachOfSet, value, [(item: unknown) => (copy as Any).add(inner(item))])
-    this.#copyProperties(value, copy, inner)
-    this.#open.delete(value)
-    return copy
+    if (isSet(value)) Reflect.apply(eachOfSet, value, [(item: unknown) => (made as Any).add(inner(item))])
+    copyProperties(value, made, inner)
+    open.delete(value)
+    return made
   }
 
-  #copyProperties(value: object, copy: object, inner: (item: unknown) => unknown): void {
+  function copyProperties(value: object, copy: object, inner: (item: unknown) => unknown): void {
     for (const key of Reflect.ownKeys(value)) {
       if (Array.isArray(value) && Number(key) > MOST_ITEMS) continue
       const property = Object.getOwnPropertyDescriptor(value, key)

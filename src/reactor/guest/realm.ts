@@ -19,7 +19,6 @@ import { type createFetch, Headers, Request, Response } from './web-facade.js'
 /** On the same line as the beginning of the code, so that line numbers stay the same. */
 const WRAPPER = '(function (exports, require, module) {'
 
-/** The endowments that each run has of its own. */
 export interface RunGlobals {
   console: Record<string, unknown>
   timers: Record<string, unknown>

@@ -7,13 +7,7 @@ const MOST_TIMERS = 10_000
 
 type Callback = (...args: unknown[]) => void
 
-export interface Timers {
-  globals: Record<string, (...args: never[]) => unknown>
-  /** Clears all timers; later ones are not started. */
-  end(): void
-}
-
-export function createTimers(): Timers {
+export function createTimers() {
   const pending = new Map<number, NodeJS.Timeout>()
   let last = 0
   let isOver = false
@@ -52,6 +46,7 @@ export function createTimers(): Timers {
         queueMicrotask(() => callback())
       },
     },
+    /** Later ones are not started. */
     end: () => {
       isOver = true
       for (const timer of pending.values()) clearTimeout(timer)

@@ -30,77 +30,64 @@ const BEYOND = 2 ** 31
 
 type Search = Page & { where?: Condition }
 
-export class LogReader {
-  readonly #log: SealedLog
-  readonly #reader: EngineReader
-  readonly #keys: RecordKeys
-  readonly #tenant: number
-  /** One for each chain, and whether each must be there. */
-  readonly #chains: readonly LogRows[]
-  readonly #isListed: boolean
+export type LogReader = ReturnType<typeof createLogReader>
 
-  /** `chains`: those on the tenant's list, if there is one. */
-  constructor(
-    log: SealedLog,
-    reader: EngineReader,
-    keys: RecordKeys,
-    tenant: number,
-    chains: readonly number[] | undefined,
-  ) {
-    this.#log = log
-    this.#reader = reader
-    this.#keys = keys
-    this.#tenant = tenant
-    this.#isListed = chains !== undefined
-    this.#chains = (chains ?? [FIRST_CHAIN]).map((chain) => new LogRows(reader, keys, tenant, chain))
-  }
+/** `listed`: the chains on the tenant's list, if there is one. */
+export function createLogReader(
+  log: SealedLog,
+  reader: EngineReader,
+  keys: RecordKeys,
+  tenant: number,
+  listed: readonly number[] | undefined,
+) {
+  /** One for each chain; each that is listed must be there. */
+  const chains = (listed ?? [FIRST_CHAIN]).map((chain) => new LogRows(reader, keys, tenant, chain))
 
-  async find({ where, page, size }: Search): Promise<LogPage> {
+  return { find, old: readOld, adopt, verify }
+
+  async function find({ where, page, size }: Search): Promise<LogPage> {
     const filter = toFilter(where)
     const skip = (page - 1) * size
-    const taking = new Taking(filter, skip, size)
-    const old = this.old()
-    if (old !== undefined) return findOld(old, this.#keys, taking, where === undefined)
-    const [rows, ...others] = this.#chains
-    if (others.length > 0) return mergePage(await this.#listSources(filter), filter, { skip, size })
-    const chain = await this.#log.load(rows!)
-    const end = [...(await readEnd(rows!, chain)), await this.#held()]
+    const taking = createTaking(filter, skip, size)
+    const old = readOld()
+    if (old !== undefined) return findOld(old, keys, taking, where === undefined)
+    const [rows, ...others] = chains
+    if (others.length > 0) return mergePage(await listSources(filter), filter, { skip, size })
+    const chain = await log.load(rows!)
+    const end = [...(await readEnd(rows!, chain)), await readHeld()]
     for (const part of end.toReversed()) taking.take(part)
     if (filter.entity === undefined) await takeBlocks(rows!, chain, filter, taking)
-    else await this.#takeEntity(rows!, chain, filter, filter.entity, taking)
+    else await takeEntity(rows!, chain, filter, filter.entity, taking)
     return taking.result
   }
 
   /** The log as format 1 has it. */
-  old(): OldLog | undefined {
-    return this.#reader.oldLog?.(this.#tenant, digestAll(this.#keys, 'log'))
+  function readOld(): OldLog | undefined {
+    return reader.oldLog?.(tenant, digestAll(keys, 'log'))
   }
 
   /** The log of format 1, oldest first, so many records at once. @throws CofferError `vault_damaged` */
-  *adopt(most: number): Generator<LogRecord[]> {
-    const old = this.old()
+  function* adopt(most: number): Generator<LogRecord[]> {
+    const old = readOld()
     for (let first = 0; old !== undefined && first < old.count; first += most) {
       const count = Math.min(most, old.count - first)
-      yield Array.from(
-        { length: count },
-        (_, index) => openRecord(this.#keys, old.row(first + index)) as LogRecord,
-      )
+      yield Array.from({ length: count }, (_, index) => openRecord(keys, old.row(first + index)) as LogRecord)
     }
   }
 
   /** What is not stored yet. */
-  async #held(): Promise<LogBlockRecord & { isWhole: boolean }> {
-    const held = ((await this.#reader.held?.(this.#tenant)) ?? []) as readonly (SealedEntry | undefined)[]
+  async function readHeld(): Promise<LogBlockRecord & { isWhole: boolean }> {
+    const held = ((await reader.held?.(tenant)) ?? []) as readonly (SealedEntry | undefined)[]
     const lines = held.flatMap((entry) => (entry === undefined ? [] : [entry.line]))
     return { ...pack('', 0, lines), isWhole: lines.length === held.length }
   }
 
   /** The chains, and what is in none yet. */
-  async #listSources(filter: LogFilter): Promise<Source[]> {
-    const held = await this.#held()
+  async function listSources(filter: LogFilter): Promise<Source[]> {
+    const held = await readHeld()
     const sources: Source[] = [{ pieces: eachPiece([held], filter) }]
-    for (const rows of this.#chains) {
-      const chain = await this.#log.load(rows)
+    for (const rows of chains) {
+      const chain = await log.load(rows)
       const end = await readEnd(rows, chain)
       const { count, dropped } = chain.head
       const { entity } = filter
@@ -109,53 +96,53 @@ export class LogReader {
         sources.push({ pieces, ...(isAll(filter) && { total: () => count - dropped }) })
       } else {
         const inEnd = end.reduce((sum, part) => sum + matchesIn(part, filter).length, 0)
-        const total = async () => inEnd + (await this.#countEntity(rows.chain, entity))
-        const pieces = eachPiece(end, filter, this.#eachEntityBlock(rows.chain, dropped, filter, entity))
+        const total = async () => inEnd + (await countEntity(rows.chain, entity))
+        const pieces = eachPiece(end, filter, eachEntityBlock(rows.chain, dropped, filter, entity))
         sources.push({ pieces, ...(isCountable(filter) && { total }) })
       }
     }
     return sources
   }
 
-  async *#eachEntityBlock(
+  async function* eachEntityBlock(
     chain: number,
     dropped: number,
     filter: LogFilter,
     entity: string,
   ): AsyncGenerator<Piece> {
-    for await (const { blocks } of this.#eachEntityPage(chain, entity))
+    for await (const { blocks } of eachEntityPage(chain, entity))
       for (const block of blocks) if (block.first >= dropped) yield toPiece(block, filter)
   }
 
   /** The blocks of one chain with records of an entity, newest first. */
-  async *#eachEntityPage(
+  async function* eachEntityPage(
     chain: number,
     entity: string,
   ): AsyncGenerator<{ blocks: LogBlockRecord[]; isLast: boolean }> {
-    const or = this.#entityKeys(chain, entity)
+    const or = entityKeys(chain, entity)
     for (let page = 1, isLast = false; !isLast; page++) {
-      const { rows, total } = await this.#find({ or }, page, OPENED)
+      const { rows, total } = await findRows({ or }, page, OPENED)
       isLast = page * OPENED >= total
-      yield { blocks: rows.map((row) => openRecord(this.#keys, row) as LogBlockRecord), isLast }
+      yield { blocks: rows.map((row) => openRecord(keys, row) as LogBlockRecord), isLast }
     }
   }
 
-  #entityKeys(chain: number, entity: string): { key: Uint8Array }[] {
+  function entityKeys(chain: number, entity: string): { key: Uint8Array }[] {
     return Array.from({ length: ENTITY_DIGITS }, (_, digit) => ({
-      key: digestKey(this.#keys, 'log_block', entityField(entity, digit, chain)),
+      key: digestKey(keys, 'log_block', entityField(entity, digit, chain)),
     }))
   }
 
   /** How many records of the entity are in blocks of the chain. */
-  async #countEntity(chain: number, entity: string): Promise<number> {
+  async function countEntity(chain: number, entity: string): Promise<number> {
     let sum = 0
-    for (const [digit, key] of this.#entityKeys(chain, entity).entries())
-      sum += 2 ** digit * (await this.#find(key, BEYOND, 1)).total
+    for (const [digit, key] of entityKeys(chain, entity).entries())
+      sum += 2 ** digit * (await findRows(key, BEYOND, 1)).total
     return sum
   }
 
   /** Blocks are found by the index of entities. */
-  async #takeEntity(
+  async function takeEntity(
     { chain: number }: LogRows,
     { head }: Chain,
     filter: LogFilter,
@@ -163,37 +150,37 @@ export class LogReader {
     taking: Taking,
   ): Promise<void> {
     const before = taking.result.total
-    for await (const { blocks, isLast } of this.#eachEntityPage(number, entity)) {
+    for await (const { blocks, isLast } of eachEntityPage(number, entity)) {
       for (const block of blocks) if (block.first >= head.dropped) taking.take(block)
-      if (!isCountable(filter) || !taking.isFull || isLast) continue
-      taking.result.total = before + (await this.#countEntity(number, entity))
+      if (!isCountable(filter) || !taking.isFull() || isLast) continue
+      taking.result.total = before + (await countEntity(number, entity))
       return
     }
   }
 
   /** All of the log's rows without `where`. */
-  #find(where: Where | undefined, page: number, size: number) {
-    const all = digestAll(this.#keys, 'log_block')
-    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, page, size }
-    return this.#reader.find(where === undefined ? query : { ...query, where })
+  function findRows(where: Where | undefined, page: number, size: number) {
+    const all = digestAll(keys, 'log_block')
+    const query = { kind: LOG_ROWS, tenant, all, page, size }
+    return reader.find(where === undefined ? query : { ...query, where })
   }
 
   /** Walks the whole log: every chain, and that none is missing. */
-  async verify(): Promise<LogCheck> {
-    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(this.#keys, row) !== undefined
-    const old = this.old()
+  async function verify(): Promise<LogCheck> {
+    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(keys, row) !== undefined
+    const old = readOld()
     if (old !== undefined) return old.check(isAuthentic)
     const sum = { count: 0, rows: 0 }
-    for (const rows of this.#chains) {
+    for (const rows of chains) {
       const { count, brokenAt, rows: own } = await verifyChain(rows)
-      const isMissing = this.#isListed && own === 0
+      const isMissing = listed !== undefined && own === 0
       if (brokenAt !== undefined || isMissing)
         return { count: sum.count + count, brokenAt: sum.count + (brokenAt ?? 1) }
       sum.count += count
       sum.rows += own
     }
-    const { items, isWhole } = await this.#held()
-    if (!isWhole || (await this.#find(undefined, BEYOND, 1)).total !== sum.rows)
+    const { items, isWhole } = await readHeld()
+    if (!isWhole || (await findRows(undefined, BEYOND, 1)).total !== sum.rows)
       return { count: sum.count, brokenAt: sum.count + 1 }
     return { count: sum.count + items.length }
   }
@@ -204,7 +191,7 @@ async function takeBlocks(rows: LogRows, chain: Chain, filter: LogFilter, taking
   let left = count - dropped - partRecords
   for await (const { header, load } of eachHeader(rows, chain)) {
     // Of all records the rest is known without another header.
-    if (isAll(filter) && taking.isFull) return taking.skip(left)
+    if (isAll(filter) && taking.isFull()) return taking.skip(left)
     const matching = countIn(header, filter)
     left -= header.count
     if (matching !== undefined && taking.skips(matching)) taking.skip(matching)
@@ -226,38 +213,33 @@ function isRanged({ from, below }: LogFilter): boolean {
 }
 
 /** Gathers a page from blocks, newest first, and counts what matches. */
-class Taking {
-  readonly #filter: LogFilter
-  readonly #size: number
-  #skip: number
-  readonly result: LogPage = { records: [], total: 0 }
+type Taking = ReturnType<typeof createTaking>
 
-  constructor(filter: LogFilter, skip: number, size: number) {
-    this.#filter = filter
-    this.#skip = skip
-    this.#size = size
-  }
+function createTaking(filter: LogFilter, skip: number, size: number) {
+  const result: LogPage = { records: [], total: 0 }
+  let before = skip
+  return { result, isFull, skips, skip: skipOver, take }
 
-  get isFull(): boolean {
-    return this.result.records.length === this.#size
+  function isFull(): boolean {
+    return result.records.length === size
   }
 
   /** Whether none of so many records is on the page. */
-  skips(count: number): boolean {
-    return this.isFull || count <= this.#skip
+  function skips(count: number): boolean {
+    return isFull() || count <= before
   }
 
-  skip(count: number): void {
-    this.result.total += count
-    this.#skip = Math.max(0, this.#skip - count)
+  function skipOver(count: number): void {
+    result.total += count
+    before = Math.max(0, before - count)
   }
 
-  take(block: LogBlockRecord): void {
-    const found = matchesIn(block, this.#filter)
-    const records = this.skips(found.length) ? [] : found.toReversed()
-    const page = records.slice(this.#skip, this.#skip + this.#size - this.result.records.length)
-    for (const index of page) this.result.records.push(recordAt(block, index))
-    this.skip(found.length)
+  function take(block: LogBlockRecord): void {
+    const found = matchesIn(block, filter)
+    const records = skips(found.length) ? [] : found.toReversed()
+    const page = records.slice(before, before + size - result.records.length)
+    for (const index of page) result.records.push(recordAt(block, index))
+    skipOver(found.length)
   }
 }
 
@@ -265,7 +247,7 @@ class Taking {
 function findOld(old: OldLog, keys: RecordKeys, taking: Taking, isAll: boolean): LogPage {
   for (let left = old.count; left > 0; left--) {
     if (isAll && taking.skips(1)) {
-      const count = taking.isFull ? left : 1
+      const count = taking.isFull() ? left : 1
       taking.skip(count)
       left -= count - 1
     } else taking.take(pack('', 0, [lineOf(openRecord(keys, old.row(left - 1)) as LogRecord)]))

@@ -8,7 +8,7 @@ import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { EngineReader, Row, RowPage, Where } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
-import { LogReader } from './log-reader.js'
+import { createLogReader, type LogReader } from './log-reader.js'
 import { FIRST_CHAIN, LogRows } from './log-rows.js'
 import type { RecordCache } from './record-cache.js'
 import type { SealedLog } from './sealed-log.js'
@@ -71,7 +71,7 @@ export class SealedReader implements StoreReader {
 
   async readLog(tenant: number): Promise<LogReader> {
     const keys = await this.keysOf(tenant)
-    return new LogReader(this.stream, this.rows, keys, tenant, await this.chainsOf(tenant))
+    return createLogReader(this.stream, this.rows, keys, tenant, await this.chainsOf(tenant))
   }
 
   /** What each chain of a tenant's log has taken. Of one whose end does not open, verifying the log tells. */

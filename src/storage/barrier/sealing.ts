@@ -39,7 +39,6 @@ export function keysOfRecord<K extends Kind>(
   return packKeys(keys, kind, lookups)
 }
 
-/** What a record is called among those of its kind. */
 export function idOf(record: RecordOf[Kind]): string {
   // Rows carry a tenant's number, so that is what its record is found by; its UUID is a look-up.
   if ('number' in record) return String(record.number)

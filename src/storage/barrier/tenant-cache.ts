@@ -7,17 +7,10 @@ import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { EngineReader, Row } from '../engine.js'
 import { digestId, openRecord, openTenantKeys } from './sealing.js'
 
-/** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
-export interface TenantCache {
-  vault: RecordKeys
-  /**
-   * `counter` is the change counter of tenants; nothing is remembered where it is undefined.
-   * @throws CofferError `not_found` when there is no such tenant any more.
-   */
-  keysOf(rows: EngineReader, tenant: number, counter: number | undefined): MaybePromise<RecordKeys>
-}
+export type TenantCache = ReturnType<typeof createTenantCache>
 
-export function createTenantCache(keys: VaultKeys): TenantCache {
+/** The opened keys of tenants, remembered for as long as no tenant changes or its row is the one they came from. */
+export function createTenantCache(keys: VaultKeys) {
   const opened = new Map<number, { counter: number; rev: number; keys: RecordKeys }>()
   const open = (tenant: number, counter: number | undefined, row: Row | undefined): RecordKeys => {
     if (row === undefined) {
@@ -32,7 +25,11 @@ export function createTenantCache(keys: VaultKeys): TenantCache {
   }
   return {
     vault: keys.vault,
-    keysOf(rows, tenant, counter) {
+    /**
+     * `counter` is the change counter of tenants; nothing is remembered where it is undefined.
+     * @throws CofferError `not_found` when there is no such tenant any more.
+     */
+    keysOf(rows: EngineReader, tenant: number, counter: number | undefined): MaybePromise<RecordKeys> {
       const known = opened.get(tenant)
       if (known !== undefined && known.counter === counter) return known.keys
       const reading = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))

@@ -10,23 +10,16 @@ import type { TenantRecord } from '../../../domain/records.js'
 import { eachRecord, readAll } from '../../pages.js'
 import type { Store } from '../../store.js'
 
-/** What was repaired, and what is left to do by hand. */
-export interface Repairs {
-  /** Links to a lost token, which were removed. */
-  links_left_out: number
-  /** Applications with a key that does not work any more; keys can be created and regenerated. */
-  applications_without_key: number
-  /** The vault's settings were lost and made anew: no API key from before works. */
-  settings_lost: boolean
-}
-
-/** @param missingLogs log records known to be missing, by tenant. */
+/**
+ * Gives what was repaired, and what is left to do by hand.
+ * @param missingLogs log records known to be missing, by tenant.
+ */
 export async function repairRecords(
   store: Store,
   missingLogs: ReadonlyMap<number, number>,
   context: { secretsKey: string; createUuid(): string },
-): Promise<Repairs> {
-  const repairs: Repairs = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
+) {
+  const repairs = { links_left_out: 0, applications_without_key: 0, settings_lost: false }
   const tenants = await readAll(store, 'tenant', 0)
   repairs.settings_lost = await repairSettings(store, tenants, context)
   for (const tenant of tenants) {

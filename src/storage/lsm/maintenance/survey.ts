@@ -18,15 +18,13 @@ import { openWal, readDamagedWal, type WalContext, type WalRef } from '../wal.js
 /** The write-ahead log, as the place of a finding. */
 export const WAL_PLACE = 'the write-ahead log'
 
-export interface Survey {
-  /** Undefined when `state` does not open; then it is unknown which rows were replaced or removed. */
-  contents: Contents | undefined
-  changes: Change[]
-  sstables: readonly LiveSSTable[]
-}
+export type Survey = Awaited<ReturnType<typeof survey>>
 
-/** Notes in `findings` what is wrong. The caller closes the tables. */
-export async function survey(options: LsmOptions, findings: Finding[]): Promise<Survey> {
+/**
+ * Notes in `findings` what is wrong. The caller closes the tables. Without `contents`, when `state` does not open, it is
+ * unknown which rows were replaced or removed.
+ */
+export async function survey(options: LsmOptions, findings: Finding[]) {
   const contents = await readContents(options, findings)
   const changes = readChanges(options, contents, findings)
   return { contents, changes, sstables: contents?.sstables ?? findSSTables(options, findings) }
