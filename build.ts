@@ -83,7 +83,7 @@ function provide(texts: readonly string[]): Plugin {
 async function writeLibrary(): Promise<void> {
   const names = Object.keys(await import('./src/index.js')).sort()
   const lines = names.map((name) => `exports.${name} = library.${name}`)
-  const text = `"use strict"\nconst library = require('./coffer.cjs').library()\n${lines.join('\n')}\n`
+  const text = `"use strict"\nconst library = require('./coffer.cjs')(require, __filename).library()\n${lines.join('\n')}\n`
   writeFileSync(`${distribution}index.cjs`, text)
 }
 

@@ -5,9 +5,9 @@
  * there is one `CofferError`.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import Module, { createRequire } from 'node:module'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { Script } from 'node:vm'
@@ -161,14 +161,18 @@ function isChunk(from: string): boolean {
   return from.startsWith('./') && !from.startsWith('./late/')
 }
 
+/**
+ * What a part is assigned to: a module of Node's, or, as a script that needs no text around it, which would be a second copy
+ * of all of it, its result.
+ */
+const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
+
 /** `places`: by chunk, the part that it is in. `ready`: what the chunks that were used export; the build looks at it. */
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
 const find=(name)=>chunks[name]??Object.assign(chunks,require(places[name]))[name];
 const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
-exports.main=(process)=>use("main").main(process);
-exports.library=()=>use("library");
-exports.ready=ready;
+return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};
 `
 
 function writeParts({ distribution }: Bundled, parts: ReadonlyMap<string, readonly Chunk[]>): void {
@@ -179,8 +183,8 @@ function writeParts({ distribution }: Bundled, parts: ReadonlyMap<string, readon
     const table = `{${chunks.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
     const text =
       part === 'coffer'
-        ? `"use strict";const chunks=${table};\nconst places=${JSON.stringify(places)};\n${RUNTIME}`
-        : `"use strict";module.exports=${table};\n`
+        ? `${RESULT}(function(require,__filename){const chunks=${table};\nconst places=${JSON.stringify(places)};\n${RUNTIME}});\n`
+        : `${RESULT}${table};\n`
     writeFileSync(`${distribution}${part}.cjs`, text)
   }
 }
@@ -246,18 +250,18 @@ async function keepCompiled(places: Bundled, parts: ReadonlyMap<string, unknown>
 /** A bundle of which nothing is loaded. */
 function openBundle({ distribution }: Bundled) {
   const scripts = new Map<string, Script>()
+  const fileOf = (part: string) => join(distribution, `${part}.cjs`)
   const loadPart = (part: string): unknown => {
-    const filename = join(distribution, `${part}.cjs`)
-    const near = createRequire(filename)
-    const script = new Script(Module.wrap(readFileSync(filename, 'latin1')), { filename })
+    const filename = fileOf(part)
+    const script = new Script(readFileSync(filename, 'latin1'), { filename })
     scripts.set(part, script)
-    const loaded = { exports: {} }
-    const find = (name: string) =>
-      name.startsWith('./coffer-') ? loadPart(basename(name, '.cjs')) : near(name)
-    script.runInThisContext()(loaded.exports, find, loaded, filename, dirname(filename))
-    return loaded.exports
+    return script.runInThisContext()
   }
-  return { bundle: loadPart(COMMON_PART) as Bundle, scripts, loadPart }
+  const near = createRequire(fileOf(COMMON_PART))
+  const find = (name: string) =>
+    name.startsWith('./coffer-') ? loadPart(basename(name, '.cjs')) : near(name)
+  const make = loadPart(COMMON_PART) as (require: typeof find, filename: string) => Bundle
+  return { bundle: make(find, fileOf(COMMON_PART)), scripts, loadPart }
 }
 
 /** `work` with the path of a directory that has a vault. */

@@ -44,7 +44,9 @@ export async function serve(
 async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
   const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
-  if (options.vault !== 'ephemeral' || options.seed !== undefined) await hardening
+  const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
+  // A file that cannot be read is told before anything is done.
+  if (!isEmpty || context.config.ca !== undefined) await hardening
   if (options.vault === 'found') {
     const work = async (app: App) => {
       const samples = options.wantsSamples
@@ -56,15 +58,13 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
         findVaultDirectory(context),
         ...key,
       ]
-      app.configureReactors(await hardening)
-      await serveVault(context, options, app, { samples, place: app.header?.vault ?? '', flags })
+      await serveVault(context, options, app, hardening, { samples, place: app.header?.vault ?? '', flags })
     }
     return context.withVault(work, { role: 'server', migrates: options.migrates })
   }
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
-    opened.app.configureReactors(await hardening)
-    await serveVault(context, options, opened.app, opened)
+    await serveVault(context, options, opened.app, hardening, opened)
   } finally {
     await opened.app.close()
   }
@@ -108,6 +108,7 @@ async function serveVault(
   context: CommandContext,
   options: ServeOptions,
   app: App,
+  hardening: ReturnType<typeof hardenHost>,
   opened: Opened,
 ): Promise<void> {
   const { signal, terminal } = context
@@ -123,6 +124,7 @@ async function serveVault(
   const service = createService(context, options, app)
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   const { answerer, begin } = answerLater(async () => {
+    app.configureReactors(await hardening)
     const { createServerAnswerer } = await import('./answering.js')
     const answer = createServerAnswerer(service, { plane, key, dashboard, prefix }, allowHosts)
     disablePretenuring()
@@ -145,6 +147,7 @@ async function serveVault(
     notice: (text) => void printNotice(terminal, text),
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })
+  app.configureReactors(await hardening)
   const pageUrl = dashboard?.listenAt(url)
   await announce(context, options, app, {
     ...opened,
