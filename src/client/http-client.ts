@@ -2,6 +2,7 @@
  * Performs operations on any server of the interface: spells the request, sends it through a function like `fetch`, tries
  * again when the server is busy, and reads the answer or the problem. The same for `--url` and for embedding programs.
  */
+import { collectBytes } from '../domain/collect-bytes.js'
 import { decodeUtf8, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
 import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-key.js'
@@ -167,18 +168,10 @@ function readJson(text: string): unknown {
 }
 
 async function collect(body: FetchedAnswer['body']): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of body ?? []) {
-    length += chunk.length
-    if (length > MOST_ANSWER_BYTES)
-      throw new CofferError(
-        'unavailable',
-        `The answer is larger than the limit of ${MOST_ANSWER_BYTES / MIB} MiB.`,
-      )
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
+  const bytes = await collectBytes(body ?? [], MOST_ANSWER_BYTES)
+  if (bytes !== undefined) return bytes
+  const limit = `${MOST_ANSWER_BYTES / MIB} MiB`
+  throw new CofferError('unavailable', `The answer is larger than the limit of ${limit}.`)
 }
 
 /** The name of a failure, without its message, which may quote the request. */

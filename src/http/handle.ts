@@ -1,4 +1,5 @@
 /** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
+import { collectBytes } from '../domain/collect-bytes.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import type { Ask } from './exchange.js'
 
@@ -16,7 +17,7 @@ export function toHandler(answerer: Answerer): Handler {
       method: request.method,
       target: pathname + search,
       headers: Object.fromEntries(request.headers),
-      readBody: (limitBytes) => readStream(request.body, limitBytes),
+      readBody: (limitBytes) => collectBytes(request.body ?? [], limitBytes),
       left: (listener) => {
         if (request.signal.aborted) listener()
         else request.signal.addEventListener('abort', listener)
@@ -47,15 +48,4 @@ function cutAnswer(
     pull: (controller) => controller.error(ended()),
   })
   return new Response(stream, { status, headers })
-}
-
-async function readStream(body: Request['body'], limitBytes: number): Promise<Uint8Array | undefined> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of body ?? []) {
-    length += chunk.length
-    if (length > limitBytes) return undefined
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
 }

@@ -3,8 +3,9 @@
  * their requests there. Both sides first prove that they hold the vault's key.
  */
 import { timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
-import type { Server, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import type { Mac, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -61,7 +62,12 @@ export async function serveVaultSocket(
     socket.on('close', () => sockets.delete(socket))
     void serve(socket, options, answer, answering)
   })
-  await listen(server, address)
+  // A connection that could not be accepted, as with too many open files, is lost; the vault stays open.
+  server.on('error', () => {})
+  server.listen(address)
+  await once(server, 'listening').catch((cause: unknown) => {
+    throw new CofferError('storage_failed', `Cannot listen on ${address}.`, { cause })
+  })
   chmodSync(address, 0o600)
   if (!isShort) {
     const file = files.open(path, 'create')
@@ -124,23 +130,12 @@ function findAddress({ files, directory }: VaultSocketOptions): string | undefin
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
 }
 
-function listen(server: Server, address: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause) =>
-      reject(new CofferError('storage_failed', `Cannot listen on ${address}.`, { cause })),
-    )
-    server.listen(address, resolve)
-  })
-}
-
 /** Undefined when nothing listens: the socket of a server that died. */
 async function open(address: string): Promise<Socket | undefined> {
   const { connect } = await import('node:net')
-  return new Promise((resolve) => {
-    const socket = connect(address)
-    socket.once('connect', () => resolve(socket))
-    socket.once('error', () => resolve(undefined))
-  })
+  const socket = connect(address)
+  const isOpen = await once(socket, 'connect').catch(() => undefined)
+  return isOpen && socket
 }
 
 async function serve(

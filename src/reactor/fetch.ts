@@ -1,8 +1,10 @@
 /** The host's side of `fetch`, the only network access of reactor code. */
+
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import type { SecureContext } from 'node:tls'
+import { collectBytes } from '../domain/collect-bytes.js'
 import { CofferError, validationError } from '../errors.js'
 import { createAllowList } from './allow-list.js'
 import { chooseAddresses, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
@@ -160,21 +162,12 @@ async function readResponse(
 }
 
 async function readBody(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > MOST_ANSWER_BYTES) break
-      chunks.push(chunk)
-    }
-  } catch (cause) {
+  // To leave it before its end destroys the connection.
+  const bytes = await collectBytes(response, MOST_ANSWER_BYTES).catch((cause: unknown) => {
     throw new CofferError('unavailable', `the connection broke${describeCode(cause)}`, { cause })
-  }
-  // Leaving the loop early has destroyed the connection.
-  if (bytes > MOST_ANSWER_BYTES)
-    throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)
-  return Buffer.concat(chunks)
+  })
+  if (bytes !== undefined) return bytes
+  throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)
 }
 
 /** HTTP-redirect fetch of the Fetch standard, steps 11 to 13. */

@@ -7,6 +7,7 @@ import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'
 import { BoundedMap } from '../bounded-map.js'
+import { collectBytes } from '../domain/collect-bytes.js'
 import { CofferError } from '../errors.js'
 import {
   answerWhole,
@@ -199,21 +200,9 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
   const body = readPieces(response, waitMs)
   const collect = async (mostBytes: number) => {
     const late = setTimeout(() => response.destroy(), waitMs)
-    const chunks: Uint8Array[] = []
-    let bytes = 0
-    try {
-      for await (const chunk of body) {
-        bytes += chunk.length
-        if (bytes > mostBytes) {
-          const message = `The answer of the destination has more than ${mostBytes} bytes.`
-          throw new CofferError('bad_gateway', message)
-        }
-        chunks.push(chunk)
-      }
-    } finally {
-      clearTimeout(late)
-    }
-    return Buffer.concat(chunks)
+    const bytes = await collectBytes(body, mostBytes).finally(() => clearTimeout(late))
+    if (bytes !== undefined) return bytes
+    throw new CofferError('bad_gateway', `The answer of the destination has more than ${mostBytes} bytes.`)
   }
   return { status, headers, body, collect }
 }

@@ -1,6 +1,8 @@
 /** Reads values from files, standard input and descriptors, limits their size and decodes them. */
+
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs'
 import { resolve } from 'node:path'
+import { collectBytes } from '../../domain/collect-bytes.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { InputStream } from '../output/terminal.js'
@@ -198,15 +200,9 @@ async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
 }
 
 async function collect(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<Uint8Array> {
-  const parts: Uint8Array[] = []
-  let length = 0
-  for await (const part of guard(chunks, name)) {
-    length += part.length
-    if (length > VALUE_LIMIT_BYTES)
-      throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
-    parts.push(part)
-  }
-  return Buffer.concat(parts)
+  const bytes = await collectBytes(guard(chunks, name), VALUE_LIMIT_BYTES)
+  if (bytes !== undefined) return bytes
+  throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
 }
 
 /** The line without its line break; wipes the bytes it was read from. */
