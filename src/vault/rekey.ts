@@ -45,25 +45,17 @@ export async function rekey(
     const current = lsmOptions(effects, header, keyring)
     const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
-    const { digest } = header
-    const derive = (purpose: string) => deriveKey(withDigest(primitives, digest), seed, `rekey/${purpose}`)
-    const root = derive('root')
-    const nextKeyring = createKeyring(primitives, random, root, digest)
-    const nextHeader =
-      unfinished?.header ?? (await renewHeader({ primitives, random, clock }, header, { root, secret }))
-    primitives.wipe(root)
+    const renewed = await renewKeys({ primitives, random, clock }, header, { seed, secret })
     const reseal = createReseal({
       present: keyring,
-      next: nextKeyring,
-      tenants: await readTenantKeys(effects, header, keyring, (number, keys) =>
-        nextKeys((purpose) => derive(`${number}/${purpose}`), keys),
-      ),
+      next: renewed.keyring,
+      tenants: await readTenantKeys(effects, header, keyring, renewed.tenantKeys),
       renderSearch: createSearchRenderer(effects),
     })
     await rekeyVault({
       present: current,
-      header: nextHeader,
-      keys: nextKeyring.engine,
+      header: unfinished?.header ?? renewed.header,
+      keys: renewed.keyring.engine,
       secret: seed,
       reseal,
       progress,
@@ -72,28 +64,34 @@ export async function rekey(
   })
 }
 
-/** The header with another root key, and the one slot that `secret` opens. */
-export async function renewHeader(
+/** The keys that a seed gives, and the header with the one slot that `secret` opens. Fingerprint keys stay. */
+export async function renewKeys(
   { clock, ...context }: SlotContext & Pick<Effects, 'clock'>,
   header: Header,
-  { root, secret }: { root: Uint8Array; secret: Secret },
-): Promise<Header> {
-  const created = formatDate(clock())
-  const slot = await createSlot(context, { root, secret, created, digest: header.digest })
+  { seed, secret }: { seed: Uint8Array; secret: Secret },
+) {
+  const { primitives, random } = context
+  const { digest } = header
+  const derive = (purpose: string) => deriveKey(withDigest(primitives, digest), seed, `rekey/${purpose}`)
+  const root = derive('root')
+  const slot = await createSlot(context, { root, secret, created: formatDate(clock()), digest })
   const sealed: SealedHeader = { ...header, slots: [slot] }
-  return sealHeader(context.primitives, sealed, root) as SealedHeader & Header
+  const next = sealHeader(primitives, sealed, root) as SealedHeader & Header
+  const keyring = createKeyring(primitives, random, root, digest)
+  primitives.wipe(root)
+  const derived = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
+  const tenantKeys = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
+    data: derived(`${tenant}/data`),
+    index: derived(`${tenant}/index`),
+    fingerprint,
+  })
+  return { header: next, keyring, tenantKeys }
 }
 
 /** All but the one that the keys were changed by. */
 export function droppedSlots(header: Header, kept: Slot): { id: string; kind: string }[] {
   const dropped = parseSlots(header.slots).filter(({ id }) => id !== kept.id)
   return dropped.map(({ id, kind }) => ({ id, kind }))
-}
-
-/** Derived from the seed of this rekey, so that it can be completed after a crash. */
-function nextKeys(derive: (purpose: string) => Uint8Array, present: TenantKeyBytes): TenantKeyBytes {
-  const key = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
-  return { data: key('data'), index: key('index'), fingerprint: present.fingerprint }
 }
 
 /** The header of the vault, which is of the present format afterwards. Contract: the caller has the lock. */

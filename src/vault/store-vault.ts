@@ -7,7 +7,7 @@ import { CofferError } from '../errors.js'
 import { KEPT_KINDS } from '../storage/barrier/record-cache.js'
 import { parseStoreAddress } from '../storage/postgres/address.js'
 import { openPostgresEngine, type PostgresEngine } from '../storage/postgres/engine.js'
-import { type BackUp, readStoredHeader } from '../storage/postgres/maintenance.js'
+import { type BackUp, readStored } from '../storage/postgres/maintenance.js'
 import { ConnectionPool } from '../storage/postgres/pool.js'
 import {
   alreadyThere,
@@ -72,7 +72,7 @@ export function usingStore<T>(
   return usingPool(effects, async (pool) => {
     if (effects.migrates) await migrate(pool)
     await requireTables(pool)
-    const header = await readStoredHeader(pool)
+    const { header } = await readStored(pool)
     const secret = toSecret(await choose(describeLocked(header)))
     const primitives = await choosePrimitives(effects.role)
     const { keyring, slot } = await openKeyring(effects, primitives, secret, header)
@@ -109,7 +109,7 @@ export async function readHeaderInStore(location: VaultLocation): Promise<Header
   const pool = await connectStore(location)
   try {
     await requireTables(pool)
-    return await readStoredHeader(pool)
+    return (await readStored(pool)).header
   } finally {
     await pool.close()
   }

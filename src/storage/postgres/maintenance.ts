@@ -7,23 +7,17 @@ import { type Connection, type ConnectionPool, missing } from './pool.js'
 import { COMMIT, STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
-import { refuseUnfinished, withoutRekey } from './tables.js'
+import { refuseUnfinished } from './tables.js'
 
 const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where id = 1` }
 /** As often the key slots may change between two requests of a server. A vault that was restored is further away. */
 const MOST_RAISED = 1000
 
-/** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported` */
-export async function readStoredHeader(pool: ConnectionPool): Promise<Header> {
-  return (await readHeaderAndState(pool)).header
-}
-
-/** The same, also where every key is being changed. */
-export async function readHeaderToRekey(pool: ConnectionPool): Promise<Header> {
-  return (await readHeaderAndState(pool, withoutRekey)).header
-}
-
-async function readHeaderAndState(
+/**
+ * The header of the vault in the store; `prepare` may read it from what stands in its place.
+ * @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported`, `unavailable`
+ */
+export async function readStored(
   pool: ConnectionPool,
   prepare = (text: string) => text,
 ): Promise<{ header: Header; state: StoreState }> {
@@ -31,17 +25,13 @@ async function readHeaderAndState(
   if (found === undefined) throw missing()
   const text = prepare(found.header)
   refuseUnfinished(text)
-  return { header: parseHeader(text), state: stateOf(found) }
-}
-
-function parseHeader(text: string): Header {
   let header: unknown
   try {
     header = JSON.parse(text)
   } catch {
     header = undefined
   }
-  return checkHeader(header, 'The header in the store')
+  return { header: checkHeader(header, 'The header in the store'), state: stateOf(found) }
 }
 
 /** What it needs of the engine. */
@@ -150,7 +140,7 @@ export class PostgresMaintenance implements EngineMaintenance {
 
   /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
   async readmit(): Promise<StoreState> {
-    const { header, state } = await readHeaderAndState(this.#shared.pool)
+    const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
     const isOther = raised < 0 || raised > MOST_RAISED
     const refusal = isOther

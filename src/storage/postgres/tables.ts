@@ -131,6 +131,23 @@ export function alreadyThere(): CofferError {
 const COPYING = 'copying '
 const CREATING = 'creating '
 const REKEYING = 'rekeying '
+/** What is to be done where a process that did that was killed. */
+const UNFINISHED: Readonly<
+  Record<string, readonly [code: 'vault_missing' | 'unavailable', message: string]>
+> = {
+  [COPYING]: [
+    'vault_missing',
+    'A copy into this store has not ended. Run it again: coffer vault copy, or vault restore',
+  ],
+  [CREATING]: [
+    'vault_missing',
+    'The vault in this store was not created whole. Create it again: coffer init --store ADDRESS',
+  ],
+  [REKEYING]: [
+    'unavailable',
+    'Every key of this vault is being changed. If that was interrupted, run it again: coffer vault rekey',
+  ],
+}
 
 /** What stands in the place of the header while a vault is copied into the store. */
 export function unfinishedCopy(header: Header): string {
@@ -149,20 +166,7 @@ export function withoutRekey(text: string): string {
 
 /** @throws CofferError `vault_missing` while a vault is copied into the store, or created in it; `unavailable` */
 export function refuseUnfinished(header: string): void {
-  if (header.startsWith(REKEYING))
-    throw new CofferError(
-      'unavailable',
-      'Every key of this vault is being changed. If that was interrupted, run it again: coffer vault rekey',
-      { retryAfterSeconds: 60 },
-    )
-  if (header.startsWith(CREATING))
-    throw new CofferError(
-      'vault_missing',
-      'The vault in this store was not created whole. Create it again: coffer init --store ADDRESS',
-    )
-  if (header.startsWith(COPYING))
-    throw new CofferError(
-      'vault_missing',
-      'A copy into this store has not ended. Run it again: coffer vault copy, or vault restore',
-    )
+  for (const [mark, [code, message]] of Object.entries(UNFINISHED))
+    if (header.startsWith(mark))
+      throw new CofferError(code, message, code === 'unavailable' ? { retryAfterSeconds: 60 } : {})
 }
