@@ -15,7 +15,7 @@ const FILES = [
 
 /** `engine` as in `COFFER_TEST_ENGINE`; `more`: files of its own. Gives the names of those that fail. */
 export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
-  const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '1200' }
+  const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '7200' }
   return [...more, ...FILES].filter((name) => {
     const file = fileURLToPath(new URL(`./${name}`, import.meta.url))
     const { status, stdout } = spawnSync(process.execPath, ['--enable-source-maps', file], {
