@@ -38,7 +38,7 @@ export interface ReactorLogRecord {
 export interface ReactorResultRecord {
   id: string
   reactor_id: string
-  /** Type and id of the caller, who alone may read it. */
+  /** Type and id of the caller, and its session, who alone may read it. */
   started_by: string
   created_at: string
   /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */

@@ -2,6 +2,7 @@
 import { sizeOf } from '../../domain/expression/budget.js'
 import type { ReactorResultRecord } from '../../domain/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
+import type { Caller } from '../../framework/caller.js'
 import type { Claim } from '../../framework/claims.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
@@ -58,7 +59,7 @@ export const reactLater = operation({
         const record: ReactorResultRecord = {
           id,
           reactor_id: input.id,
-          started_by: nameCaller(caller),
+          started_by: nameStarter(caller),
           created_at: context.date,
         }
         const options = { expires: context.now + MOST_RUNNING_MS + KEPT_MS, fresh: true }
@@ -99,7 +100,7 @@ export const getResult = operation({
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
       const record = await context.store.get('reactor_result', caller.tenant, request_id)
-      const isOwn = record?.reactor_id === id && record.started_by === nameCaller(caller)
+      const isOwn = record?.reactor_id === id && record.started_by === nameStarter(caller)
       const isInterrupted = isOwn && !isRunning && context.now - Date.parse(record.created_at) < KEPT_MS
       const ended = record?.ended ?? (isInterrupted ? INTERRUPTED : undefined)
       if (!isOwn || ended === undefined)
@@ -110,6 +111,11 @@ export const getResult = operation({
     return res === undefined ? (result as Response) : new HttpAnswer(res)
   },
 })
+
+/** Each session has results of its own: another one of the application may have been granted less. */
+function nameStarter(caller: Caller): string {
+  return caller.session === undefined ? nameCaller(caller) : `${nameCaller(caller)}/${caller.session.id}`
+}
 
 const INTERRUPTED: ReactorResultRecord['ended'] = {
   error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
