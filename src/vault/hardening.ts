@@ -1,23 +1,12 @@
 /** What the operating system does for a process with a vault: no core dump has its memory, and its guests are confined. */
-import type { Confinement } from '../reactor/launch.js'
-
-export interface Hardening {
-  /** Whether the limit of its core dumps is 0. */
-  isCoreLimited: boolean
-  confinement: Confinement
-}
+import type { CoreOwner, Found } from '../reactor/confinement.js'
 
 /**
- * Limits the core dumps of this process, whose id is `pid` and whose programs are on `path`, and finds out how guests can
- * be confined; see `Reactors`. Starts one process for both, because each that is started holds this one up.
+ * Limits the core dumps of this process, the `host`, and finds out how guests can be confined. Starts one process for both,
+ * because each that is started holds this one up.
  */
-export async function harden(
-  host: { pid: number; path: string | undefined },
-  modulesDirectory?: string,
-): Promise<Hardening> {
-  const { confineThisNode } = await import('../reactor/confinement.js')
-  const { isCoreLimited = false, ...confinement } = await confineThisNode(modulesDirectory, host)
-  return { isCoreLimited, confinement }
+export async function harden(host: CoreOwner, modulesDirectory?: string): Promise<Found> {
+  return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
 }
 
 export const CORE_DANGER =

@@ -46,7 +46,7 @@ export async function reactorOptions({ config, input, cwd }: CommandContext): Pr
 export async function hardenHost(context: CommandContext) {
   const { pid, env, terminal } = context
   const options = await reactorOptions(context)
-  const { isCoreLimited, confinement } = await harden({ pid, path: env.PATH }, options.modulesDirectory)
-  if (!isCoreLimited) await printNotice(terminal, CORE_DANGER)
+  const confinement = await harden({ pid, path: env.PATH }, options.modulesDirectory)
+  if (confinement.isCoreLimited !== true) await printNotice(terminal, CORE_DANGER)
   return { ...options, confinement }
 }
