@@ -313,6 +313,9 @@ t.test('work is bounded, by counting and not by the clock', async (t) => {
   const deep = (levels: number): unknown => (levels === 0 ? 1 : { a: deep(levels - 1), b: [1, 2, 3] })
   const data = {
     text: 'a'.repeat(100_000),
+    half: `${'a'.repeat(50_000)}b`,
+    same: `${'a'.repeat(99_999)}b`,
+    path: 'a.'.repeat(500),
     list: Array.from({ length: 20_000 }, (_, index) => ({ a: `x${index}` })),
     deep: deep(60),
   }
@@ -324,6 +327,17 @@ t.test('work is bounded, by counting and not by the clock', async (t) => {
     "{{ data.deep | json: '$..*..*..*..*..*' }}",
     "{{ data.list | json: '$[*,*,*,*,*,*,*,*][*,*,*,*,*,*,*]' }}",
     '{{ data.text | slice: 0, 1000000000 }}',
+    ...['remove', 'remove_first', 'remove_last', 'split'].map(
+      (name) => `{{ data.text | ${name}: data.half }}`,
+    ),
+    ...['replace', 'replace_first', 'replace_last'].map(
+      (name) => `{{ data.text | ${name}: data.half, 'x' }}`,
+    ),
+    "{{ data.text | replace: 'a', data.half }}",
+    ...['find', 'find_index', 'has', 'map', 'reject', 'sort', 'sort_natural', 'sum', 'where'].map(
+      (name) => `{{ data.list | ${name}: data.path }}`,
+    ),
+    '{{ data | json: "$.list[?$.text == $.same]" }}',
   ]
   for (const text of hostile) {
     const expression = await expressions.compile(text, 'mask')

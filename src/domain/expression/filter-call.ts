@@ -6,6 +6,37 @@ import { syntaxError } from './expression-text.js'
 /** The cost in units of each member of an array, in addition to its size. */
 const MEMBER_COST = 20
 
+/** Filters that look for their first argument at each character of a text, in time of both lengths multiplied. */
+const SEARCHING: ReadonlySet<string> = new Set(
+  'remove remove_first remove_last replace replace_first replace_last split'.split(' '),
+)
+/** Characters that are compared in a unit. */
+const COMPARED = 8
+/** Filters that read the property of each member whose path is their first argument. */
+const READING: ReadonlySet<string> = new Set(
+  'find find_index has map reject sort sort_natural sum where'.split(' '),
+)
+/** The cost in units of each character of a path that is read. */
+const PATH_COST = 10
+
+/** What the lengths of the operands cost together, beside each alone. */
+function costOfBoth(name: string, [value, argument, other]: readonly unknown[]): number {
+  if (argument === undefined) return 0
+  const size = sizeOf(argument)
+  if (SEARCHING.has(name)) {
+    const inserted = name === 'replace' ? sizeOf(other ?? '') / lengthOf(argument) : 0
+    return sizeOf(value) * (size / COMPARED + inserted)
+  }
+  const members = value !== null && typeof value === 'object' ? Object.keys(value).length : 1
+  if (name === 'join') return members * size
+  return READING.has(name) ? members * size * PATH_COST : 0
+}
+
+/** Of a text to look for: an empty one is found between any two characters. */
+function lengthOf(value: unknown): number {
+  return typeof value === 'string' ? Math.max(1, value.length) : 1
+}
+
 /** The position of a filter's call in an expression, and the name of the filter. */
 export interface FilterPlace {
   text: string
@@ -28,6 +59,7 @@ export function callFilter(
     for (const operand of operands) {
       budget.use(sizeOf(operand) + (Array.isArray(operand) ? operand.length * MEMBER_COST : 0))
     }
+    budget.use(costOfBoth(name, operands))
     const result = work()
     if (typeof result !== 'number' || Number.isFinite(result)) return result
   } catch (cause) {
