@@ -14,12 +14,7 @@ export interface LetterFacts {
   linkExpiresAt: string
 }
 
-/** `html` is the content of the body; {@link wrapLetter} makes a whole document of it. */
-export interface Letter {
-  subject: string
-  text: string
-  html: string
-}
+export type Letter = ReturnType<typeof composeLetter>
 
 /** No images and no external resources, so that opening the mail cannot be tracked. */
 const LETTER_STYLE = `
@@ -31,8 +26,11 @@ const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/** The subject is fixed: a tenant's name in it would be user text in a header. */
-export function composeLetter({ tenantName, email, link, linkExpiresAt }: LetterFacts): Letter {
+/**
+ * The subject is fixed: a tenant's name in it would be user text in a header. `html` is the content of the body;
+ * {@link wrapLetter} makes a whole document of it.
+ */
+export function composeLetter({ tenantName, email, link, linkExpiresAt }: LetterFacts) {
   const until = describeDate(linkExpiresAt)
   const tenant = onOneLine(tenantName)
   const opening = `You are invited to join the tenant "${tenant}" with this address, ${email}.`

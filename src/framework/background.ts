@@ -22,81 +22,81 @@ export interface Place {
   leave(): void
 }
 
-export class Background {
-  /** The first of each caller run, the others wait. */
-  readonly #queues = new Map<string, Work[]>()
-  readonly #ids = new Set<string>()
-  readonly #running = new Map<Work, Promise<void>>()
-  #characters = 0
-  #isClosed = false
+export type Background = ReturnType<typeof createBackground>
 
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
+export function createBackground() {
+  /** The first of each caller run, the others wait. */
+  const queues = new Map<string, Work[]>()
+  const ids = new Set<string>()
+  const running = new Map<Work, Promise<void>>()
+  let total = 0
+  let isClosed = false
+
+  return { isClosed: () => isClosed, has, reserve, idle, close }
 
   /** Whether the work with this id waits or runs in this process. */
-  has(id: string): boolean {
-    return this.#ids.has(id)
+  function has(id: string): boolean {
+    return ids.has(id)
   }
 
   /** @throws CofferError `rate_limited` if the caller has too many, `unavailable` after `close` */
-  reserve(caller: string, id: string): Place {
-    if (this.#isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
-    const queue = this.#queues.get(caller) ?? []
+  function reserve(caller: string, id: string): Place {
+    if (isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
+    const queue = queues.get(caller) ?? []
     if (queue.length >= MOST_OF_CALLER)
       throw new CofferError('rate_limited', `At most ${MOST_OF_CALLER} runs of a caller can wait.`, {
         retryAfterSeconds: RETRY_SECONDS,
       })
     const work: Work = { id, characters: 0 }
     queue.push(work)
-    this.#queues.set(caller, queue)
-    this.#ids.add(id)
+    queues.set(caller, queue)
+    ids.add(id)
     return {
       keeps: (characters) => {
-        const total = this.#characters - work.characters + characters
-        if (total > MOST_CHARACTERS)
+        const after = total - work.characters + characters
+        if (after > MOST_CHARACTERS)
           throw new CofferError('unavailable', 'The runs that wait have too much data; try again later.')
-        this.#characters = total
+        total = after
         work.characters = characters
       },
       fill: (run) => {
         work.run = run
-        this.#start(caller)
+        start(caller)
       },
-      leave: () => this.#end(caller, work),
+      leave: () => end(caller, work),
     }
   }
 
   /** Resolves when nothing waits or runs. */
-  async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running.values())
+  async function idle(): Promise<void> {
+    while (running.size > 0) await Promise.all(running.values())
   }
 
   /** Drops what waits and takes nothing new. What runs goes on until {@link idle}. */
-  close(): void {
-    this.#isClosed = true
+  function close(): void {
+    isClosed = true
   }
 
-  #start(caller: string): void {
-    if (this.#isClosed) return
+  function start(caller: string): void {
+    if (isClosed) return
     const isReady = (work: Work) => work.run !== undefined
-    const queue = (this.#queues.get(caller) ?? []).filter(isReady).slice(0, AT_ONCE_OF_CALLER)
+    const queue = (queues.get(caller) ?? []).filter(isReady).slice(0, AT_ONCE_OF_CALLER)
     for (const work of queue) {
-      if (this.#running.has(work)) continue
+      if (running.has(work)) continue
       const ended = work.run!().finally(() => {
-        this.#running.delete(work)
-        this.#end(caller, work)
+        running.delete(work)
+        end(caller, work)
       })
-      this.#running.set(work, ended)
+      running.set(work, ended)
     }
   }
 
-  #end(caller: string, work: Work): void {
-    const left = (this.#queues.get(caller) ?? []).filter((each) => each !== work)
-    if (left.length === 0) this.#queues.delete(caller)
-    else this.#queues.set(caller, left)
-    this.#ids.delete(work.id)
-    this.#characters -= work.characters
-    this.#start(caller)
+  function end(caller: string, work: Work): void {
+    const left = (queues.get(caller) ?? []).filter((each) => each !== work)
+    if (left.length === 0) queues.delete(caller)
+    else queues.set(caller, left)
+    ids.delete(work.id)
+    total -= work.characters
+    start(caller)
   }
 }

@@ -7,10 +7,7 @@ export interface Rate {
   periodMs: number
 }
 
-export interface RateLimit {
-  /** Counts a request of `who`. Returns 0 if it is allowed, else the whole seconds until the next one is. */
-  take(who: string): number
-}
+export type RateLimit = ReturnType<typeof createRateLimit>
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
 /** The maximum number of buckets; beyond it, the least recently used one is dropped and starts full again. */
@@ -25,10 +22,11 @@ export function parseRate(text: string): Rate {
 }
 
 /** Buckets of size `count` that are filled evenly. `clock` is in ms. */
-export function createRateLimit({ count, periodMs }: Rate, clock: () => number): RateLimit {
+export function createRateLimit({ count, periodMs }: Rate, clock: () => number) {
   const buckets = new BoundedMap<string, { left: number; at: number }>(MOST_BUCKETS)
   return {
-    take(who) {
+    /** Counts a request of `who`. Returns 0 if it is allowed, else the whole seconds until the next one is. */
+    take(who: string): number {
       const now = clock()
       const known = buckets.get(who)
       const left =

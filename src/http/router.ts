@@ -11,25 +11,22 @@ export interface Match {
   parameters(): Record<string, string>
 }
 
-/** A path that is known, but not with this method: those it takes, as the header `Allow` lists them. */
-export interface Mismatch {
-  allow: string
-}
-
-export interface Router {
-  /** HEAD asks for what GET asks for. @throws CofferError `not_found`, `not_emulated` */
-  match(method: string, path: string): Match | Mismatch
-}
+export type Router = ReturnType<typeof createRouter>
 
 /** A router over `registry`; fixed segments go before parameters. */
-export function createRouter(registry: Registry): Router {
+export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
   for (const operation of registry.routed) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }
   return {
-    match(method, path) {
+    /**
+     * HEAD asks for what GET asks for. For a path that is known, but not with this method: those it takes, as the header
+     * `Allow` lists them.
+     * @throws CofferError `not_found`, `not_emulated`
+     */
+    match(method: string, path: string): Match | { allow: string } {
       const segments = splitPath(path)
       const bucket = buckets.get(bucketOf(segments)) ?? []
       const found = bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))

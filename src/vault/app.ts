@@ -12,7 +12,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
-import { Background } from '../framework/background.js'
+import { createBackground } from '../framework/background.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
 import { createClaims } from '../framework/claims.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
@@ -107,7 +107,7 @@ export function createApp(parts: {
   }
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
-  const background = new Background()
+  const background = createBackground()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')

@@ -140,7 +140,7 @@ async function keepResult(
   const record = await store.get('reactor_result', caller.tenant, id)
   const isError = answer instanceof CofferError
   // It is not there if it was deleted with its reactor, and it has ended if an error was kept with the run.
-  if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
+  if (record === undefined || record.ended !== undefined || (background.isClosed() && isError)) return
   const ended = isError
     ? { error: toSent(answer) }
     : answer instanceof HttpAnswer

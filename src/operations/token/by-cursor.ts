@@ -7,13 +7,13 @@ import { metadataLookups } from '../../domain/index-fields.js'
 import type { Permission } from '../../domain/permissions.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records.js'
-import { MAX_QUERY_LENGTH, parseJoinedTerms, type SearchField } from '../../domain/token/search-query.js'
+import { parseJoinedTerms, type SearchField } from '../../domain/token/search-query.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { type CursorPage, cursorInput, cursorOutput, readByCursor } from '../../framework/cursor.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
-import { toLookup } from './search.js'
+import { query, toLookup } from './search.js'
 import { matchesId, SHOWN_TOKENS, whereGranted } from './token-access.js'
 import { type TokenView, tokenFilters, tokenOutput } from './token-attributes.js'
 
@@ -62,11 +62,7 @@ export const searchTokensByCursor = operation({
   permissions: ['token:search'],
   route: 'POST /v2/tokens/search',
   input: inputSchema([], {
-    query: {
-      type: 'string',
-      maxLength: MAX_QUERY_LENGTH,
-      description: 'The query; without one, every token matches.',
-    },
+    query,
     ...cursorInput,
   }),
   output: cursorOutput(tokenOutput),

@@ -23,6 +23,12 @@ import { tokenOutput } from './token-attributes.js'
 const DAY_MS = 24 * 60 * 60 * 1000
 const METADATA = 'metadata.'
 
+export const query = {
+  type: 'string',
+  maxLength: MAX_QUERY_LENGTH,
+  description: 'The query; without one, every token matches.',
+} as const
+
 export const searchTokens = operation({
   name: 'token search',
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
@@ -36,11 +42,7 @@ export const searchTokens = operation({
   permissions: ['token:search'],
   route: 'POST /tokens/search',
   input: inputSchema([], {
-    query: {
-      type: 'string',
-      maxLength: MAX_QUERY_LENGTH,
-      description: 'The query; without one, every token matches.',
-    },
+    query,
     ...pageInput(100),
   }),
   positionals: ['query'],

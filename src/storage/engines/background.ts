@@ -142,7 +142,7 @@ export class BackgroundJobs {
     try {
       await this.#compacting
       const backup = await import('../lsm/maintenance/backup.js')
-      const writer = new backup.BackupWriter(this.#tree.options, path, header)
+      const writer = backup.createBackupWriter(this.#tree.options, path, header)
       return await this.#backupInto(writer, progress).catch((error: unknown) => {
         writer.abandon()
         throw error

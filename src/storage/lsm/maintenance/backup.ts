@@ -32,56 +32,42 @@ export interface BackupContext {
   random: RandomSource
 }
 
-export class BackupWriter {
-  readonly #context: BackupContext
-  readonly #path: string
-  readonly #file: number
-  readonly #id: Uint8Array
-  #position: WalPosition
-  #count = 0
+export type BackupWriter = ReturnType<typeof createBackupWriter>
 
-  /** @throws CofferError `conflict` when there is something at `path`, `storage_failed` when it cannot be made. */
-  constructor(context: BackupContext, path: string, header: Header) {
-    if (context.files.stat(path) !== undefined)
-      throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
-    const file = context.files.open(path, 'create')
-    if (file === undefined)
-      throw new CofferError(
-        'storage_failed',
-        `Cannot create ${path}: its directory is missing. Create it first.`,
-      )
-    this.#context = context
-    this.#path = path
-    this.#file = file
-    this.#id = context.random.bytes(ID)
-    const text = Buffer.from(headerText(header))
-    const start = Buffer.alloc(FIXED)
-    start.set(MAGIC)
-    start.writeUInt16LE(FORMAT, 8)
-    start.writeUInt32LE(text.length, 12)
-    const head = Buffer.concat([start, text, this.#id])
-    this.#position = { frames: 0, end: head.length, tag: chainHeader(context.keys, text) }
-    try {
-      context.files.write(file, head, 0)
-    } catch (error) {
-      this.abandon()
-      throw error
-    }
+/** @throws CofferError `conflict` when there is something at `path`, `storage_failed` when it cannot be made. */
+export function createBackupWriter(context: BackupContext, path: string, header: Header) {
+  const file = openNew(context.files, path)
+  const id = context.random.bytes(ID)
+  const text = Buffer.from(headerText(header))
+  const start = Buffer.alloc(FIXED)
+  start.set(MAGIC)
+  start.writeUInt16LE(FORMAT, 8)
+  start.writeUInt32LE(text.length, 12)
+  const head = Buffer.concat([start, text, id])
+  let position: WalPosition = { frames: 0, end: head.length, tag: chainHeader(context.keys, text) }
+  let copied = 0
+  try {
+    context.files.write(file, head, 0)
+  } catch (error) {
+    abandon()
+    throw error
   }
 
+  return { copy, finish, abandon }
+
   /** Copies a file in pieces and yields the length of each. A file that is gone is left out. */
-  *copy(directory: string, name: string): Generator<number, void> {
-    const { files } = this.#context
+  function* copy(directory: string, name: string): Generator<number, void> {
+    const { files } = context
     const file = files.open(`${directory}/${name}`, 'read')
     if (file === undefined) return
     try {
-      this.#count++
-      this.#frame(FILE, Buffer.from(name))
+      copied++
+      append(FILE, Buffer.from(name))
       const size = files.size(file)
       for (let at = 0; at < size; at += PIECE) {
         const piece = Buffer.allocUnsafe(Math.min(PIECE, size - at))
         files.read(file, piece, at)
-        this.#frame(DATA, piece)
+        append(DATA, piece)
         yield piece.length
       }
     } finally {
@@ -90,26 +76,34 @@ export class BackupWriter {
   }
 
   /** Ends and syncs the backup. Returns its length in bytes. */
-  finish(): number {
+  function finish(): number {
     const count = Buffer.alloc(4)
-    count.writeUInt32LE(this.#count)
-    this.#frame(END, count)
-    this.#context.files.sync(this.#file)
-    this.#context.files.close(this.#file)
-    return this.#position.end
+    count.writeUInt32LE(copied)
+    append(END, count)
+    context.files.sync(file)
+    context.files.close(file)
+    return position.end
   }
 
-  abandon(): void {
-    this.#context.files.close(this.#file)
-    removeQuietly(this.#context.files, this.#path)
+  function abandon(): void {
+    context.files.close(file)
+    removeQuietly(context.files, path)
   }
 
-  #frame(kind: number, bytes: Uint8Array): void {
+  function append(kind: number, bytes: Uint8Array): void {
     const plain = Buffer.allocUnsafe(1 + bytes.length)
     plain[0] = kind
     plain.set(bytes, 1)
-    const frame = sealFrame(this.#context.keys.wal, plain, this.#id, this.#position)
-    this.#context.files.write(this.#file, frame.bytes, this.#position.end)
-    this.#position = frame.position
+    const frame = sealFrame(context.keys.wal, plain, id, position)
+    context.files.write(file, frame.bytes, position.end)
+    position = frame.position
   }
+}
+
+function openNew(files: Files, path: string): number {
+  if (files.stat(path) !== undefined)
+    throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
+  const file = files.open(path, 'create')
+  if (file !== undefined) return file
+  throw new CofferError('storage_failed', `Cannot create ${path}: its directory is missing. Create it first.`)
 }

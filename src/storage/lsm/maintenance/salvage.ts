@@ -45,7 +45,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
   const result: Salvage = { findings: [], salvaged: {}, missing: {} }
   const found = await survey(options.present, result.findings)
   try {
-    const damaged = new DamagedRows(found)
+    const damaged = readDamaged(found)
     for (const row of damaged.rows()) if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read()))
     const { old: _, ...counters }: Counters = { ...createCounters(), ...found.contents?.counters }
     if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
@@ -81,42 +81,35 @@ function* walk(sstables: readonly LiveSSTable[], memtable: Memtable) {
 }
 
 /** The rows of a damaged vault: in tables, and newer ones in the log. */
-class DamagedRows {
-  readonly #sstables: readonly LiveSSTable[]
-  readonly #memtable: Memtable
+function readDamaged({ contents, changes, sstables }: Survey) {
+  const sorted = sortSSTables(sstables)
+  const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
+  const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
+  const memtable = new Memtable(changes)
   /** The newest version of each row, where no `state` says which rows are dead. */
-  readonly #newest: Map<string, number> | undefined
-  /** Changes before the last one that are in no frame that opens. */
-  readonly lostChanges: number
-
-  constructor({ contents, changes, sstables }: Survey) {
-    this.#sstables = sortSSTables(sstables)
-    const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
-    const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
-    this.lostChanges = end - first - changes.length
-    this.#memtable = new Memtable(changes)
-    if (contents !== undefined) return
-    this.#newest = new Map()
-    for (const seen of walk(this.#sstables, this.#memtable)) {
-      const text = toText(seen?.entry.id ?? NO_ID)
-      this.#newest.set(text, Math.max(seen?.entry.rev ?? 0, this.#newest.get(text) ?? 0))
-    }
+  const newest = new Map<string, number>()
+  for (const seen of contents === undefined ? walk(sorted, memtable) : []) {
+    const text = toText(seen?.entry.id ?? NO_ID)
+    newest.set(text, Math.max(seen?.entry.rev ?? 0, newest.get(text) ?? 0))
   }
 
-  *rows(): Generator<FoundRow | undefined> {
+  function* rows(): Generator<FoundRow | undefined> {
     // An unfinished compaction has copied rows of tables that still exist.
     const taken = new Set<string>()
-    for (const seen of walk(this.#sstables, this.#memtable)) {
-      if (seen !== undefined && this.#newest !== undefined) {
+    for (const seen of walk(sorted, memtable)) {
+      if (seen !== undefined && contents === undefined) {
         const text = toText(seen.entry.id)
-        if (this.#newest.get(text) !== seen.entry.rev || taken.has(text)) continue
+        if (newest.get(text) !== seen.entry.rev || taken.has(text)) continue
         taken.add(text)
       }
       yield seen
     }
-    for (const row of [...this.#memtable.live(), ...this.#memtable.oldLogs.map(withoutChain)])
+    for (const row of [...memtable.live(), ...memtable.oldLogs.map(withoutChain)])
       yield { kind: row.kind, tenant: row.tenant, read: () => row }
   }
+
+  /** `lostChanges`: those before the last one that are in no frame that opens. */
+  return { lostChanges: end - first - changes.length, rows }
 }
 
 /** The result of `work`; undefined where it finds damage. */

@@ -16,7 +16,7 @@ import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { finish, writeSSTables } from '../sstable/row-writer.js'
 import { createReader } from '../transaction.js'
 import type { LsmTree } from '../tree.js'
-import { BackupWriter } from './backup.js'
+import { createBackupWriter } from './backup.js'
 
 /** Sealed bytes of rows that are held before they are written. */
 const HELD_BYTES = 16 * 1024 * 1024
@@ -83,7 +83,7 @@ function makeBackup(tree: LsmTree): void {
     `This vault has format 1 and is brought to format 2 now (${size(bytes)}, about ${seconds} s). ` +
       `A backup of it as it was is in ${path}; remove that once all is well.`,
   )
-  const writer = new BackupWriter(tree.options, `${path}.unfinished`, header)
+  const writer = createBackupWriter(tree.options, `${path}.unfinished`, header)
   try {
     for (const name of names) for (const _ of writer.copy(directory, name));
     writer.finish()
