@@ -88,6 +88,8 @@ function splitArray(): Split<Row> {
   /** Brackets that are open within the member. */
   let depth = 0
   let isText = false
+  /** Whether the member has only white space so far. */
+  let isBlank = true
   let count = 0
   return (text, isLast) => {
     const rows: Row[] = []
@@ -112,10 +114,12 @@ function splitArray(): Split<Row> {
         const isNone = code === ']' && count === 0 && piece.trim() === ''
         if (!isNone) rows.push(parseRow(piece, rowLine))
         count++
+        isBlank = true
         start = at + 1
         if (code === ']') state = 'after'
       } else {
-        if (depth === 0 && !isText && all.slice(start, at).trim() === '') rowLine = line
+        if (isBlank) rowLine = line
+        isBlank = false
         if (code === '"') isText = true
         else if (code === '[' || code === '{') depth++
         else if (code === ']' || code === '}') depth--

@@ -65,6 +65,9 @@ t.test('each row has its line, and one that cannot be read has why', async (t) =
   ])
   t.match(await read('[1,\n\n  {"a":\nx}]'), [{}, { line: 3, fault: /refused at line 4, column 1/ }])
   t.strictSame(await read('[]'), [])
+  // Takes longer than a test may, unless the time is linear.
+  const wide = `[\n${' '.repeat(400_000)}1${'0'.repeat(500_000)}]`
+  t.match(await read(wide), [{ line: 2, fault: String }])
   t.strictSame(await read(''), [])
   t.match(await read('[1,,2]'), [{ value: 1 }, { fault: /row/ }, { value: 2 }])
   for (const text of ['[1', '["', '[1] 2', '{}'])
