@@ -1,12 +1,17 @@
 /** `coffer token import`: reads rows, sends them by the batch, and tells what became of each. */
+import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
+import { readServerUrl } from '../../client/socket-fetch.js'
 import { isObject } from '../../domain/json/json.js'
 import { CofferError, usage, validationError } from '../../errors.js'
+import { identifyVault } from '../../vault/open.js'
+import { placeOf } from '../context/credentials.js'
 import type { Steps, Task } from '../context/task.js'
+import { findTenantChoice } from '../context/tenant-choice.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { readCsv } from './csv.js'
-import { type ImportLog, openImportLog } from './results.js'
+import { type About, type ImportLog, openImportLog } from './results.js'
 import { decodeChunks, ROW_FORMATS, type Row, type RowFormat, readRows } from './rows.js'
 import { rehearseHere, type Send, sendToServer, sendToVault } from './send.js'
 
@@ -21,7 +26,7 @@ export const importRows: Steps = {
   run: async (task) => {
     const { context, options } = task
     const settings = readSettings(task)
-    const log = await openImportLog(settings.files, settings.about)
+    const log = await openImportLog(settings.files, await describeRun(task, settings))
     const { run, rows, isComplete } = log.start
     if (isComplete) {
       await log.end(true)
@@ -60,12 +65,10 @@ interface Settings {
   map: readonly string[]
   type: string | undefined
   files: { results: string | undefined; resume: string | undefined }
-  /** Names source, target and settings, so that another run is told from this one. */
-  about: string
 }
 
 function readSettings({ context, options, words }: Task): Settings {
-  const { cwd, config } = context
+  const { cwd } = context
   const text = (name: string) => (typeof options[name] === 'string' ? (options[name] as string) : undefined)
   const path = (name: string) => (text(name) === undefined ? undefined : resolve(cwd, text(name)!))
   const source = words[0] ?? '-'
@@ -76,16 +79,24 @@ function readSettings({ context, options, words }: Task): Settings {
   const files = { results: path('results'), resume: path('resume') }
   if (options.dryRun === true && files.resume !== undefined)
     throw usage('--dry-run writes nothing, so there is nothing to --resume.')
-  const target = config.url ?? config.vault
-  const about = [
-    source === '-' ? '-' : resolve(cwd, source),
-    target,
-    format,
-    map,
-    text('type'),
-    files.results,
-  ]
-  return { source, format, map, type: text('type'), files, about: JSON.stringify(about) }
+  return { source, format, map, type: text('type'), files }
+}
+
+/** Tells this run from one into another place or with other settings, for its file; a key is there as a digest. */
+async function describeRun({ context, key }: Task, settings: Settings): Promise<About> {
+  const { cwd, config } = context
+  const { source, format, map, type, files } = settings
+  if (files.resume === undefined) return {}
+  const application = key && createHash('sha256').update(`coffer import ${key}`).digest('hex').slice(0, 32)
+  const target =
+    config.url !== undefined
+      ? { server: readServerUrl(config.url, config) }
+      : {
+          vault: await identifyVault(placeOf(context)),
+          tenant: key ? undefined : await findTenantChoice(context),
+        }
+  const from = source === '-' ? '-' : resolve(cwd, source)
+  return { ...target, application, file: from, format, map, type, results: files.results }
 }
 
 /** One import, from where an earlier run of it was cut short. */

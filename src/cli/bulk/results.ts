@@ -1,11 +1,14 @@
 /** What an import leaves beside the vault: a line for each row, and how far it came, for a run that is cut short. */
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { constants, type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
 import { toJson } from '../output/display.js'
 import type { Row } from './rows.js'
+
+/** What a run reads and where it writes, by name. */
+export type About = Readonly<Record<string, unknown>>
 
 /** How far a run came. */
 export interface Position {
@@ -15,8 +18,8 @@ export interface Position {
   rows: number
   /** Length of the results in bytes. */
   results: number
-  /** What the run reads and where it writes: another run has another. */
-  about: string
+  /** Another run has another. */
+  about: About
   isComplete: boolean
 }
 
@@ -36,11 +39,10 @@ export interface LogFiles {
 }
 
 /** @throws CofferError `usage` for the file of another run, `conflict` for results that exist, `storage_failed` */
-export async function openImportLog({ results, resume }: LogFiles, about: string): Promise<ImportLog> {
+export async function openImportLog({ results, resume }: LogFiles, about: About): Promise<ImportLog> {
   const fresh: Position = { run: randomUUID(), rows: 0, results: 0, about, isComplete: false }
   const before = resume === undefined ? undefined : await readPosition(resume)
-  if (before !== undefined && before.about !== about)
-    throw usage(`${resume} is of another import. Give another file, or the same command as then.`)
+  if (before !== undefined) refuseOther(`${resume}`, before, about)
   const start = before ?? fresh
   // Written before the first row is, so that the vault and this file name the same run.
   if (resume !== undefined && before === undefined) await writePosition(resume, start)
@@ -64,22 +66,48 @@ export async function openImportLog({ results, resume }: LogFiles, about: string
   }
 }
 
+/** @throws CofferError `usage` if the position is of another run than `about` */
+function refuseOther(path: string, { about: then, rows }: Position, about: About): void {
+  if (!isObject(then))
+    throw usage(
+      `${path} is of an earlier version, which did not note the vault. Import the rows after the first ${rows} with another file.`,
+    )
+  const isOther = (name: string) => JSON.stringify(then[name]) !== JSON.stringify(about[name])
+  const other = [...new Set([...Object.keys(about), ...Object.keys(then)])].filter(isOther)
+  if (other.length === 0) return
+  throw usage(
+    `${path} is of another import: not the same ${other.join(', ')}. Give another file, or the same command as then.`,
+  )
+}
+
+const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
+/** A link would redirect the write, and a pipe would wait for a reader. */
+const TO_GO_ON = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+
 /** What was written after the last position is written again. */
 async function openResults(path: string, before: Position | undefined): Promise<FileHandle> {
+  let file: FileHandle | undefined
   try {
-    const file = await open(path, before === undefined ? 'wx' : 'a', 0o600)
+    file = await open(path, before === undefined ? 'wx' : TO_GO_ON, 0o600)
     if (before === undefined) return file
-    const { size } = await file.stat()
-    if (size < before.results) throw usage(`${path} is not whole: it has lost lines.`)
+    const stat = await file.stat()
+    if (!stat.isFile()) throw usage(`--results: ${path} is not a file.`)
+    if (stat.size < before.results) throw usage(`${path} is not whole: it has lost lines.`)
     await file.truncate(before.results)
     return file
   } catch (cause) {
+    await file?.close()
     if (cause instanceof CofferError) throw cause
-    if ((cause as { code?: unknown }).code === 'EEXIST')
+    const { code } = cause as { code?: unknown }
+    if (code === 'ELOOP')
+      throw usage(`--results: ${path} is a symbolic link. Give the file itself.`, { cause })
+    if (code === 'EEXIST')
       throw new CofferError('conflict', `${path} exists already. Give another file for --results.`, { cause })
     throw new CofferError('storage_failed', `The results cannot be written to ${path}.`, { cause })
   }
 }
+
+const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 async function readPosition(path: string): Promise<Position | undefined> {
   let text: string
@@ -90,7 +118,13 @@ async function readPosition(path: string): Promise<Position | undefined> {
     throw usage(`--resume: ${path} cannot be read.`, { cause })
   }
   const position = text.length > 64 * 1024 ? undefined : parseJsonOrNothing(text)
-  if (isObject(position) && typeof position.run === 'string' && Number.isSafeInteger(position.rows))
+  const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
+  if (
+    isObject(position) &&
+    RUN.test(`${position.run}`) &&
+    isCount(position.rows) &&
+    isCount(position.results)
+  )
     return position as unknown as Position
   throw usage(`--resume: ${path} was not written by an import.`)
 }

@@ -1,5 +1,5 @@
 /** `coffer token import`, whole: files in, tokens and results out, and once each however often it is cut short. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../../src/client/http-client.js'
@@ -100,9 +100,70 @@ t.test('a run that was killed between commit and results goes on, exactly once',
   )
   t.equal(await total(home), 4500)
   const other = await home.run(['token', 'import', 'rows.ndjson', '--resume', 'state'])
-  t.match(other, { code: 2, stderr: /of another import/ })
+  t.match(other, { code: 2, stderr: /of another import: not the same results\./ })
   home.write('note', 'text')
   t.equal((await home.run(['token', 'import', 'rows.ndjson', '--resume', 'note'])).code, 2)
+})
+
+t.test(
+  'a run goes on only into the vault, tenant or server, and as the application, that it began with',
+  async (t) => {
+    const home = await createVaultHome(t)
+    const resume = ['../rows.ndjson', '--resume', '../state']
+    const words = ['token', 'import', ...resume]
+    for (const name of ['a', 'b']) {
+      mkdirSync(join(home.place, name))
+      await home.json(['init', '--vault', `${name}/.coffer`])
+    }
+    home.write('rows.ndjson', lines(3))
+    const inside = { cwd: join(home.place, 'a') }
+    t.match(await home.json(words, inside), { created: 3 })
+    t.match((await home.run(words, inside)).stderr, /is complete/)
+    const elsewhere = await home.run(words, { cwd: join(home.place, 'b') })
+    t.match(elsewhere, { code: 2, stderr: /not the same vault\./ })
+    await home.json(['tenant', 'create', 'second'], inside)
+    const tenant = await home.run([...words, '--tenant', 'second'], inside)
+    t.match(tenant, { code: 2, stderr: /not the same tenant\./ })
+    const path = join(home.place, 'state')
+    const { about, ...position } = JSON.parse(readFileSync(path, 'utf8'))
+    writeFileSync(path, JSON.stringify({ ...position, about: JSON.stringify(Object.values(about)) }))
+    t.match(await home.run(words, inside), { code: 2, stderr: /earlier version.*after the first 3 / })
+
+    const { run, home: far, vault } = await connect(t)
+    far.write('rows.ndjson', lines(1))
+    const there = ['rows.ndjson', '--resume', 'state']
+    t.equal((await run(there)).code, 0)
+    const state = readFileSync(join(far.place, 'state'), 'utf8')
+    t.notMatch(state, vault.keys.private!)
+    const asOther = await run(there, { COFFER_API_KEY: vault.keys.management! })
+    t.match(asOther, { code: 2, stderr: /not the same application\./ })
+    t.match(await run(there, { COFFER_URL: 'http://127.0.0.1' }), {
+      code: 2,
+      stderr: /not the same server\./,
+    })
+  },
+)
+
+t.test('a state file that was tampered with cuts no other file', async (t) => {
+  const home = await createVaultHome(t)
+  const words = ['token', 'import', 'rows.ndjson', '--resume', 'state', '--results', 'done']
+  home.write('rows.ndjson', lines(3))
+  await home.json(words)
+  const position = JSON.parse(readFileSync(join(home.place, 'state'), 'utf8'))
+  const resume = async (changed: object) => {
+    home.write('state', JSON.stringify({ ...position, isComplete: false, ...changed }))
+    return home.run(words)
+  }
+  const none = { results: undefined }
+  for (const bad of [{ results: -1 }, { results: 0.5 }, none, { rows: -1 }, { run: '../x' }, { run: 7 }])
+    t.match(await resume(bad), { code: 2, stderr: /was not written by an import/ })
+  t.match(await resume({ results: 10_000 }), { code: 2, stderr: /has lost lines/ })
+  t.equal(results(home, 'done').length, 3)
+  rmSync(join(home.place, 'done'))
+  const precious = home.write('precious', 'kept')
+  symlinkSync(precious, join(home.place, 'done'))
+  t.match(await resume({ rows: 0, results: 0 }), { code: 2, stderr: /done is a symbolic link/ })
+  t.equal(readFileSync(precious, 'utf8'), 'kept')
 })
 
 t.test('a refused row can be bettered, and the run goes on with it', async (t) => {
@@ -185,9 +246,10 @@ async function connect(t: Test, lose: (asked: number) => boolean = () => false) 
     return answer
   }
   const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
-  const run = (words: readonly string[]) => home.run(['token', 'import', ...words], { fetch, env })
+  const run = (words: readonly string[], other = {}) =>
+    home.run(['token', 'import', ...words], { fetch, env: { ...env, ...other } })
   const all = async () => (await vault.ask('token list', {})).pagination.total_items
-  return { home, run, all, keys }
+  return { home, run, all, keys, vault }
 }
 
 t.test('a server takes batches as documents, and refused rows are found among the others', async (t) => {
