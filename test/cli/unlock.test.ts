@@ -60,6 +60,11 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   t.match([second.code, second.stderr], [9, /has this vault open/])
   t.equal((await run('token list --vault locked')).code, 0, 'the first is not disturbed')
 
+  const unseen = await machine.bash('XDG_RUNTIME_DIR=$PWD coffer vault lock --vault locked')
+  t.match(
+    [unseen.code, unseen.stderr],
+    [9, new RegExp(`Process ${pid} still has the vault open.*kill ${pid}`)],
+  )
   t.match((await run('vault lock --vault locked')).stderr, 'The vault is locked.')
   t.same(readdirSync(sessions), [])
   const locked = await run('token list --vault locked')

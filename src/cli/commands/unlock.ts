@@ -29,6 +29,7 @@ const LONGEST_MS = 24 * 60 * 60 * 1000
 const POLL_MS = 250
 const SECRET_BYTES = 32
 const PATIENCE_MS = 10_000
+const SHORT_PATIENCE_MS = 1000
 
 /** @throws CofferError `usage`, `unavailable` if another process has the vault open, those of opening it */
 export async function unlock(context: CommandContext, options: Options): Promise<void> {
@@ -136,17 +137,21 @@ export async function lock(context: CommandContext): Promise<void> {
   requireDirectory(placeOf(context))
   requireVault(context)
   const session = await readSession(context, findVaultDirectory(context))
-  if (session === undefined) return printNotice(context.terminal, 'The vault is locked already.')
   const place = placeOf(context)
   const before = readHolder(place)
-  rmSync(session.path, { force: true })
-  const isHeld = () => before?.state === 'alive' && readHolder(place)?.pid === before.pid
-  for (let waitedMs = 0; isHeld() && waitedMs < PATIENCE_MS; waitedMs += POLL_MS)
+  if (session !== undefined) rmSync(session.path, { force: true })
+  const isHeld = () =>
+    before !== undefined && before.state !== 'dead' && readHolder(place)?.pid === before.pid
+  // Without a session it may be a command, which is soon over; or a server, or an `unlock` of another login.
+  const patienceMs = session === undefined ? SHORT_PATIENCE_MS : PATIENCE_MS
+  for (let waitedMs = 0; isHeld() && waitedMs < patienceMs; waitedMs += POLL_MS)
     await pause(POLL_MS, context.signal)
-  if (isHeld())
-    throw new CofferError(
-      'unavailable',
-      `Process ${before!.pid} still has the vault open. Stop it: kill ${before!.pid}`,
-    )
-  await printNotice(context.terminal, 'The vault is locked.')
+  if (isHeld()) {
+    const { pid, host, state } = before!
+    const end =
+      state === 'alive' ? `Stop it: kill ${pid}` : `It cannot be judged from here; stop it on ${host}.`
+    throw new CofferError('unavailable', `Process ${pid} still has the vault open. ${end}`)
+  }
+  const already = session === undefined ? ' already' : ''
+  await printNotice(context.terminal, `The vault is locked${already}.`)
 }
