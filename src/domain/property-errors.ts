@@ -12,7 +12,7 @@ export function addError(errors: PropertyErrors, path: string, message: string):
 
 /** Whether there are so many errors that a check can stop. */
 export function isFull(errors: PropertyErrors): boolean {
-  return Object.keys(errors).length >= MANY
+  return Object.values(errors).flat().length >= MANY
 }
 
 /** @throws CofferError `validation` with all of `errors`, if there are any. */

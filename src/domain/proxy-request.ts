@@ -4,6 +4,7 @@
  */
 import { invalid, validationError } from '../errors.js'
 import type { HeaderMap } from './code-answer.js'
+import { findTexts } from './json/find-texts.js'
 import { canonicalJson, tryJson } from './json/json.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
@@ -26,14 +27,18 @@ export interface ProxyDocument<T = string> {
 export interface Template {
   /** undefined if the request has no expression. */
   document: ProxyDocument | undefined
+  /** Where each text of the document is, as the caller wrote it: `body.card.number`, `query.q`. */
+  places: ReadonlyMap<string, string>
   /** @throws CofferError `validation` for a value that its place cannot have */
   fill(values: ProxyDocument<unknown>): ProxyRequest
 }
 
 /** Literal text, or an expression as it is read. */
-type Piece = string | { expression: string }
+type Piece = string | { expression: string; at: string }
 /** An expression in a URL or form; without an end, the rest, which is then no valid expression. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
+/** Two braces in a JSON text. */
+const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
@@ -54,7 +59,12 @@ export function findTemplate(request: ProxyRequest): Template {
     body: expressionsOf(body.pieces),
   }
   const count = document.path.length + document.query.length + document.body.length
-  if (count + Object.keys(headers).length === 0) return { document: undefined, fill: () => request }
+  if (count + Object.keys(headers).length === 0)
+    return { document: undefined, places: new Map(), fill: () => request }
+  const places = new Map<string, string>()
+  for (const piece of [...path, ...query]) notePlace(places, piece)
+  findTexts(headers, 'headers', places)
+  for (const piece of body.pieces) notePlace(places, piece)
   const fill = (values: ProxyDocument<unknown>): ProxyRequest => ({
     method: request.method,
     path: join(path, values.path, (value) => encode(value, 'path')),
@@ -65,7 +75,7 @@ export function findTemplate(request: ProxyRequest): Template {
         ? request.body
         : new TextEncoder().encode(join(body.pieces, values.body, body.write)),
   })
-  return { document, fill }
+  return { document, places, fill }
 }
 
 /** Whether the content is JSON by its type, or without one by its beginning. */
@@ -102,27 +112,38 @@ function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(va
   if (text === undefined) return { pieces: [], write: textOf }
   if (isForm)
     return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body') }
-  if (!isJsonContent(headers, text)) return { pieces: [{ expression: text }], write: textOf }
-  if (tryJson(text) === undefined) throw invalid('body', 'is not valid JSON')
-  return { pieces: splitJson(text), write: (value) => JSON.stringify(value) }
+  if (!isJsonContent(headers, text))
+    return { pieces: text.includes('{{') ? [{ expression: text, at: 'body' }] : [], write: textOf }
+  const parsed = tryJson(text)
+  if (parsed === undefined) throw invalid('body', 'is not valid JSON')
+  const pieces = splitJson(text, findTexts(parsed, 'body', new Map()))
+  return { pieces, write: (value) => JSON.stringify(value) }
 }
 
 /** Looks at the bytes, so that a body without an expression is not even decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  return bytes.includes('{{') || (isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1')))
+  // A brace in JSON can be written as \\u007b.
+  return (
+    bytes.includes('{{') ||
+    bytes.includes('\\u007') ||
+    (isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1')))
+  )
 }
 
 /** The strings of a JSON text that have expressions; names of properties stay. */
-function splitJson(text: string): Piece[] {
+function splitJson(text: string, places: ReadonlyMap<string, string>): Piece[] {
   const COLON = /\s*:/y
   const pieces: Piece[] = []
   let from = 0
   for (const { 0: literal, index } of text.matchAll(JSON_STRING)) {
     const end = index + literal.length
     COLON.lastIndex = end
-    if (!literal.includes('{{') || COLON.test(text)) continue
-    pieces.push(text.slice(from, index), { expression: JSON.parse(literal) as string })
+    if (!BRACES.test(literal) || COLON.test(text)) continue
+    const expression = JSON.parse(literal) as string
+    const at = places.get(expression)
+    if (at === undefined) continue
+    pieces.push(text.slice(from, index), { expression, at })
     from = end
   }
   return [...pieces, text.slice(from)]
@@ -131,8 +152,14 @@ function splitJson(text: string): Piece[] {
 function splitEncoded(text: string, place: string, decode: (text: string) => string): Piece[] {
   const pieces: Piece[] = []
   let from = 0
+  let at = place
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
-    pieces.push(text.slice(from, index), { expression: decodeOr(found, place, decode) })
+    const before = text.slice(from, index)
+    const pair = before.lastIndexOf('&') + 1
+    // The name of the parameter; an expression after another one in the same value has the same.
+    if (decode === decodeForm && (pair > 0 || from === 0))
+      at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
+    pieces.push(before, { expression: decodeOr(found, place, decode), at })
     from = index + found.length
   }
   return [...pieces, text.slice(from)]
@@ -148,6 +175,10 @@ function decodeOr(text: string, place: string, decode: (text: string) => string)
 
 function decodeForm(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '))
+}
+
+function notePlace(places: Map<string, string>, piece: Piece): void {
+  if (typeof piece === 'object' && !places.has(piece.expression)) places.set(piece.expression, piece.at)
 }
 
 function expressionsOf(pieces: readonly Piece[]): string[] {

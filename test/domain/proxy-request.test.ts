@@ -56,6 +56,40 @@ t.test('a value in JSON is one value, and the rest of the text stays', async (t)
   fc.assert(property, { numRuns: 200 })
 })
 
+t.test('braces of an expression in JSON may be escaped; names of properties stay', async (t) => {
+  const escaped = '"\\u007b\\u007B x \\u007d\\u007D"'
+  const text = `{"a":[${escaped},"{\\u007b x }}","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`
+  const filled = `{"a":["v","v","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`
+  t.equal(textOf(fill(body(text, 'application/json'), 'v')), filled)
+  const plain = body('\\u007b\\u007b x', 'text/plain')
+  t.equal(fill(plain, 'v'), plain)
+})
+
+t.test('the place of an expression is named as the caller wrote it', async (t) => {
+  const placesOf = (change: Partial<ProxyRequest>) => Object.fromEntries(findTemplate(request(change)).places)
+  const json = Buffer.from('{"a":{"b":["x","{{ 1 }}"]},"c":"{{ 2 }}","d":"{{ 1 }}"}')
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  t.same(
+    placesOf({
+      path: '/a=b/{{ 3 }}',
+      query: 'p=1&q={{+4+}}-{{+5+}}&{{+6+}}',
+      headers: { x: '{{ 7 }}' },
+      body: json,
+    }),
+    {
+      '{{ 3 }}': 'path',
+      '{{ 4 }}': 'query.q',
+      '{{ 5 }}': 'query.q',
+      '{{ 6 }}': 'query',
+      '{{ 7 }}': 'headers.x',
+      '{{ 1 }}': 'body.a.b[1]',
+      '{{ 2 }}': 'body.c',
+    },
+  )
+  t.same(placesOf({ headers: form, body: Buffer.from('card={{ 1 }}') }), { '{{ 1 }}': 'body.card' })
+  t.same(placesOf({ body: Buffer.from('Dear {{ 1 }}') }), { 'Dear {{ 1 }}': 'body' })
+})
+
 t.test('a value in a URL or a form is percent-encoded, and decodes to itself', async (t) => {
   const property = fc.property(fc.string({ unit: 'grapheme' }), (value) => {
     const given = request({ path: '/x/{{a}}/y', query: 'b=%7B%7B+c+%7D%7D&d=e%20f' })

@@ -141,8 +141,8 @@ async function readCall(session: Session, asked: RelayRequest) {
   })
   const template = await settle(async () => {
     const template = findTemplate(request())
-    const { document } = template
-    const found = document && (await findExpressions(document, session, 'body', MOST_TOKENS))
+    const { document, places } = template
+    const found = document && (await findExpressions(document, session, 'body', MOST_TOKENS, places))
     return { template, found }
   })
   return { request, template }

@@ -1,6 +1,7 @@
 /** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
 import { Budget, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression } from '../../domain/expression/expression.js'
+import { findTexts } from '../../domain/json/find-texts.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records.js'
@@ -76,7 +77,8 @@ export const detokenizeTokens = operation({
 })
 
 /**
- * Compiles every expression in `document`, which error messages call `whole`; reads no token.
+ * Compiles every expression in `document`, which error messages call `whole`; reads no token. `places` are names for
+ * its texts; default: their paths in the document.
  * @throws CofferError `validation` for each invalid expression, and for too many tokens
  */
 export async function findExpressions(
@@ -84,10 +86,11 @@ export async function findExpressions(
   tools: Pick<CheckTools, 'expressions'>,
   whole: string = USE.whole,
   most = MOST_TOKENS,
+  places: ReadonlyMap<string, string> = findTexts(document, '', new Map()),
 ): Promise<FoundExpressions> {
   const errors: PropertyErrors = {}
   const found = new Map<string, Found>()
-  for (const [text, at] of findTexts(document, '', new Map())) {
+  for (const [text, at] of places) {
     if (isFull(errors)) break
     const place = at || whole
     const expressions = await tools.expressions()
@@ -127,19 +130,6 @@ export async function detokenize<T>(
 
 function requireSize(size: number, { whole }: Access): void {
   if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
-}
-
-/** Every text with an expression, and the path of its first occurrence. */
-function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
-  if (typeof value === 'string' && value.includes('{{') && !found.has(value)) found.set(value, path)
-  if (typeof value !== 'object' || value === null) return found
-  for (const [name, inner] of Object.entries(value))
-    findTexts(
-      inner,
-      Array.isArray(value) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`,
-      found,
-    )
-  return found
 }
 
 /** Every referenced token id, and the path of its first occurrence. */
