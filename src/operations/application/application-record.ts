@@ -1,5 +1,6 @@
 /** The record of an application: its view, its grants and its API keys. */
 
+import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
 import {
   API_KEY_BYTES,
   APPLICATION_TYPES,
@@ -13,6 +14,7 @@ import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationKey, ApplicationRecord } from '../../domain/records.js'
+import { MOST_CONDITIONS } from '../../domain/session.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
@@ -43,6 +45,29 @@ export const permissionList = {
   type: 'array',
   items: { type: 'string', meanings },
   maxItems: MOST_PERMISSIONS,
+} as const
+
+/** Those of an access rule; only rules of sessions have conditions. */
+export const ruleProperties = {
+  description: { type: 'string', maxLength: 200 },
+  priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+  container: { type: 'string', description: 'Applies to this container and all below it.' },
+  conditions: {
+    type: 'array',
+    maxItems: MOST_CONDITIONS,
+    items: {
+      type: 'object',
+      properties: {
+        attribute: { type: 'string', enum: CONDITION_ATTRIBUTES },
+        operator: { type: 'string', enum: CONDITION_OPERATORS },
+        value: { type: 'string', maxLength: 1000 },
+      },
+      required: ['attribute', 'operator', 'value'],
+      additionalProperties: false,
+    },
+  },
+  transform: { type: 'string', enum: TRANSFORMS },
+  permissions: permissionList,
 } as const
 
 export const applicationOutput = component(

@@ -1,6 +1,6 @@
 /** Applications: callers with an API key, permissions and access rules. */
 import { APPLICATION_TYPES, checkGrants, keysOf, MAX_RULES } from '../../domain/application.js'
-import { PERMISSIONS, TRANSFORMS } from '../../domain/permissions.js'
+import { PERMISSIONS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
@@ -17,6 +17,7 @@ import {
   readGrants,
   replaceKeys,
   revokeKeys,
+  ruleProperties,
   viewApplication,
 } from './application-record.js'
 
@@ -54,13 +55,7 @@ const body = {
     description: 'An access rule as JSON; the one with the lowest priority number applies.',
     items: {
       type: 'object',
-      properties: {
-        description: { type: 'string', maxLength: 200 },
-        priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
-        container: { type: 'string', description: 'Applies to this container and all below it.' },
-        transform: { type: 'string', enum: TRANSFORMS },
-        permissions: permissionList,
-      },
+      properties: ruleProperties,
       required: ['priority', 'container', 'transform', 'permissions'],
       // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
       additionalProperties: false,

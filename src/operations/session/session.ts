@@ -1,17 +1,15 @@
 /** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
 
-import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
 import { checkGrants, MAX_RULES } from '../../domain/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import { type Permission, TRANSFORMS } from '../../domain/permissions.js'
+import type { Permission } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { SessionRecord } from '../../domain/records.js'
 import {
   formatNonce,
   formatSessionKey,
   LONGEST_SESSION_HOURS,
-  MOST_CONDITIONS,
   MOST_LIVE_SESSIONS,
   SESSION_KEY_BYTES,
   SESSION_MINUTES,
@@ -21,7 +19,7 @@ import { type CheckTools, type Context, operation } from '../../framework/operat
 import { component, date, text } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { findNewest } from '../../storage/pages.js'
-import { permissionList } from '../application/application-record.js'
+import { permissionList, ruleProperties } from '../application/application-record.js'
 
 const MINUTE_MS = 60_000
 /** Sessions are stored under tenant number 0, because a session key does not reveal the tenant. */
@@ -80,27 +78,7 @@ const authorizeInput = {
       description: 'An access rule as JSON, with a container or with conditions.',
       items: {
         type: 'object',
-        properties: {
-          description: { type: 'string', maxLength: 200 },
-          priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
-          container: { type: 'string', description: 'Applies to this container and all below it.' },
-          conditions: {
-            type: 'array',
-            maxItems: MOST_CONDITIONS,
-            items: {
-              type: 'object',
-              properties: {
-                attribute: { type: 'string', enum: CONDITION_ATTRIBUTES },
-                operator: { type: 'string', enum: CONDITION_OPERATORS },
-                value: { type: 'string', maxLength: 1000 },
-              },
-              required: ['attribute', 'operator', 'value'],
-              additionalProperties: false,
-            },
-          },
-          transform: { type: 'string', enum: TRANSFORMS },
-          permissions: permissionList,
-        },
+        properties: ruleProperties,
         required: ['priority', 'transform', 'permissions'],
         needsOneOf: ['container', 'conditions'],
         // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
