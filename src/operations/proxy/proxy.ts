@@ -32,7 +32,12 @@ const proxies = manage({
   permission: 'proxy',
   id: proxyId,
   output: proxyOutput,
-  view: (_, record) => viewProxy(record),
+  // Without an application that was deleted meanwhile.
+  view: async (context, record) => {
+    const { application_id: _, ...rest } = record
+    const bound = await findApplicationOf(context, record)
+    return viewProxy({ ...rest, ...omitUndefined({ application_id: bound?.id }) })
+  },
 })
 
 export const createProxy = operation({
