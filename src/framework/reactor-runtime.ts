@@ -6,7 +6,10 @@ import type { CofferError } from '../errors.js'
 export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
-export type ClientCall = (name: string, args: readonly unknown[]) => Promise<unknown>
+export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
+  /** Of the call that runs the code, for the errors that it catches. */
+  traceId?: string
+}
 
 /** One run of a reactor's code. A child process is reused only for the same code, configuration and rights. */
 export interface Invocation {

@@ -170,7 +170,7 @@ export function createGuestRun(
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
       return { kind: 'reply', call, value: await dispatch(name, list) }
     } catch (error) {
-      const problem = toProblem(error, '')
+      const problem = toProblem(error, client?.traceId ?? '')
       if (name === FETCH_CALL) return { kind: 'refusal', call, message: `fetch failed: ${problem.detail}` }
       return { kind: 'refusal', call, message: problem.detail, status: problem.status, data: problem }
     }

@@ -53,12 +53,13 @@ function toCamelCase(name: string): string {
 
 /** The calls are performed as `application`. */
 export function createClientCall(session: Session, application: Caller): ClientCall {
-  return async (name, args) => {
+  const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
     authorize(application, call.definition)
     return session.perform(application, call.definition, call.read(args), CODE)
   }
+  return Object.assign(perform, { traceId: session.traceId })
 }
 
 /** @throws CofferError `validation` if it is not an object */
