@@ -1,6 +1,8 @@
+import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startProgram } from '../start-program.js'
 import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
@@ -266,6 +268,42 @@ t.test('a signal ends a command at once, also one that draws or waits for its re
       t.ok(how === signal || how === 130, `${output} ended by ${how}`)
     }
   t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), { code: 0, stderr: '' })
+})
+
+t.test('a signal ends a command that waits for more of its input', async (t) => {
+  const machine = await open(t)
+  const end = async (child: ChildProcess) => {
+    const ended = waitFor(child)
+    child.kill('SIGTERM')
+    const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
+    const { code, stderr } = await ended
+    clearTimeout(timer)
+    t.equal(code, 130, stderr)
+    return stderr
+  }
+  const pipe = join(machine.place, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const line of ['seed apply pipe', 'token import pipe']) {
+    const child = machine.start(line.split(' '))
+    // A writer that writes nothing.
+    let writer: number | undefined
+    while (writer === undefined && child.exitCode === null) {
+      await pause(10)
+      try {
+        writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
+      } catch (error) {
+        if ((error as { code?: unknown }).code !== 'ENXIO') throw error
+      }
+    }
+    await end(child)
+    closeSync(writer!)
+  }
+  const child = machine.start(['token', 'import', '--resume', 'state'])
+  child.stdin!.on('error', () => {})
+  child.stdin!.write('{"type":"token","data":"a"}\n'.repeat(2001))
+  const state = join(machine.place, 'state')
+  while (!existsSync(state) || JSON.parse(readFileSync(state, 'utf8')).rows === 0) await pause(10)
+  t.match(await end(child), /Interrupted after 2000 rows/)
 })
 
 t.test('one long value does not make a piped table slow', async (t) => {

@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, openSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import t from 'tap'
 import {
   createInputReader,
@@ -191,6 +192,18 @@ t.test('a secret file is no link, no directory and no pipe', async (t) => {
   await t.rejects(input.readSecretFile('link', '--key-file'), { code: 'usage', message: /symbolic link/ })
   await t.rejects(input.readSecretFile('directory', '--key-file'), { code: 'usage', message: /not a file/ })
   await t.rejects(input.readSecretFile('pipe', '--key-file'), { code: 'usage', message: /not a file/ })
+})
+
+t.test('a named pipe is read until its writer has closed it', async (t) => {
+  const cwd = t.testdir()
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  const input = open({ cwd })
+  for (const length of [3, 300_000]) {
+    const line = `(printf 'a '; head -c ${length} /dev/zero | tr '\\0' x) > pipe`
+    const writer = promisify(execFile)('sh', ['-c', line], { cwd })
+    t.equal(await input.readValue('@pipe', '--data'), `a ${'x'.repeat(length)}`)
+    await writer
+  }
 })
 
 t.test('a secret has a length', async (t) => {

@@ -123,7 +123,10 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
       }
       return true
     }
+    const stop = () => void close()
+    signal.addEventListener('abort', stop, { once: true })
     try {
+      if (signal.aborted) stop()
       batch = await batches.next()
       for (let attempt = 1, before = -1; ; attempt++) {
         if (done > before) attempt = 1
@@ -136,6 +139,7 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
         }
       }
     } finally {
+      signal.removeEventListener('abort', stop)
       await batches.return(undefined)
       await close()
       await progress.finish()
@@ -180,10 +184,15 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
   }
 
   async function* count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      readBytes += chunk.length
-      yield chunk
+    try {
+      for await (const chunk of chunks) {
+        readBytes += chunk.length
+        yield chunk
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error
     }
+    if (signal.aborted) throw interrupted()
   }
 
   /** The rows that are not done yet, by the batch. */

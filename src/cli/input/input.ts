@@ -1,6 +1,15 @@
 /** Reads values from files, standard input and descriptors, limits their size and decodes them. */
 
-import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, type Stats } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { resolve } from 'node:path'
 import { collectBytes } from '../../domain/collect-bytes.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
@@ -22,8 +31,8 @@ export interface InputFiles {
 
 export const diskFiles: InputFiles = {
   open: async (path, flags) => {
-    const mayBlock = (flags & (constants.O_NONBLOCK ?? 0)) === 0
-    return mayBlock ? (await import('node:fs/promises')).open(path, flags) : openAtOnce(path, flags)
+    if ((flags & (constants.O_NONBLOCK ?? 0)) !== 0) return openAtOnce(path, flags)
+    return statSync(path).isFIFO() ? openPipe(path) : (await import('node:fs/promises')).open(path, flags)
   },
   openDescriptor: (descriptor) => createReadStream('', { fd: descriptor, autoClose: false }),
 }
@@ -35,6 +44,27 @@ function openAtOnce(path: string, flags: number): OpenFile {
     read: async (target, offset, length) => ({ bytesRead: readSync(file, target, offset, length, null) }),
     stat: async () => fstatSync(file),
     close: async () => closeSync(file),
+  }
+}
+
+/** Waits for a writer in the event loop. In a thread, a pending open or read would keep the process from ending. */
+async function openPipe(path: string): Promise<OpenFile> {
+  const { Socket } = await import('node:net')
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const stat = fstatSync(fd)
+  const socket = new Socket({ fd, readable: true, writable: false })
+  const chunks = socket[Symbol.asyncIterator]()
+  let rest: Uint8Array = new Uint8Array()
+  return {
+    read: async (target, offset, length) => {
+      if (rest.length === 0) rest = (await chunks.next()).value ?? rest
+      const part = rest.subarray(0, length)
+      rest = rest.subarray(part.length)
+      target.set(part, offset)
+      return { bytesRead: part.length }
+    },
+    stat: async () => stat,
+    close: async () => void socket.destroy(),
   }
 }
 
@@ -65,7 +95,7 @@ export interface InputReader {
   readDescriptor(descriptor: number, flag: string): Promise<string>
 }
 
-/** `size`: of a file, in bytes. */
+/** `size`: of a file, in bytes. `close` also ends a read that is waiting, with an error. */
 export interface ByteStream {
   chunks: AsyncIterable<Uint8Array>
   size?: number
@@ -135,8 +165,10 @@ export function createInputReader(sources: {
     },
 
     async openStream(path, flag) {
-      if (path === '-')
-        return { chunks: guard(takeStdin(flag), 'standard input'), close: async () => undefined }
+      if (path === '-') {
+        const stdin = takeStdin(flag)
+        return { chunks: guard(stdin, 'standard input'), close: async () => void stdin.destroy() }
+      }
       const name = `${flag} (${path})`
       const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
       const { size } = await file.stat()
