@@ -49,11 +49,15 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   refuseErrors(errors)
 }
 
-/** Adds an error for each value that is an object or an array. */
+/** Adds an error for each value that is an object or an array, and for each name that none can have. */
 export function checkConfiguration(configuration: unknown, errors: PropertyErrors): void {
-  for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {}))
-    if (typeof value === 'object' && value !== null)
+  for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {})) {
+    if (value === null || value === undefined) continue
+    if (typeof value === 'object')
       addError(errors, `configuration.${name}`, 'must be a string, a number or a boolean')
+    if (!isConfigurationName(name))
+      addError(errors, `configuration.${name}`, 'must have a name of letters, digits, _ and -')
+  }
 }
 
 /**
@@ -65,9 +69,7 @@ export function readConfiguration(given: Readonly<Record<string, unknown>>): Rec
   const entries = Object.entries(given).filter(([, value]) => value !== null && value !== undefined)
   if (entries.length > MAX_ELEMENTS)
     addError(errors, 'configuration', `must have at most ${MAX_ELEMENTS} entries`)
-  for (const [name] of entries)
-    if (!isConfigurationName(name))
-      addError(errors, `configuration.${name}`, 'must have a name of letters, digits, _ and -')
+  checkConfiguration(given, errors)
   refuseErrors(errors)
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]))
 }
