@@ -173,7 +173,15 @@ t.test('--vault names a vault or the directory that it is in; a key file beside 
   const told = 'This is the demo vault in .coffer-demo. Create yours: coffer init\n'
   t.equal((await home.run(['token', 'list'], elsewhere)).stderr, told, 'and told of')
   t.equal((await home.run(['token', 'list', '--quiet'], elsewhere)).stderr, '')
-  t.notMatch((await home.run(['token', 'list', '--vault', '.coffer-demo'], elsewhere)).stderr, 'demo vault')
+  t.equal((await home.run(['token', 'list', '--vault', '.coffer-demo'], elsewhere)).stderr, '')
+
+  cpSync(join(home.place, 'other'), join(home.place, 'brought/.coffer'), { recursive: true })
+  cpSync(key_file, join(home.place, 'brought/vault.key'))
+  const brought = { ...elsewhere, cwd: join(home.place, 'brought') }
+  const { stderr } = await home.run(['token', 'list'], brought)
+  t.match(stderr, /^The key of this vault was found beside it, at .*brought\/vault\.key: .*\.key\n$/)
+  const named = await home.run(['token', 'list', '--key-file', 'vault.key'], brought)
+  t.same([named.stderr, (await home.run(['token', 'list'], { cwd: brought.cwd })).stderr], ['', ''])
 })
 
 t.test('short flags and words that people try', async (t) => {

@@ -15,8 +15,8 @@ import {
   newVaultDirectory,
   placeOf,
   readGivenPassphrase,
-  saveKeyFile,
 } from '../context/credentials.js'
+import { saveKeyFile } from '../context/save-key-file.js'
 import type { Options } from '../context/task.js'
 import { printForRun, printNotice } from '../output/output.js'
 import { quoteWord } from '../output/shell.js'

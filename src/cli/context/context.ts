@@ -84,6 +84,7 @@ export interface CommandContext {
     storePassword?: string
     triesLeft?: number
     isDemoTold?: true
+    isKeyTold?: true
     isStoreTold?: true
   }
   /** Aborted by SIGINT and SIGTERM. */

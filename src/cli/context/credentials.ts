@@ -83,7 +83,7 @@ export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
 
-/** The key file of the vault `id`, in its default path or, as for the demo, beside the vault. */
+/** The key file of the vault `id`, in its default path or beside the vault. */
 export function findKeyFile(context: CommandContext, id: string): string | undefined {
   const usual = keyFilePath(context, id)
   const place = context.config.store === undefined ? locateVault(context) : undefined
@@ -202,10 +202,25 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
   const usual = keyFilePath(context, id)
   const found = findKeyFile(context, id)
-  if (slots.includes('key-file') && found !== undefined) return readKeyFile(found, 'the key file')
+  if (slots.includes('key-file') && found !== undefined) {
+    if (found !== usual) await tellOfForeignKey(context, found, usual)
+    return readKeyFile(found, 'the key file')
+  }
   if (slots.includes('passphrase')) return askPassphrase(context)
   const where = `The key file of this vault is not at ${usual}.`
   throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
+}
+
+/** Who made a directory that brings a vault and its key can read what is stored there. The demo is known to. */
+async function tellOfForeignKey(context: CommandContext, path: string, usual: string): Promise<void> {
+  const { terminal, typed } = context
+  const isDemo = findVaultDirectory(context).endsWith(join(DEMO_DIRECTORY, 'vault'))
+  if (typed.isKeyTold === true || isDemo) return
+  typed.isKeyTold = true
+  await printNotice(
+    terminal,
+    `The key of this vault was found beside it, at ${path}: who else has that file can read what you store. If it is yours, move it to ${usual}`,
+  )
 }
 
 /** The passphrase from the file, descriptor or command in the settings; undefined without one. */
@@ -267,27 +282,6 @@ export async function askNewPassphrase(
     missing,
     validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
   })
-}
-
-/** Does not overwrite a file, which may be the only key of another vault. */
-export async function saveKeyFile(path: string, text: string): Promise<void> {
-  const { mkdir, writeFile } = await import('node:fs/promises')
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  try {
-    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
-  } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    if (isThere)
-      throw new CofferError(
-        'conflict',
-        `${path} exists already; it may be the key of another vault. Choose another file.`,
-      )
-    throw new CofferError(
-      'storage_failed',
-      `The key file could not be written to ${path}. Check its directory, or choose another file.`,
-      { cause: error },
-    )
-  }
 }
 
 /** The API key of the caller; undefined for the owner. */

@@ -18,15 +18,9 @@ import {
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import type { CommandContext } from './context.js'
-import {
-  askNewPassphrase,
-  chooseOpener,
-  newVaultDirectory,
-  placeOf,
-  retryPassphrase,
-  saveKeyFile,
-} from './credentials.js'
+import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, retryPassphrase } from './credentials.js'
 import { reactorOptions } from './sandbox.js'
+import { saveKeyFile } from './save-key-file.js'
 import { findTenantChoice } from './tenant-choice.js'
 
 /** @throws CofferError those of the operation */
