@@ -71,7 +71,7 @@ export function checkGrants(
     if (holder === 'session' && (container === undefined) === (conditions === undefined))
       addError(errors, `${path}.conditions`, 'must be given, or else a container')
     if (holder !== 'session' && conditions !== undefined)
-      addError(errors, `${path}.conditions`, 'are not known here: only rules of sessions have them')
+      addError(errors, `${path}.conditions`, 'is not known here: only rules of sessions have conditions')
     else if (conditions?.length === 0) addError(errors, `${path}.conditions`, 'must have at least 1 item')
     if (priority !== undefined && priorities.has(priority))
       addError(errors, `${path}.priority`, 'must be unique')

@@ -61,7 +61,7 @@ const contents = {
 
 const tenantName = updateTenant.input.properties.name
 
-export const seedSchema = {
+const schema = {
   ...closedInput([], {
     name: tenantName,
     ...contents,
@@ -70,6 +70,12 @@ export const seedSchema = {
   sensitive: true,
   description: 'The contents of the tenant, and further tenants.',
 } as const
+
+type Schema = typeof schema
+/** Named: the package's declarations refer to it where they would repeat all of it. */
+export interface SeedSchema extends Schema {}
+
+export const seedSchema: SeedSchema = schema
 
 export type SeedContents = Omit<Infer<typeof seedSchema>, 'tenants'>
 
