@@ -53,8 +53,8 @@ export async function runUnit<T>(
       if (reached.some(({ as }) => as?.operation === 'delete'))
         await dropAnswersAbout(store, caller.tenant, reached)
     }
-    const keepingIt = kept?.keep(context, reached, toOutcome!(out))
-    if (isPromise(keepingIt)) await keepingIt
+    const keepingAnswer = kept?.keep(context, reached, toOutcome!(out))
+    if (isPromise(keepingAnswer)) await keepingAnswer
     return out
   }, durability ?? usual)
   if (keeping !== undefined && toOutcome !== undefined) keeping.isDone = true

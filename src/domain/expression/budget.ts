@@ -25,6 +25,9 @@ export class Budget {
   check(): void {}
 }
 
+/** Characters of two texts that are compared for one unit. */
+export const COMPARED_CHARACTERS = 8
+
 const MEMBER_SIZE = 4
 /** The size of an array or object without its members. */
 export const CONTAINER_SIZE = 16

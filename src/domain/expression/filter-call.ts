@@ -1,6 +1,6 @@
 /** A call of a filter: charges the budget, and adds the column to errors. */
 import { CofferError } from '../../errors.js'
-import { type Budget, sizeOf } from './budget.js'
+import { type Budget, COMPARED_CHARACTERS, sizeOf } from './budget.js'
 import { syntaxError } from './expression-text.js'
 
 /** The cost in units of each member of an array, in addition to its size. */
@@ -10,8 +10,6 @@ const MEMBER_COST = 20
 const SEARCHING: ReadonlySet<string> = new Set(
   'remove remove_first remove_last replace replace_first replace_last split'.split(' '),
 )
-/** Characters that are compared in a unit. */
-const COMPARED = 8
 /** Filters that read the property of each member whose path is their first argument. */
 const READING: ReadonlySet<string> = new Set(
   'find find_index has map reject sort sort_natural sum where'.split(' '),
@@ -19,13 +17,13 @@ const READING: ReadonlySet<string> = new Set(
 /** The cost in units of each character of a path that is read. */
 const PATH_COST = 10
 
-/** What the lengths of the operands cost together, beside each alone. */
-function costOfBoth(name: string, [value, argument, other]: readonly unknown[]): number {
+/** What the filter costs by the product of its operands' lengths, besides the cost of each operand. */
+function productCost(name: string, [value, argument, other]: readonly unknown[]): number {
   if (argument === undefined) return 0
   const size = sizeOf(argument)
   if (SEARCHING.has(name)) {
     const inserted = name === 'replace' ? sizeOf(other ?? '') / lengthOf(argument) : 0
-    return sizeOf(value) * (size / COMPARED + inserted)
+    return sizeOf(value) * (size / COMPARED_CHARACTERS + inserted)
   }
   const members = value !== null && typeof value === 'object' ? Object.keys(value).length : 1
   if (name === 'join') return members * size
@@ -59,7 +57,7 @@ export function callFilter(
     for (const operand of operands) {
       budget.use(sizeOf(operand) + (Array.isArray(operand) ? operand.length * MEMBER_COST : 0))
     }
-    budget.use(costOfBoth(name, operands))
+    budget.use(productCost(name, operands))
     const result = work()
     if (typeof result !== 'number' || Number.isFinite(result)) return result
   } catch (cause) {

@@ -3,16 +3,15 @@
  * `search`, are refused, because JavaScript's engine can take unbounded time for them.
  */
 import { CofferError, validationError } from '../../errors.js'
-import type { Budget } from './budget.js'
+import { type Budget, COMPARED_CHARACTERS } from './budget.js'
 import type { JsonPath } from './filters.js'
 
 const MAX_PATH_LENGTH = 400
 /** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
 const MAX_DEPTH = 80
-/** The cost in units of reading a value, and in addition of an object or array, and of a character to be compared. */
+/** The cost in units of reading a value, and in addition of an object or array. A text is also charged for a comparison. */
 const READ_COST = 10
 const OBJECT_COST = 300
-const CHARACTER_COST = 1 / 8
 
 /** Loads the library. The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {
@@ -45,7 +44,7 @@ function metered(value: unknown, budget: Budget, originals: WeakMap<object, unkn
   const proxy = new Proxy(value, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
-      budget.use(READ_COST + (typeof member === 'string' ? member.length * CHARACTER_COST : 0))
+      budget.use(READ_COST + (typeof member === 'string' ? member.length / COMPARED_CHARACTERS : 0))
       return typeof name === 'string' && Object.hasOwn(target, name)
         ? metered(member, budget, originals)
         : member
