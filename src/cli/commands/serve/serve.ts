@@ -28,9 +28,6 @@ import { withServeVariables } from './serve-variables.js'
 
 const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
 
-/** With these V8 makes regular expressions quick, which takes it longer than some are used for. */
-const REGEXP_FLAGS = ['regexp-tier-up', 'regexp-optimization']
-
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(
   context: CommandContext,
@@ -131,10 +128,7 @@ async function serveVault(
     return answer
   })
   if (options.isRemote) app.admitOthers()
-  // Node checks an IPv6 address with a regular expression that V8 prepares for 5 ms.
-  for (const flag of REGEXP_FLAGS) setFlagsFromString(`--no-${flag}`)
   const server = await listenFor(answerer, service, { port, addresses, ...pem })
-  for (const flag of REGEXP_FLAGS) setFlagsFromString(`--${flag}`)
   context.stopsItself()
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
