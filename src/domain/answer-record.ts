@@ -1,21 +1,18 @@
 /** What is kept of an answer for its idempotency key. */
 import type { Permission, Transform } from './permissions.js'
 
+/** What a caller was granted on the containers of a token. */
+export type Grants = Partial<Record<Permission, Transform>>
+
 /** Something that an answer is about. The answer goes with it. */
 export interface AnswerSubject {
   kind: 'token' | 'reactor' | 'application'
   id: string
-  /** Of a token: what the caller was granted on its containers when the answer was kept. */
-  granted?: Partial<Record<Permission, Transform>> | undefined
+  /** Of a token: when the answer was kept. */
+  granted?: Grants | undefined
 }
 
-/** A token that an answer shows, and what the caller was granted on its containers when the answer was kept. */
-export interface AnsweredToken {
-  id: string
-  granted: NonNullable<AnswerSubject['granted']>
-}
-
-/** The id is a digest of the caller, the method, the path and the idempotency key. */
+/** The id is a keyed digest of the caller, the method, the path and the idempotency key. */
 export interface AnswerRecord {
   id: string
   status: number
@@ -23,9 +20,7 @@ export interface AnswerRecord {
   headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
-  /** Instead of `body`: it shows the token with this id, whose `answer_id` names it and which was not changed since. */
-  view?: AnsweredToken | undefined
-  /** Those that one record can be found by; further ones are in records of their own. None for the token of `view`. */
+  /** Those that one record can be found by; further ones are in records of their own. */
   subjects: AnswerSubject[]
   /** The number of these further records. */
   parts?: number

@@ -1,4 +1,5 @@
 /** What is kept of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
+import type { Grants } from './answer-record.js'
 
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
 export interface TokenRecord {
@@ -21,8 +22,11 @@ export interface TokenRecord {
   modified_at?: string
   /** It counts for the month of `created_at` by itself; without it a record of activity does. */
   counts?: true | undefined
-  /** The answer to its creation that may be kept: written out before the token is changed, removed with it. */
-  answer_id?: string | undefined
+  /**
+   * What its creator was granted on it, if the token is the answer that is kept for an idempotency key. Its id is then the
+   * answer's. Before the token is changed the answer is written out.
+   */
+  answer_granted?: Grants | undefined
 }
 
 /** Attributes that are kept as they are given: what is wrong with a value, if anything. */

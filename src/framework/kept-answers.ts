@@ -2,7 +2,7 @@
  * The records of kept answers. A row has few index fields, so an answer about many tokens has further records, by which
  * it is found through the rest of them.
  */
-import type { AnsweredToken, AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
+import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import type { Transform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
@@ -23,9 +23,9 @@ export async function insertAnswer(
   store: StoreWriter,
   tenant: number,
   answer: Omit<AnswerRecord, 'parts' | 'part_of'>,
+  expires = store.now + KEPT_MS,
 ): Promise<void> {
   const { subjects } = answer
-  const expires = store.now + KEPT_MS
   const parts = Math.max(0, Math.ceil(subjects.length / SUBJECTS_OF_ONE) - 1)
   const at = (part: number) => subjects.slice(part * SUBJECTS_OF_ONE, (part + 1) * SUBJECTS_OF_ONE)
   const first = parts === 0 ? answer : { ...answer, subjects: at(0), parts }
@@ -41,30 +41,30 @@ export async function insertAnswer(
   }
 }
 
-/** Writes out the answer to the creation of `token`, if it is kept as the token itself. */
+/** The answer to the creation of `token`, as long as the token itself is kept as that. */
+export function answerOf(
+  token: TokenRecord,
+  now: number,
+  show: (token: TokenRecord, transform: Transform) => unknown,
+): AnswerRecord | undefined {
+  const { id, answer_granted: granted, created_at } = token
+  if (granted === undefined || now >= Date.parse(created_at) + KEPT_MS) return undefined
+  const body = JSON.stringify(show(token, granted['token:create']!))
+  return { id, status: 201, body, subjects: [{ kind: 'token', id, granted }] }
+}
+
+/** Writes out the answer that `token` is kept as, if it is one. Contract: before the token is changed. */
 export async function writeOutAnswer(
   store: StoreWriter,
   tenant: number,
   token: TokenRecord,
   show: (token: TokenRecord, transform: Transform) => unknown,
 ): Promise<void> {
-  if (token.answer_id === undefined) return
-  const found = await store.get('answer', tenant, token.answer_id)
-  if (found?.view?.id !== token.id) return
-  const { view, ...answer } = found
-  const body = JSON.stringify(showAs(view, token, show))
-  const subjects = [...answer.subjects, { kind: 'token', ...view } as const]
-  const expires = Date.parse(token.created_at) + KEPT_MS
-  await store.replace('answer', tenant, { ...answer, body, subjects }, { expires })
-}
-
-/** What an answer shows that is the view of the token. */
-export function showAs<T>(
-  { granted }: AnsweredToken,
-  token: TokenRecord,
-  show: (token: TokenRecord, transform: Transform) => T,
-): T {
-  return show(token, granted['token:create']!)
+  const answer = answerOf(token, store.now, show)
+  // Where the clock was set back, a later answer may be there.
+  if (answer === undefined || (await store.get('answer', tenant, answer.id)) !== undefined) return
+  await store.makeRoom('answer', tenant, answer.id)
+  await insertAnswer(store, tenant, answer, Date.parse(token.created_at) + KEPT_MS)
 }
 
 function partId(id: string, part: number): string {
@@ -84,17 +84,6 @@ export async function readSubjects(
     all.push(...record.subjects)
   }
   return all
-}
-
-/** Removes the answer to the creation of a token that is being removed, unless a later one has taken its place. */
-export async function dropAnswerTo(
-  store: StoreWriter,
-  tenant: number,
-  { id, answer_id }: TokenRecord,
-): Promise<void> {
-  if (answer_id === undefined) return
-  const answer = await store.get('answer', tenant, answer_id)
-  if (answer?.view?.id === id) await store.remove('answer', tenant, answer_id)
 }
 
 export async function removeAnswer(store: StoreWriter, tenant: number, id: string): Promise<void> {

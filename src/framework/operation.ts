@@ -4,6 +4,7 @@
  */
 
 import type { RandomSource } from '../crypto/ports.js'
+import type { Grants } from '../domain/answer-record.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
@@ -43,6 +44,12 @@ export interface Effects {
   isEqualSecret(a: string, b: string): boolean
 }
 
+/** What makes a new token the kept answer to its creation: its id, and what goes into `answer_granted`. */
+export interface TokenAnswer {
+  readonly id: string
+  grant(containers: readonly string[]): Grants
+}
+
 /** What a handler can use, within one unit of work. The engine may run the unit again. */
 export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'isEqualSecret'> {
   readonly store: StoreWriter
@@ -51,8 +58,8 @@ export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expres
   readonly now: number
   /** `now` as the API formats it. */
   readonly date: string
-  /** The answer that is kept as the view of the token that is written; see `viewWritten`. */
-  readonly answerId: string | undefined
+  /** For a token that is created without an id of its own, if the answer is kept for an idempotency key. */
+  readonly inToken: TokenAnswer | undefined
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
   /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
@@ -231,9 +238,8 @@ export interface Operation<
   /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
   /**
-   * The answer about a token that it wrote, by what its first permission grants on it: an idempotency key then keeps no
-   * copy of the answer. Contract: the token is all that it reaches and gets the context's `answerId`; whatever changes a
-   * token that has one calls `writeOutAnswer` before.
+   * The answer about a token that it created, by what `token:create` grants on it: an idempotency key then keeps no copy
+   * of the answer. Contract: the token is all that it reaches; whatever changes such a token calls `writeOutAnswer` before.
    */
   readonly viewWritten?: (record: TokenRecord, transform: Transform) => Answer<O>
   /** The handler may return {@link HttpAnswer}. */

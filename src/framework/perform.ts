@@ -6,8 +6,9 @@ import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { answerOnce, type Keeping } from './idempotency.js'
+import { answerOnce } from './idempotency.js'
 import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
+import type { Keeping } from './keeping.js'
 import {
   type AnyOperation,
   type CheckTools,

@@ -6,8 +6,9 @@ import { isPromise } from '../maybe-promise.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { dropAnswersAbout, type Keeping } from './idempotency.js'
-import type { AnyOperation, Context, LogEntry, ReachedEntity } from './operation.js'
+import { dropAnswersAbout } from './idempotency.js'
+import type { Keeping } from './keeping.js'
+import type { AnyOperation, Context, LogEntry, ReachedEntity, TokenAnswer } from './operation.js'
 import type { Outcome } from './outcome.js'
 import type { Recipient } from './recipient.js'
 
@@ -40,11 +41,10 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     caller.belief?.check(store)
-    // What there is nothing to wait for is not awaited: this runs for every request.
     const kept = toOutcome === undefined ? undefined : keeping
-    const beginning = kept?.begin(store, caller.tenant)
-    if (isPromise(beginning)) await beginning
-    const context = createContext(host, store, caller, definition.log, kept?.viewId, (entity) =>
+    // What there is nothing to wait for is not awaited, here and below: this runs for every request.
+    if (kept !== undefined) await kept.begin(store, caller.tenant)
+    const context = createContext(host, store, caller, definition.log, kept?.inToken(caller), (entity) =>
       reached.push(entity),
     )
     const out = await work(context)
@@ -75,7 +75,7 @@ function createContext(
   store: StoreWriter,
   caller: Caller,
   log: LogEntry | undefined,
-  answerId: string | undefined,
+  inToken: TokenAnswer | undefined,
   reach: (entity: ReachedEntity) => void,
 ): Context {
   return {
@@ -83,7 +83,7 @@ function createContext(
     caller,
     now: store.now,
     date: formatDate(store.now),
-    answerId,
+    inToken,
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
@@ -98,7 +98,7 @@ function createContext(
     },
     reached: (type, id, as = log, containers, transform) =>
       reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
-    as: (other, otherLog) => createContext(host, store, other, otherLog, answerId, reach),
+    as: (other, otherLog) => createContext(host, store, other, otherLog, inToken, reach),
   }
 }
 

@@ -1,5 +1,4 @@
 /** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
-import { hash } from 'node:crypto'
 import { PRESENT_DIGEST, withDigest } from '../crypto/digest.js'
 import { computeHmac } from '../crypto/hmac.js'
 import type { Keyring } from '../crypto/keyring.js'
@@ -35,7 +34,7 @@ import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import type { Engine } from '../storage/engine.js'
 import type { Lock } from '../storage/lock.js'
-import type { Store } from '../storage/store.js'
+import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import { createSharedClaims } from './shared-claims.js'
@@ -45,6 +44,7 @@ const FIRST_TENANT = 1
 /** The tenant number of records that belong to the vault itself. */
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
+const UUID_BYTES = 16
 const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
@@ -108,10 +108,12 @@ export function createApp(parts: {
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
   const background = createBackground()
-  const hashSecret: Host['hashSecret'] = async (text, reader) => {
+  const hash = async (text: string, reader: StoreReader, bytes: number) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
-    return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
+    return secretsMac(Buffer.from(text), bytes)
   }
+  const hashSecret: Host['hashSecret'] = async (text, reader) =>
+    Buffer.from(await hash(text, reader, SECRET_HASH_BYTES)).toString('hex')
   const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
     ...powers,
@@ -148,7 +150,10 @@ export function createApp(parts: {
       return outbound
     },
     sandbox: async () => (await loadConfinement()).describeThisSandbox(await confine()),
-    digest: (text) => hash('sha256', text, 'base64url'),
+    deriveUuid: async (text, reader) => {
+      const digest = await hash(text, reader, UUID_BYTES)
+      return createUuid({ bytes: () => digest })
+    },
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

@@ -232,6 +232,21 @@ t.test('room that was made for a name is for that name, kind and tenant alone', 
   )
 })
 
+t.test('a name is free while no record has it, not even an expired one', async (t) => {
+  const { store, clock } = await open(t)
+  const isFree = () => store.write(async (writer) => writer.isFree('answer', 1, 'a'))
+  t.equal(await isFree(), true)
+  const expires = clock.now + 1000
+  await store.write(async (writer) => {
+    t.equal(await writer.isFree('answer', 1, 'a'), true)
+    await writer.insert('answer', 1, { id: 'a', status: 200, subjects: [] }, { expires, fresh: true })
+  })
+  t.equal(await isFree(), false)
+  clock.now = expires
+  t.equal(await store.read((reader) => reader.get('answer', 1, 'a')), undefined)
+  t.equal(await isFree(), false)
+})
+
 t.test('the sets of containers in use are kept once each', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => {

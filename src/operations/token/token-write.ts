@@ -65,14 +65,19 @@ export async function createFrom(
     const original = await findByFingerprint(context, fingerprint)
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
+  const answer = draft.id === undefined ? context.inToken : undefined
   const { id, isFresh } =
-    draft.id === undefined ? { id: context.createUuid(), isFresh: true } : await chooseId(context, draft.id)
+    draft.id === undefined
+      ? { id: answer?.id ?? context.createUuid(), isFresh: true }
+      : await chooseId(context, draft.id)
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   const {
     expires,
     record: { type },
   } = draft
-  const counts = (await noteCreation(context, { id, type, expires }, isFresh)) || undefined
+  // A token that is gone may have been the answer for the same key.
+  const isNew = isFresh && answer === undefined
+  const counts = (await noteCreation(context, { id, type, expires }, isNew)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -81,7 +86,7 @@ export async function createFrom(
     created_by: context.caller.actor.id,
     created_at: context.date,
     counts,
-    answer_id: context.answerId,
+    answer_granted: answer?.grant(containers),
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })

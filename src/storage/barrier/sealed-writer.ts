@@ -19,7 +19,7 @@ const FINGERPRINT_CHARACTERS = 43
 
 export class SealedWriter extends SealedReader implements StoreWriter {
   declare protected readonly rows: EngineWriter
-  /** The name that {@link makeRoom} was called for last, and the digest of it, which `insert` needs again. */
+  /** The name that was looked for last before an `insert`, and the digest of it, which that needs again. */
   #room: { kind: Kind; tenant: number; name: string; id: Uint8Array } | undefined
 
   /** The set of containers that was noted last: the tokens of one unit often share it. */
@@ -44,10 +44,20 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   makeRoom(kind: Kind, tenant: number, name: string): MaybePromise<void> {
+    return andThen(this.#digestOf(kind, tenant, name), (id) => this.#makeRoom(kind, tenant, id))
+  }
+
+  isFree(kind: Kind, tenant: number, name: string): MaybePromise<boolean> {
+    return andThen(this.#digestOf(kind, tenant, name), (id) =>
+      andThen(this.rows.get(KINDS[kind], tenant, id, { expired: true }), (row) => row === undefined),
+    )
+  }
+
+  #digestOf(kind: Kind, tenant: number, name: string): MaybePromise<Uint8Array> {
     return andThen(this.keysOf(tenant), (keys) => {
       const id = digestId(keys, kind, tenant, name)
       this.#room = { kind, tenant, name, id }
-      return this.#makeRoom(kind, tenant, id)
+      return id
     })
   }
 
