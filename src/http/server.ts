@@ -78,129 +78,117 @@ export interface RunningServer {
 /** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for invalid TLS files */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const create = options.tls === undefined ? createServer : await prepareTls(options.tls)
-  const connections = new Connections(options, create)
+  const connections = createConnections(options, create)
   const { servers, port } = await listen(() => connections.createServer(), options)
   connections.watch()
   return { port, stop: () => connections.stop(servers) }
 }
 
-class Connections {
-  readonly #options: ServerOptions
-  readonly #create: CreateServer
-  readonly #limits: ServerLimits
-  readonly #load: Load
-  readonly #connections = new Map<Duplex, Connection>()
-  #looking: NodeJS.Timeout | undefined
-  #isStopping = false
-  #whenEmpty: (() => void) | undefined
+function createConnections(options: ServerOptions, create: CreateServer) {
+  const { limits = SERVER_LIMITS, load = new Load() } = options
+  const connections = new Map<Duplex, Connection>()
+  let looking: NodeJS.Timeout | undefined
+  let isStopping = false
+  let whenEmpty: (() => void) | undefined
 
-  constructor(options: ServerOptions, create: CreateServer) {
-    this.#options = options
-    this.#create = create
-    this.#limits = options.limits ?? SERVER_LIMITS
-    this.#load = options.load ?? new Load()
-  }
+  return { createServer, watch, stop }
 
-  createServer(): Server {
-    const { tls } = this.#options
+  function createServer(): Server {
+    const { tls } = options
     const shape = {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       // Our own check answers with a problem document.
       requireHostHeader: false,
       connectionsCheckingInterval: CHECK_MS,
-      headersTimeout: this.#limits.headersMs,
-      requestTimeout: this.#limits.requestMs,
-      keepAliveTimeout: this.#limits.keepAliveMs,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
     }
-    const server = this.#create(shape)
+    const server = create(shape)
     server.maxConnections = MOST_CONNECTIONS
     server.timeout = SILENCE_MS
     // A client that has closed its side of the connection still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true })
-    const answer = (request: IncomingMessage, response: ServerResponse) =>
-      this.#answer(request, response, false)
-    server.on('request', answer)
-    server.on('checkExpectation', answer)
-    server.on('checkContinue', (request, response) => this.#answer(request, response, true))
-    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
+    const receive = (request: IncomingMessage, response: ServerResponse) => answer(request, response, false)
+    server.on('request', receive)
+    server.on('checkExpectation', receive)
+    server.on('checkContinue', (request, response) => answer(request, response, true))
+    server.on(tls === undefined ? 'connection' : 'secureConnection', (socket: Socket) => admit(socket))
     server.on('connect', ({ method }, socket) =>
-      this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.'), method),
+      refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.'), method),
     )
-    server.on('clientError', (error, socket) => this.#refuse(socket, describeParserError(error)))
+    server.on('clientError', (error, socket) => refuse(socket, describeParserError(error)))
     return server
   }
 
   /** Starts to disconnect stalled clients. */
-  watch(): void {
-    this.#looking = setInterval(() => this.#dropStalled(), this.#limits.stallMs / STALL_LOOKS).unref()
+  function watch(): void {
+    looking = setInterval(dropStalled, limits.stallMs / STALL_LOOKS).unref()
   }
 
-  async stop(servers: readonly Server[]): Promise<void> {
-    this.#isStopping = true
+  async function stop(servers: readonly Server[]): Promise<void> {
+    isStopping = true
     // `close` of the HTTP server would also close idle connections, on which a request may be about to arrive.
     for (const server of servers) NetServer.prototype.close.call(server)
-    const timers = [
-      setTimeout(() => this.#closeIdle(), STOP_GRACE_MS),
-      setTimeout(() => this.#closeAll(), this.#limits.stopMs),
-    ]
+    const timers = [setTimeout(closeIdle, STOP_GRACE_MS), setTimeout(closeAll, limits.stopMs)]
     await new Promise<void>((resolve) => {
-      this.#whenEmpty = resolve
-      if (this.#connections.size === 0) resolve()
+      whenEmpty = resolve
+      if (connections.size === 0) resolve()
     })
     for (const timer of timers) clearTimeout(timer)
     for (const server of servers) server.close()
-    clearInterval(this.#looking)
+    clearInterval(looking)
   }
 
-  #dropStalled(): void {
-    for (const [socket, connection] of this.#connections)
+  function dropStalled(): void {
+    for (const [socket, connection] of connections)
       if (connection.countStalls() >= STALL_LOOKS) socket.destroy()
   }
 
-  #closeIdle(): void {
-    for (const [socket, connection] of this.#connections) if (connection.isIdle) socket.destroy()
+  function closeIdle(): void {
+    for (const [socket, connection] of connections) if (connection.isIdle) socket.destroy()
   }
 
-  #closeAll(): void {
-    for (const socket of this.#connections.keys()) socket.destroy()
+  function closeAll(): void {
+    for (const socket of connections.keys()) socket.destroy()
   }
 
-  #admit(socket: Duplex): void {
-    this.#connections.set(socket, new Connection(socket as Socket))
+  function admit(socket: Duplex): void {
+    connections.set(socket, new Connection(socket as Socket))
     socket.once('close', () => {
-      this.#connections.delete(socket)
-      if (this.#connections.size === 0) this.#whenEmpty?.()
+      connections.delete(socket)
+      if (connections.size === 0) whenEmpty?.()
     })
   }
 
-  #refuse(socket: Duplex, error: CofferError, method = '-'): void {
-    const connection = this.#connections.get(socket)
+  function refuse(socket: Duplex, error: CofferError, method = '-'): void {
+    const connection = connections.get(socket)
     if (connection === undefined) {
       socket.destroy()
       return
     }
-    const { traceHeader, headers, createTraceId, record } = this.#options
+    const { traceHeader, headers, createTraceId, record } = options
     const traceId = createTraceId()
     if (connection.refuse(error, traceId, { ...headers, [traceHeader]: traceId }))
       record?.({ method, route: '-', status: error.status, ms: 0, traceId })
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
-    const connection = this.#connections.get(request.socket)
+  function answer(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    const connection = connections.get(request.socket)
     if (connection === undefined || connection.isBroken) return
     const hosts = countHosts(request)
     if (hosts > 1 || (hosts === 0 && request.httpVersion === '1.1')) {
       const error = validationError('A request must have exactly one Host header.')
-      this.#refuse(request.socket, error, request.method)
+      refuse(request.socket, error, request.method)
       return
     }
     const invite = expectsContinue ? () => response.writeContinue() : undefined
-    connection.begin(request, () => void this.#serve({ request, response, connection }, invite))
+    connection.begin(request, () => void serve({ request, response, connection }, invite))
   }
 
-  async #serve(exchange: Exchange, invite: (() => void) | undefined): Promise<void> {
+  async function serve(exchange: Exchange, invite: (() => void) | undefined): Promise<void> {
     const { request, response, connection } = exchange
-    const share = new Share(this.#load)
+    const share = new Share(load)
     let isDone = false
     response.once('close', () => {
       connection.end()
@@ -217,12 +205,12 @@ class Connections {
       left: (listener) => onLeave(exchange, listener),
     }
     try {
-      const answer = await this.#options.answerer(ask)
-      await send(answer, exchange, { share, body, isStopping: this.#isStopping })
+      const answer = await options.answerer(ask)
+      await send(answer, exchange, { share, body, isStopping })
     } catch (error) {
       // An answer that cannot be sent must not affect other connections.
       request.socket.destroy()
-      this.#options.reportFault?.(error, this.#options.createTraceId())
+      options.reportFault?.(error, options.createTraceId())
     }
     // The bytes are counted until the work is finished, even if the client has disconnected.
     isDone = true

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeFrame, FrameReader } from '../ipc/frames.js'
-import { type Confinement, describeLaunch, type Launch, TIME_ZONE } from './launch.js'
+import { describeLaunch, type Launch, TIME_ZONE } from './launch.js'
 import { mostFrameBytes } from './limits.js'
 import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
 
@@ -49,105 +49,84 @@ export type StartGuest = () => Guest
  * zone; without it the code would see the time zone of this machine.
  */
 export function startGuest(launch: Launch): Guest {
+  const { confinement, limits } = launch
   const { command, args } = describeLaunch(launch)
   const directory = mkdtempSync(join(tmpdir(), 'coffer-reactor-'))
-  const child = spawn(command, args, {
+  const child: ChildProcess = spawn(command, args, {
     cwd: directory,
     env: { TZ: TIME_ZONE },
     stdio: ['pipe', 'pipe', 'ignore'],
     windowsHide: true,
   })
-  const guest = new GuestProcess(child, launch.confinement, mostFrameBytes(launch.limits))
+  let pid: number | undefined
+  let ending: ExitReason | undefined
+  let settleReady: (isReady: boolean) => void = () => undefined
+  const guest: Guest = {
+    get pid() {
+      return pid
+    },
+    mostBytes: mostFrameBytes(limits),
+    listener: undefined,
+    ready: new Promise((resolve) => {
+      settleReady = resolve
+    }),
+    ended: new Promise((resolve) => {
+      child.once('error', () => end('ended', resolve))
+      child.once('close', (code, signal) =>
+        end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended', resolve),
+      )
+    }),
+    send: async (message) => {
+      const { stdin } = child
+      if (stdin) await new Promise<void>((resolve) => stdin.write(encodeFrame(message), () => resolve()))
+    },
+    lowerPriority: () => {
+      try {
+        if (pid !== undefined) setPriority(pid, LOW_PRIORITY)
+      } catch {
+        // The process ended, or a container forbids changing the priority of another user's process.
+      }
+    },
+    kill: () => child.kill('SIGKILL'),
+  }
+  // The event `close` reports a child that died.
+  child.stdin?.on('error', () => undefined)
+  const reader = new FrameReader()
+  child.stdout?.on('data', (chunk: Buffer) => {
+    reader.add(chunk)
+    take(() => reader.next(guest.mostBytes))
+  })
   void guest.ready.then(() => rmSync(directory, { recursive: true, force: true }))
   return guest
-}
 
-class GuestProcess implements Guest {
-  mostBytes: number
-  listener: GuestListener | undefined
-  readonly ready: Promise<boolean>
-  readonly ended: Promise<void>
-  readonly #child: ChildProcess
-  readonly #confinement: Confinement
-  #pid: number | undefined
-  #ending: ExitReason | undefined
-  #settleReady: (isReady: boolean) => void = () => undefined
-
-  constructor(child: ChildProcess, confinement: Confinement, mostBytes: number) {
-    this.mostBytes = mostBytes
-    this.#child = child
-    this.#confinement = confinement
-    this.ready = new Promise((resolve) => {
-      this.#settleReady = resolve
-    })
-    this.ended = new Promise((resolve) => {
-      child.once('error', () => this.#end('ended', resolve))
-      child.once('close', (code, signal) =>
-        this.#end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended', resolve),
-      )
-    })
-    // The event `close` reports a child that died.
-    child.stdin?.on('error', () => undefined)
-    const reader = new FrameReader()
-    child.stdout?.on('data', (chunk: Buffer) => {
-      reader.add(chunk)
-      this.#take(() => reader.next(this.mostBytes))
-    })
-  }
-
-  get pid(): number | undefined {
-    return this.#pid
-  }
-
-  send(message: HostMessage): Promise<void> {
-    const { stdin } = this.#child
-    if (stdin === null) return Promise.resolve()
-    return new Promise((resolve) => {
-      stdin.write(encodeFrame(message), () => resolve())
-    })
-  }
-
-  lowerPriority(): void {
-    try {
-      if (this.#pid !== undefined) setPriority(this.#pid, LOW_PRIORITY)
-    } catch {
-      // The process ended, or a container forbids changing the priority of another user's process.
-    }
-  }
-
-  kill(): void {
-    this.#child.kill('SIGKILL')
-  }
-
-  #take(next: () => string | undefined): void {
+  function take(next: () => string | undefined): void {
     for (let text = next(); text !== undefined; text = next()) {
-      if (this.#ending !== undefined) return
+      if (ending !== undefined) return
       const message = readGuestMessage(text)
       if (message === undefined) {
         // Only code that escaped from the realm can send an invalid message.
-        this.#ending = 'garbled'
-        this.kill()
+        ending = 'garbled'
+        guest.kill()
         return
       }
-      if (message.kind === 'ready') void this.#confine().then(this.#settleReady)
-      else this.listener?.message(message)
+      if (message.kind === 'ready') void confine().then(settleReady)
+      else guest.listener?.message(message)
     }
   }
 
   /** Finds the process of the guest, and removes the rights that it needed only to start. */
-  async #confine(): Promise<boolean> {
-    if (this.#pid !== undefined) return true
-    const { wrapper, descriptorLimiter } = this.#confinement
-    const { pid } = this.#child
-    this.#pid = pid !== undefined && wrapper.includes('--fork') ? findChild(pid) : pid
-    if (this.#pid === undefined) return false
-    return descriptorLimiter === undefined || (await seal(descriptorLimiter, this.#pid))
+  async function confine(): Promise<boolean> {
+    if (pid !== undefined) return true
+    const { wrapper, descriptorLimiter } = confinement
+    pid = child.pid !== undefined && wrapper.includes('--fork') ? findChild(child.pid) : child.pid
+    if (pid === undefined) return false
+    return descriptorLimiter === undefined || (await seal(descriptorLimiter, pid))
   }
 
-  #end(ending: ExitReason, resolve: () => void): void {
-    this.#settleReady(false)
-    this.listener?.end(this.#ending ?? ending)
-    this.listener = undefined
+  function end(usual: ExitReason, resolve: () => void): void {
+    settleReady(false)
+    guest.listener?.end(ending ?? usual)
+    guest.listener = undefined
     resolve()
   }
 }

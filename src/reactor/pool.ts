@@ -21,7 +21,7 @@ import { mostFrameBytes, type ReactorLimits, TRANSFORM_RESULT_BYTES } from './li
 import { createMemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
-import { FairQueue, type QueuedRun } from './queue.js'
+import { createFairQueue, type QueuedRun } from './queue.js'
 import { describeRun, toError, toStopError } from './run-outcome.js'
 import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
 
@@ -70,7 +70,7 @@ interface Job extends QueuedRun, Assignment {
 
 export function createPool(settings: PoolSettings, services: PoolServices): ReactorRuntime {
   const workers = createWorkers(settings, services, dispatch)
-  const queue = new FairQueue<Job>(services.clock)
+  const queue = createFairQueue<Job>(services.clock)
   let isClosed = false
 
   return { sandbox: services.sandbox, run, check, retire, close }

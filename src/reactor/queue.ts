@@ -14,90 +14,86 @@ interface Entry<W> {
   cancelTimer(): void
 }
 
-export class FairQueue<W extends QueuedRun> {
-  readonly #clock: PoolClock
+export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
   /** By caller, in the order in which they are served; none is empty. */
-  readonly #queues = new Map<string, Entry<W>[]>()
-  #size = 0
+  const queues = new Map<string, Entry<W>[]>()
+  let size = 0
 
-  constructor(clock: PoolClock) {
-    this.#clock = clock
-  }
-
-  callers(): Iterable<string> {
-    return this.#queues.keys()
-  }
+  return { callers: () => queues.keys(), add, take, clear }
 
   /**
    * `isBusyFor`: whether the caller uses children; then a timeout is reported as `rate_limited`, else as `unavailable`.
    * @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many wait in total.
    */
-  add(
+  function add(
     work: W,
     settings: Pick<PoolSettings, 'mostWaiting' | 'mostWaitingOfCaller' | 'waitMs'>,
     isBusyFor: (caller: string) => boolean,
   ): void {
     const { caller } = work
-    const queue = this.#queues.get(caller) ?? []
+    const queue = queues.get(caller) ?? []
     const { mostWaiting, mostWaitingOfCaller, waitMs } = settings
     if (queue.length >= mostWaitingOfCaller) throw tooMany(waitMs)
-    if (this.#size >= mostWaiting) throw busy(waitMs)
+    if (size >= mostWaiting) throw busy(waitMs)
     const entry: Entry<W> = {
       work,
-      cancelTimer: this.#clock.after(waitMs, () => {
-        this.#remove(caller, entry)
+      cancelTimer: clock.after(waitMs, () => {
+        remove(caller, entry)
         work.reject(isBusyFor(caller) ? tooMany(waitMs) : busy(waitMs))
       }),
     }
     queue.push(entry)
-    this.#queues.set(caller, queue)
-    this.#size += 1
+    queues.set(caller, queue)
+    size += 1
   }
 
   /**
    * Removes and returns the next run that `accept` takes: callers in turn, and the oldest run of a caller first.
    * `mayHave` is called once for each caller.
    */
-  take<T>(mayHave: (caller: string) => boolean, accept: (work: W) => T | undefined): [W, T] | undefined {
-    for (const [caller, queue] of this.#queues) {
+  function take<T>(
+    mayHave: (caller: string) => boolean,
+    accept: (work: W) => T | undefined,
+  ): [W, T] | undefined {
+    for (const [caller, queue] of queues) {
       if (!mayHave(caller)) continue
       for (const entry of [...queue]) {
-        const accepted = this.#offer(caller, entry, accept)
+        const accepted = offer(caller, entry, accept)
         if (accepted === undefined) continue
-        this.#remove(caller, entry)
+        remove(caller, entry)
         // The caller that was served is the last in turn now.
-        if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
+        if (queues.delete(caller)) queues.set(caller, queue)
         return [entry.work, accepted]
       }
     }
     return undefined
   }
 
-  clear(error: CofferError): void {
-    for (const [caller, queue] of [...this.#queues])
+  function clear(error: CofferError): void {
+    for (const [caller, queue] of [...queues])
       for (const entry of [...queue]) {
-        this.#remove(caller, entry)
+        remove(caller, entry)
         entry.work.reject(error)
       }
   }
 
   /** A run for which `accept` throws is rejected and removed. */
-  #offer<T>(caller: string, entry: Entry<W>, accept: (work: W) => T | undefined): T | undefined {
+  function offer<T>(caller: string, entry: Entry<W>, accept: (work: W) => T | undefined): T | undefined {
     try {
       return accept(entry.work)
     } catch (error) {
-      this.#remove(caller, entry)
+      remove(caller, entry)
       entry.work.reject(error)
       return undefined
     }
   }
 
-  #remove(caller: string, entry: Entry<W>): void {
-    const queue = this.#queues.get(caller) ?? []
+  function remove(caller: string, entry: Entry<W>): void {
+    const queue = queues.get(caller) ?? []
     queue.splice(queue.indexOf(entry), 1)
-    if (queue.length === 0) this.#queues.delete(caller)
+    if (queue.length === 0) queues.delete(caller)
     entry.cancelTimer()
-    this.#size -= 1
+    size -= 1
   }
 }
 

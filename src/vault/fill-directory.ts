@@ -9,7 +9,7 @@ import { recallEntries } from '../storage/barrier/log-rows.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { Row } from '../storage/engine.js'
-import { FileEngine, openFileEngine } from '../storage/engines/file-engine.js'
+import { createEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { storageError } from '../storage/files.js'
 import { createCounters } from '../storage/lsm/counters.js'
 import { createFromRows, withRows } from '../storage/lsm/maintenance/rows.js'
@@ -62,7 +62,7 @@ export async function fillDirectory(
       return arrived
     })
   const arrived = await putAndRead(await countUnfinished(options), put, read)
-  const engine = new FileEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
+  const engine = createEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
   const store = createSealedStore(engine, keyring)
   try {
     const tenants = new Map<number, RecordKeys>()

@@ -4,7 +4,7 @@ import * as file from '../../src/storage/engines/file-engine.js'
 import * as memory from '../../src/storage/engines/memory-engine.js'
 import { digest } from './powers.js'
 
-export { FileEngine } from '../../src/storage/engines/file-engine.js'
+export type { FileEngine } from '../../src/storage/engines/file-engine.js'
 
 export interface DraftedEntry extends LogEntry {
   draft: Draft

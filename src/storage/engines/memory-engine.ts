@@ -4,9 +4,8 @@
 
 import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import type { MaybePromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
-import type { Engine, EngineBranches, EngineReader, EngineState, EngineWriter, LogSealer } from '../engine.js'
+import type { Engine, EngineBranches, EngineState, LogSealer } from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
 import { type Counters, copyCounters, createCounters } from '../lsm/counters.js'
 import { Memtable } from '../lsm/memtable.js'
@@ -25,113 +24,85 @@ interface MemoryState extends EngineState {
   forked?: Memtable
 }
 
-class MemoryEngine implements Engine {
-  readonly #clock: Clock
+export function createMemoryEngine({ clock, from }: { clock: Clock; from?: MemoryState }): Engine {
   /** Youngest first. All but the first are part of saved states, and do not change. */
-  #layers: Memtable[] = [new Memtable()]
-  readonly #changeCounters = new ChangeCounters()
-  #counters = createCounters()
-  #sealer: LogSealer | undefined
-  #last: Promise<unknown> = Promise.resolve()
-  readonly #pace = new TimeSlice()
-  #waiting = 0
-  #isClosed = false
+  let layers: readonly Memtable[] = [new Memtable(), ...(from?.layers ?? [])]
+  let counters = from === undefined ? createCounters() : copyCounters(from.counters)
+  const changeCounters = new ChangeCounters()
+  const pace = new TimeSlice()
+  let sealer: LogSealer | undefined
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+  let isClosed = false
 
-  constructor(clock: Clock) {
-    this.#clock = clock
+  const view = (): View => ({ memtables: layers, uncommitted: 0, records: [], held: [], changeCounters })
+  const rest = async () => {
+    waiting--
+    if (waiting > 0 && pace.isOver) await pace.yieldToOthers()
   }
-
-  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
-    return this.#inTurn(async () =>
-      work(createReader(() => this.#view(), this.#counters, Math.floor(this.#clock()))),
-    )
+  /** Works run one after another, in the order they came. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    if (isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
+    if (waiting++ === 0) pace.begin()
+    const result = last.then(work)
+    last = result.catch(() => undefined).then(rest)
+    return result
   }
-
-  write<T>(work: (writer: EngineWriter) => MaybePromise<T>): Promise<T> {
-    return this.#inTurn(async () => {
-      const now = Math.floor(this.#clock())
-      const transaction = new Transaction(this.#view(), this.#counters, now)
-      try {
-        const result = await work(transaction)
-        if (transaction.entries.length > 0) await transaction.seal(this.#sealer!, transaction.entries)
-        for (const change of transaction.changes) {
-          this.#changeCounters.note(change)
-          const { kind, row } = change
-          // Copies, because views would keep the pool that they are in.
-          const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
-          this.#layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
-        }
-        if (transaction.hasEffect) transaction.advance(this.#counters)
-        return result
-      } finally {
-        transaction.end()
-      }
-    })
-  }
-
-  attach(sealer: LogSealer): void {
-    this.#sealer = sealer
-  }
-
-  readonly branches: EngineBranches = {
+  const branches: EngineBranches = {
     save: () =>
-      this.#inTurn(async (): Promise<MemoryState> => {
-        if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
-        const [youngest, ...older] = this.#layers
+      inTurn(async (): Promise<MemoryState> => {
+        if (layers.length >= MOST_LAYERS) layers = [merge(layers, () => true)]
+        const [youngest, ...older] = layers
         const isChanged = youngest!.count + youngest!.shadowed.length > 0
-        const layers = isChanged || youngest!.dropped.size > 0 ? this.#layers : older
-        this.#layers = [new Memtable(), ...layers]
-        return { branches: 'of this process', layers, counters: copyCounters(this.#counters) }
+        const saved = isChanged || youngest!.dropped.size > 0 ? layers : older
+        layers = [new Memtable(), ...saved]
+        return { branches: 'of this process', layers: saved, counters: copyCounters(counters) }
       }),
     restore: (state) =>
-      this.#inTurn(async () => {
-        const { layers, counters } = state as MemoryState
-        const { seq, rev } = this.#counters
-        this.#layers = [new Memtable(), ...layers]
-        this.#counters = { ...copyCounters(counters), seq, rev }
-        this.#changeCounters.noteAll()
+      inTurn(async () => {
+        const saved = state as MemoryState
+        const { seq, rev } = counters
+        layers = [new Memtable(), ...saved.layers]
+        counters = { ...copyCounters(saved.counters), seq, rev }
+        changeCounters.noteAll()
       }),
     fork: (state, { clock, keeps }) => {
       const memory = state as MemoryState
-      const engine = new MemoryEngine(clock)
       memory.forked ??= merge(memory.layers, keeps)
-      engine.#layers = [new Memtable(), memory.forked]
-      engine.#counters = copyCounters(memory.counters)
-      return engine
+      return createMemoryEngine({ clock, from: { ...memory, layers: [memory.forked] } })
     },
   }
 
-  changeCounter(kind: number): number {
-    return this.#changeCounters.of(kind)
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await this.#last
-  }
-
-  #view(): View {
-    return {
-      memtables: this.#layers,
-      uncommitted: 0,
-      records: [],
-      held: [],
-      changeCounters: this.#changeCounters,
-    }
-  }
-
-  async #rest(): Promise<void> {
-    this.#waiting--
-    if (this.#waiting > 0 && this.#pace.isOver) await this.#pace.yieldToOthers()
-  }
-
-  /** Works run one after another, in the order they came. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
-    if (this.#waiting++ === 0) this.#pace.begin()
-    const result = this.#last.then(work)
-    this.#last = result.catch(() => undefined).then(() => this.#rest())
-    return result
+  return {
+    branches,
+    read: (work) => inTurn(async () => work(createReader(view, counters, Math.floor(clock())))),
+    write: (work) =>
+      inTurn(async () => {
+        const transaction = new Transaction(view(), counters, Math.floor(clock()))
+        try {
+          const result = await work(transaction)
+          if (transaction.entries.length > 0) await transaction.seal(sealer!, transaction.entries)
+          for (const change of transaction.changes) {
+            changeCounters.note(change)
+            const { kind, row } = change
+            // Copies, because views would keep the pool that they are in.
+            const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
+            layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
+          }
+          if (transaction.hasEffect) transaction.advance(counters)
+          return result
+        } finally {
+          transaction.end()
+        }
+      }),
+    attach: (given) => {
+      sealer = given
+    },
+    changeCounter: (kind) => changeCounters.of(kind),
+    close: async () => {
+      isClosed = true
+      await last
+    },
   }
 }
 
@@ -144,8 +115,4 @@ function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): M
       if (keeps(row.kind) && !isHidden) merged.apply({ kind: INSERT, row })
     }
   return merged
-}
-
-export function createMemoryEngine({ clock }: { clock: Clock }): Engine {
-  return new MemoryEngine(clock)
 }

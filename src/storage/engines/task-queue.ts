@@ -20,67 +20,63 @@ export interface TaskQueueOptions {
   pass(): void
 }
 
-export class TaskQueue {
-  readonly #options: TaskQueueOptions
-  readonly #tasks: Task[] = []
-  readonly #timeSlice = new TimeSlice()
-  #running: Promise<void> | undefined
-  #isClosed = false
+export function createTaskQueue({ gathers, isAwaited, end, pass }: TaskQueueOptions) {
+  const tasks: Task[] = []
+  const timeSlice = new TimeSlice()
+  let running: Promise<void> | undefined
+  let isClosed = false
 
-  constructor(options: TaskQueueOptions) {
-    this.#options = options
-  }
+  return { add, close }
 
-  add(task: Task): void {
-    if (this.#isClosed) {
+  function add(task: Task): void {
+    if (isClosed) {
       task.refuse(new CofferError('internal', 'The vault is closed already.'))
       return
     }
-    this.#tasks.push(task)
-    this.#running ??= this.#run()
+    tasks.push(task)
+    running ??= run()
   }
 
   /** Refuses every task from here on; resolves when those before have ended. */
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await this.#running
+  async function close(): Promise<void> {
+    isClosed = true
+    await running
   }
 
-  async #run(): Promise<void> {
-    const { gathers, isAwaited, end, pass } = this.#options
+  async function run(): Promise<void> {
     await Promise.resolve()
-    this.#timeSlice.begin()
-    while (this.#tasks.length > 0) {
-      await this.#runWaiting()
+    timeSlice.begin()
+    while (tasks.length > 0) {
+      await runWaiting()
       if (!isAwaited()) {
         pass()
-        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
+        if (timeSlice.isOver) await timeSlice.yieldToOthers()
         continue
       }
       if (gathers) {
-        await this.#timeSlice.yieldToOthers()
-        await this.#runWaiting()
+        await timeSlice.yieldToOthers()
+        await runWaiting()
       }
       await end()
-      this.#timeSlice.begin()
+      timeSlice.begin()
     }
-    this.#running = undefined
+    running = undefined
   }
 
   /**
    * Only what waits now: those who come meanwhile must not keep the others from their sync. And not for longer than a
    * slice: whoever is answered together is answered in one go.
    */
-  async #runWaiting(): Promise<void> {
-    for (let left = this.#tasks.length; left > 0; left--) {
-      const { run, refuse } = this.#tasks.shift()!
+  async function runWaiting(): Promise<void> {
+    for (let left = tasks.length; left > 0; left--) {
+      const { run, refuse } = tasks.shift()!
       try {
         const running = run()
         if (isPromise(running)) await running
       } catch (error) {
         refuse(error)
       }
-      if (this.#timeSlice.isOver) return
+      if (timeSlice.isOver) return
     }
   }
 }

@@ -5,12 +5,18 @@
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { MaybePromise } from '../../maybe-promise.js'
-import type { Engine, EngineReader, EngineWriter, LogSealer } from '../engine.js'
+import type { Engine, LogSealer } from '../engine.js'
 import type { Durability } from '../store.js'
 import { Gatherer } from './gatherer.js'
 import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
-import { type OpenedBy, type Owner, PostgresMaintenance, startAgain } from './maintenance.js'
-import { OwnChain } from './own-chain.js'
+import {
+  createPostgresMaintenance,
+  type OpenedBy,
+  type Owner,
+  type PostgresMaintenance,
+  startAgain,
+} from './maintenance.js'
+import { createOwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
 import { drawOwner, type Shared, type UnitOptions } from './shared.js'
@@ -44,103 +50,83 @@ export interface PostgresOptions {
   notice?(text: string): void
 }
 
-export class PostgresEngine implements Engine, Owner {
-  readonly #pool: ConnectionPool
-  readonly #shared: Shared
-  readonly #logs: WaitingLogs
-  readonly #chain: OwnChain
-  #sealer: LogSealer | undefined
+export interface PostgresEngine extends Engine, Owner {
   readonly maintenance?: PostgresMaintenance
-  #isClosed = false
-  #closing: Promise<void> | undefined
-  readonly #running = new Set<Promise<unknown>>()
+  believedCounter(kind: number): number | undefined
+  write: Engine['write']
+}
+
+function createEngine(
+  { pool, clock, random, remembered, owner, notice }: PostgresOptions,
+  state: StoreState,
+): PostgresEngine {
+  const self = drawOwner(random)
+  const chain = createOwnChain(pool, self)
+  const running = new Set<Promise<unknown>>()
+  let sealer: LogSealer | undefined
+  let closing: Promise<void> | undefined
   /** By `performance.now()`. PostgreSQL takes pages of an index for what was read, so in small tables all collide. */
-  #calmUntil = 0
-  #lastTurn: Promise<void> = Promise.resolve()
+  let calmUntil = 0
+  let lastTurn: Promise<void> = Promise.resolve()
+  const logs = new WaitingLogs({
+    random,
+    sealer: () => sealer!,
+    owner: self,
+    claimChain: chain.claim,
+    write: (work, isSlow) => run(work, 'now', { holds: true, isSlow }),
+    ...(notice && { notice }),
+  })
+  const shared: Shared = {
+    notedAt: 0,
+    reads: new Gatherer((names) => readTogether(pool, names), READS),
+    commits: new Gatherer((commits) => commitTogether(shared, commits), COMMITS),
+    pool,
+    self,
+    clock,
+    random,
+    remembered,
+    state,
+    unsent: () => logs.unsent(),
+    mark: () => logs.mark(),
+    name: (tenant) => logs.name(tenant),
+    get sealer() {
+      return sealer!
+    },
+  }
+  const engine: PostgresEngine = {
+    read: (work) => admit(() => run(work, 'soon')),
+    write: (work, durability = 'now') => admit(() => run(work, durability)),
+    believedCounter: (kind) => (remembered.has(kind) ? shared.state.changes : undefined),
+    attach: (given) => {
+      sealer = given
+      // Another process may have left some.
+      logs.look()
+    },
+    send: () => logs.send(),
+    fold: () => logs.fold(),
+    findUnreadable: () => logs.findUnreadable(),
+    close: () => {
+      closing ??= Promise.allSettled(running)
+        .then(() => logs.close())
+        .then(() => chain.leave().catch(() => undefined))
+        .finally(() => pool.close())
+      return closing
+    },
+  }
+  const maintenance = owner && createPostgresMaintenance(engine, shared, owner)
+  return maintenance === undefined ? engine : Object.assign(engine, { maintenance })
 
-  constructor({ pool, clock, random, remembered, owner, notice }: PostgresOptions, state: StoreState) {
-    this.#pool = pool
-    const sealer = () => this.#sealer!
-    const self = drawOwner(random)
-    this.#chain = new OwnChain(pool, self)
-    this.#logs = new WaitingLogs({
-      random,
-      sealer,
-      owner: self,
-      claimChain: () => this.#chain.claim(),
-      write: (work, isSlow) => this.#run(work, 'now', { holds: true, isSlow }),
-      ...(notice && { notice }),
-    })
-    const unsent = () => this.#logs.unsent()
-    this.#shared = {
-      notedAt: 0,
-      reads: new Gatherer((names) => readTogether(pool, names), READS),
-      commits: new Gatherer((commits) => commitTogether(this.#shared, commits), COMMITS),
-      pool,
-      self,
-      clock,
-      random,
-      remembered,
-      state,
-      unsent,
-      mark: () => this.#logs.mark(),
-      name: (tenant) => this.#logs.name(tenant),
-      get sealer() {
-        return sealer()
-      },
-    }
-    if (owner !== undefined) this.maintenance = new PostgresMaintenance(this, this.#shared, owner)
+  function admit<T>(unit: () => Promise<T>): Promise<T> {
+    if (closing !== undefined)
+      return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
+    const outcome = unit()
+    running.add(outcome)
+    const end = () => running.delete(outcome)
+    outcome.then(end, end)
+    return outcome
   }
 
-  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T> {
-    return this.#admit(() => this.#run(work, 'soon'))
-  }
-
-  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now'): Promise<T> {
-    return this.#admit(() => this.#run(work, durability))
-  }
-
-  believedCounter(kind: number): number | undefined {
-    return this.#shared.remembered.has(kind) ? this.#shared.state.changes : undefined
-  }
-
-  attach(sealer: LogSealer): void {
-    this.#sealer = sealer
-    // Another process may have left some.
-    this.#logs.look()
-  }
-
-  send(): Promise<void> {
-    return this.#logs.send()
-  }
-
-  async fold(): Promise<void> {
-    await this.#logs.fold()
-  }
-
-  findUnreadable(): Promise<Set<number>> {
-    return this.#logs.findUnreadable()
-  }
-
-  close(): Promise<void> {
-    this.#isClosed = true
-    this.#closing ??= Promise.allSettled(this.#running)
-      .then(() => this.#logs.close())
-      .then(() => this.#chain.leave().catch(() => undefined))
-      .finally(() => this.#pool.close())
-    return this.#closing
-  }
-
-  #admit<T>(unit: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
-    const running = unit()
-    this.#running.add(running)
-    const end = () => this.#running.delete(running)
-    running.then(end, end)
-    return running
-  }
-
-  async #run<T>(
+  async function run<T>(
     work: (unit: Unit) => MaybePromise<T>,
     durability: Durability,
     options: Pick<UnitOptions, 'holds' | 'isSlow'> = {},
@@ -152,9 +138,8 @@ export class PostgresEngine implements Engine, Owner {
     let mayJoin = true
     let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
-      const end =
-        inTransaction && performance.now() < this.#calmUntil ? await this.#takeTurn(until) : undefined
-      const unit = new Unit(this.#shared, {
+      const end = inTransaction && performance.now() < calmUntil ? await takeTurn(until) : undefined
+      const unit = new Unit(shared, {
         inTransaction,
         maySendLater: durability === 'soon',
         mayJoin,
@@ -164,9 +149,9 @@ export class PostgresEngine implements Engine, Owner {
       try {
         const result = await work(unit)
         await unit.commit()
-        if (closed !== undefined) await this.#open(closed)
-        if (unit.entries.length > 0) this.#logs.add(unit.entries)
-        if (unit.hasLogged) this.#logs.noteWaiting()
+        if (closed !== undefined) await open(closed)
+        if (unit.entries.length > 0) logs.add(unit.entries)
+        if (unit.hasLogged) logs.noteWaiting()
         return result
       } catch (error) {
         await unit.abandon()
@@ -176,22 +161,22 @@ export class PostgresEngine implements Engine, Owner {
         if (unit.dropsTenant || options.isSlow) until = performance.now() + MOST_MS
         const isLate = performance.now() > until
         if (collision === undefined || isTakenAgain || isLate || attempt === MOST_ATTEMPTS) {
-          if (closed !== undefined) await this.#open(closed)
+          if (closed !== undefined) await open(closed)
           throw collision === undefined ? error : isTakenAgain ? taken() : busy()
         }
         wasTaken = collision.reason === 'taken'
         inTransaction ||= collision.reason !== 'stale'
         mayJoin &&= collision.reason === 'stale'
         if (collision.reason === 'conflict') {
-          this.#calmUntil = performance.now() + CALMING_MS
+          calmUntil = performance.now() + CALMING_MS
           end?.()
-          if (attempt >= STARVING && unit.dropsTenant) closed ??= await this.#closeToOthers()
-          await this.#pause(attempt)
+          if (attempt >= STARVING && unit.dropsTenant) closed ??= await closeToOthers()
+          await pause(attempt)
         }
         // The answer that told so told the new state too, but for keys of the vault that were changed.
-        if (collision.reason === 'stale' && unit.isStillBelieved && !(await this.#refresh())) {
+        if (collision.reason === 'stale' && unit.isStillBelieved && !(await refresh())) {
           end?.()
-          await this.#pause(attempt)
+          await pause(attempt)
         }
       } finally {
         unit.end()
@@ -204,10 +189,10 @@ export class PostgresEngine implements Engine, Owner {
    * Resolves when no other transaction of this process has the turn; to what ends this one's.
    * @throws CofferError `unavailable` where it does not come in time
    */
-  async #takeTurn(until: number): Promise<() => void> {
-    const before = this.#lastTurn
+  async function takeTurn(until: number): Promise<() => void> {
+    const before = lastTurn
     let end: () => void = () => undefined
-    this.#lastTurn = new Promise((resolve) => {
+    lastTurn = new Promise((resolve) => {
       end = resolve
     })
     let timer: NodeJS.Timeout | undefined
@@ -222,32 +207,32 @@ export class PostgresEngine implements Engine, Owner {
   }
 
   /** Until when nobody else writes; undefined where another unit has done the same, or the store is away. */
-  async #closeToOthers(): Promise<number | undefined> {
-    const answer = await this.#pool.query(closeStatement(CLOSED_MS)).catch(() => undefined)
+  async function closeToOthers(): Promise<number | undefined> {
+    const answer = await pool.query(closeStatement(CLOSED_MS)).catch(() => undefined)
     return answer?.rows[0]?.closed
   }
 
-  async #open(closed: number): Promise<void> {
+  async function open(closed: number): Promise<void> {
     // It ends by itself where this does not succeed.
-    await this.#pool.query(openStatement(closed)).catch(() => undefined)
+    await pool.query(openStatement(closed)).catch(() => undefined)
   }
 
   /**
    * Whether there is another state than the one that was believed: else the unit is out of date because another one alone
    * may write. @throws CofferError `unavailable` where another process has taken away the key slot of this one
    */
-  async #refresh(): Promise<boolean> {
-    const before = this.#shared.state
-    const state = await readState(this.#pool)
+  async function refresh(): Promise<boolean> {
+    const before = shared.state
+    const state = await readState(pool)
     const isReadmitted = state.generation !== before.generation
-    if (isReadmitted && this.maintenance === undefined) throw startAgain('The key slots were changed.')
-    this.#shared.state = isReadmitted ? await this.maintenance!.readmit() : state
+    if (isReadmitted && maintenance === undefined) throw startAgain('The key slots were changed.')
+    shared.state = isReadmitted ? await maintenance!.readmit() : state
     return isReadmitted || state.changes !== before.changes
   }
 
-  #pause(attempt: number): Promise<void> {
+  function pause(attempt: number): Promise<void> {
     const longest = Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
-    const part = 0.5 + this.#shared.random.bytes(1)[0]! / 512
+    const part = 0.5 + shared.random.bytes(1)[0]! / 512
     return new Promise((resolve) => setTimeout(resolve, longest * part))
   }
 }
@@ -269,5 +254,5 @@ async function readState(pool: ConnectionPool): Promise<StoreState> {
 
 /** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
-  return new PostgresEngine(options, await readState(options.pool))
+  return createEngine(options, await readState(options.pool))
 }

@@ -37,66 +37,51 @@ export interface FillOptions {
 }
 
 /** Gives what was counted, here as there. @throws CofferError `conflict`, `storage_failed`, `unavailable` */
-export async function fillStore(pool: ConnectionPool, cargo: Cargo, options: FillOptions): Promise<Tally> {
+export async function fillStore(
+  pool: ConnectionPool,
+  { header, times, waiting, most, rows }: Cargo,
+  { random, createTally, progress }: FillOptions,
+): Promise<Tally> {
   await migrate(pool)
-  const filling = new Filling(pool, cargo, options)
-  const arrived = await putAndRead(
-    await filling.begin(),
-    (first) => filling.put(first),
-    () => filling.read(),
-  )
-  await filling.finish()
-  return arrived
-}
-
-class Filling {
-  readonly #pool: ConnectionPool
-  readonly #cargo: Cargo
-  readonly #options: FillOptions
   /** Stands in the place of the header meanwhile. */
-  readonly #mark: string
-  #done = 0
+  const mark = unfinishedCopy(header)
+  /** How many rows are there; at first those that an earlier copy of the same vault has put. */
+  let done = await begin()
+  const arrived = await putAndRead(done, put, read)
+  const { time, last, since, until } = times
+  // From now on there is a vault.
+  await advance(1, { rows: [], waiting }, [
+    {
+      text: 'update coffer_state set header = $1, time = $2, last = $3, since = $4, until = $5 where id = 1',
+      values: [headerText(header), time, last, since, until],
+    },
+  ])
+  return arrived
 
-  constructor(pool: ConnectionPool, cargo: Cargo, options: FillOptions) {
-    this.#pool = pool
-    this.#cargo = cargo
-    this.#options = options
-    this.#mark = unfinishedCopy(cargo.header)
-  }
-
-  /** How many rows an earlier copy of the same vault has put. */
-  async begin(): Promise<number> {
-    await this.#pool.query({
+  async function begin(): Promise<number> {
+    await pool.query({
       text:
         'insert into coffer_state select 1, $1, $2, 0, 0, 0, 0, 0 where not exists (select 1 from coffer_rows)' +
         ' on conflict (id) do nothing',
-      values: [this.#mark, drawGeneration(this.#options.random)],
+      values: [mark, drawGeneration(random)],
     })
-    const [found] = (
-      await this.#pool.query({ text: 'select header, changes from coffer_state where id = 1' })
-    ).rows
-    if (found?.header !== this.#mark) throw alreadyThere()
-    this.#done = found.changes
-    return this.#done
-  }
-
-  /** What was there before was that of a vault that has changed since. */
-  async #clear(): Promise<void> {
-    await this.#advance(0, { rows: [], waiting: [] }, [...UNLIMITED, ...EMPTY_TABLES])
+    const [found] = (await pool.query({ text: 'select header, changes from coffer_state where id = 1' })).rows
+    if (found?.header !== mark) throw alreadyThere()
+    return found.changes
   }
 
   /** Puts all rows but the first ones, which are there; gives all that were to be put. */
-  async put(first: number): Promise<Tally> {
-    if (first === 0) await this.#clear()
-    const { createTally, progress } = this.#options
+  async function put(first: number): Promise<Tally> {
+    // What was there before was that of a vault that has changed since.
+    if (first === 0) await advance(0, { rows: [], waiting: [] }, [...UNLIMITED, ...EMPTY_TABLES])
     const tally = createTally()
     let batch: Row[] = []
     const send = async () => {
-      if (batch.length > 0) await this.#advance(tally.count, { rows: batch, waiting: [] })
+      if (batch.length > 0) await advance(tally.count, { rows: batch, waiting: [] })
       batch = []
-      progress(tally.count, Math.max(this.#cargo.most, tally.count))
+      progress(tally.count, Math.max(most, tally.count))
     }
-    for await (const row of this.#cargo.rows()) {
+    for await (const row of rows()) {
       tally.add(row)
       if (tally.count <= first) continue
       batch.push(row)
@@ -107,9 +92,9 @@ class Filling {
   }
 
   /** What is there now. */
-  read(): Promise<Tally> {
-    return this.#pool.using(async (connection) => {
-      const tally = this.#options.createTally()
+  function read(): Promise<Tally> {
+    return pool.using(async (connection) => {
+      const tally = createTally()
       let keys = 0
       await connection.send(BEGIN_SNAPSHOT)
       for await (const { row, own, indexed } of eachRow(connection)) {
@@ -117,27 +102,15 @@ class Filling {
         keys += indexed
       }
       const [counted] = await connection.send([COUNT_KEYS, COMMIT])
-      return counted!.rows[0].keys === keys ? tally : this.#options.createTally()
+      return counted!.rows[0].keys === keys ? tally : createTally()
     })
   }
 
-  /** From now on there is a vault. */
-  async finish(): Promise<void> {
-    const { header, times, waiting } = this.#cargo
-    const { time, last, since, until } = times
-    await this.#advance(1, { rows: [], waiting }, [
-      {
-        text: 'update coffer_state set header = $1, time = $2, last = $3, since = $4, until = $5 where id = 1',
-        values: [headerText(header), time, last, since, until],
-      },
-    ])
-  }
-
   /** Does this, and notes how many rows are there then, both or neither. @throws CofferError `conflict` */
-  async #advance(done: number, news: News, statements: readonly Statement[] = []): Promise<void> {
+  async function advance(next: number, news: News, statements: readonly Statement[] = []): Promise<void> {
     const text = 'update coffer_state set changes = $1 where id = 1 and header = $2 and changes = $3'
-    await this.#pool.using(async (connection) => {
-      const [, noted] = await connection.send([BEGIN_BATCH, { text, values: [done, this.#mark, this.#done] }])
+    await pool.using(async (connection) => {
+      const [, noted] = await connection.send([BEGIN_BATCH, { text, values: [next, mark, done] }])
       if (noted!.rowCount !== 1) {
         await connection.send([ROLLBACK])
         throw new CofferError(
@@ -145,9 +118,9 @@ class Filling {
           'Another copy into this store is under way. Wait until it has ended.',
         )
       }
-      const put = { ...insertStatement(news, { isDated: true }), isSlow: true }
-      await connection.send([put, ...statements, COMMIT])
+      const sent = { ...insertStatement(news, { isDated: true }), isSlow: true }
+      await connection.send([sent, ...statements, COMMIT])
     })
-    this.#done = done
+    done = next
   }
 }

@@ -1,6 +1,6 @@
 /** What the owner of a vault may ask of the store as a whole. */
 import { CofferError } from '../../errors.js'
-import type { CheckRow, EngineMaintenance, EngineStatus, EngineWriter, Verification } from '../engine.js'
+import type { EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import { noteRow } from '../lsm/maintenance/verify.js'
 import { checkHeader, type Header, headerText } from '../vault-file.js'
 import { type Connection, type ConnectionPool, missing } from './pool.js'
@@ -57,99 +57,87 @@ export interface OpenedBy {
   refusal(header: Header): string | undefined
 }
 
-export class PostgresMaintenance implements EngineMaintenance {
-  readonly #engine: Owner
-  readonly #shared: Shared
-  readonly #opened: OpenedBy
-  header: Header
+export type PostgresMaintenance = ReturnType<typeof createPostgresMaintenance>
 
-  constructor(engine: Owner, shared: Shared, opened: OpenedBy) {
-    this.#engine = engine
-    this.#shared = shared
-    this.#opened = opened
-    this.header = opened.header
-  }
-
-  async status(): Promise<EngineStatus> {
-    const text =
-      'select count(*) as records, coalesce(sum(octet_length(sealed)), 0) as bytes from coffer_rows'
-    const { records, bytes } = (await this.#shared.pool.query({ text, isSlow: true })).rows[0]
-    const latency = this.#shared.pool.latency()
-    return {
-      sstables: 0,
-      walBytes: 0,
-      sstableBytes: bytes,
-      rows: { records, logs: 0, dead: 0 },
-      ...(latency && { latency }),
-    }
-  }
-
-  /** Opens every row, as all were at one moment, and holds the table of keys against them. */
-  async verify(check: CheckRow): Promise<Verification> {
-    const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
-    const now = Math.floor(this.#shared.clock())
-    await this.#shared.pool.using(async (connection) => {
-      await connection.send(BEGIN_SNAPSHOT)
-      let keys = 0
-      for await (const { row, own, indexed } of eachRow(connection)) {
-        const place = `tenant ${row.tenant}, kind ${row.kind}`
-        noteRow(result, check, place, row, now)
-        if (indexed !== own)
-          result.findings.push({ place, problem: `Row ${row.seq}: keys of it are missing` })
-        keys += indexed
+export function createPostgresMaintenance(engine: Owner, shared: Shared, opened: OpenedBy) {
+  let { header } = opened
+  return {
+    get header() {
+      return header
+    },
+    async status() {
+      const text =
+        'select count(*) as records, coalesce(sum(octet_length(sealed)), 0) as bytes from coffer_rows'
+      const { records, bytes } = (await shared.pool.query({ text, isSlow: true })).rows[0]
+      const latency = shared.pool.latency()
+      return {
+        sstables: 0,
+        walBytes: 0,
+        sstableBytes: bytes,
+        rows: { records, logs: 0, dead: 0 },
+        ...(latency && { latency }),
       }
-      const [counts] = await connection.send([COUNT_KEYS, COMMIT])
-      if (counts!.rows[0].keys !== keys)
-        result.findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
-    })
-    for (const tenant of await this.#engine.findUnreadable())
-      result.findings.push({
-        place: `log of tenant ${tenant}`,
-        problem: 'New log records do not open, or nobody knows whose they are.',
+    },
+    /** Opens every row, as all were at one moment, and holds the table of keys against them. */
+    async verify(check) {
+      const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
+      const now = Math.floor(shared.clock())
+      await shared.pool.using(async (connection) => {
+        await connection.send(BEGIN_SNAPSHOT)
+        let keys = 0
+        for await (const { row, own, indexed } of eachRow(connection)) {
+          const place = `tenant ${row.tenant}, kind ${row.kind}`
+          noteRow(result, check, place, row, now)
+          if (indexed !== own)
+            result.findings.push({ place, problem: `Row ${row.seq}: keys of it are missing` })
+          keys += indexed
+        }
+        const [counts] = await connection.send([COUNT_KEYS, COMMIT])
+        if (counts!.rows[0].keys !== keys)
+          result.findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
       })
-    return result
-  }
-
-  /** Nothing is left to do here but to put log entries into the logs: the database compacts by itself. */
-  async compact(): Promise<void> {
-    await this.#engine.fold()
-    await this.#engine.write((writer) => writer.noteTime({ isTrusted: true }))
-  }
-
-  async upgrade(): Promise<boolean> {
-    return false
-  }
-
-  /** Log entries that are in no row yet go along. */
-  async backup(path: string): Promise<number> {
-    await this.#engine.send()
-    return this.#shared.pool.using((connection) => this.#opened.backUp(path, connection))
-  }
-
-  /** Other processes that have the vault open by a slot that is no more answer 503 from then on. */
-  async replaceHeader(header: Header): Promise<void> {
-    const values = [headerText(header), headerText(this.header)]
-    const text =
-      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2 returning generation'
-    const [found] = (await this.#shared.pool.query({ text, values })).rows
-    if (found === undefined)
-      throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
-    this.header = header
-    this.#shared.state = { ...this.#shared.state, generation: found.generation }
-  }
-
-  /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
-  async readmit(): Promise<StoreState> {
-    const { header, state } = await readStored(this.#shared.pool)
-    const raised = state.generation - this.#shared.state.generation
-    const isOther = raised < 0 || raised > MOST_RAISED
-    const refusal = isOther
-      ? 'The vault in this store was restored, or is another one.'
-      : this.#opened.refusal(header)
-    if (refusal !== undefined) throw startAgain(refusal)
-    this.header = header
-    return state
-  }
+      for (const tenant of await engine.findUnreadable())
+        result.findings.push({
+          place: `log of tenant ${tenant}`,
+          problem: 'New log records do not open, or nobody knows whose they are.',
+        })
+      return result
+    },
+    /** Nothing is left to do here but to put log entries into the logs: the database compacts by itself. */
+    async compact() {
+      await engine.fold()
+      await engine.write((writer) => writer.noteTime({ isTrusted: true }))
+    },
+    upgrade: async () => false,
+    /** Log entries that are in no row yet go along. */
+    async backup(path) {
+      await engine.send()
+      return shared.pool.using((connection) => opened.backUp(path, connection))
+    },
+    /** Other processes that have the vault open by a slot that is no more answer 503 from then on. */
+    async replaceHeader(next) {
+      const values = [headerText(next), headerText(header)]
+      const text =
+        'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2 returning generation'
+      const [found] = (await shared.pool.query({ text, values })).rows
+      if (found === undefined)
+        throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
+      header = next
+      shared.state = { ...shared.state, generation: found.generation }
+    },
+    /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
+    async readmit(): Promise<StoreState> {
+      const { header: next, state } = await readStored(shared.pool)
+      const raised = state.generation - shared.state.generation
+      const isOther = raised < 0 || raised > MOST_RAISED
+      const refusal = isOther
+        ? 'The vault in this store was restored, or is another one.'
+        : opened.refusal(next)
+      if (refusal !== undefined) throw startAgain(refusal)
+      header = next
+      return state
+    },
+  } satisfies EngineMaintenance & { readmit(): Promise<StoreState> }
 }
 
 /** Whoever starts the server anew gives it a key that opens the vault. */

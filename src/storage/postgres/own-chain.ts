@@ -11,26 +11,20 @@ import type { Statement } from './query-sql.js'
 const LEASE_MS = 60_000
 const MOST_ATTEMPTS = 25
 
-export class OwnChain {
-  readonly #pool: ConnectionPool
-  readonly #owner: Uint8Array
-  #claimed: { chain: number; at: number } | undefined
+export function createOwnChain(pool: ConnectionPool, owner: Uint8Array) {
+  let claimed: { chain: number; at: number } | undefined
 
-  constructor(pool: ConnectionPool, owner: Uint8Array) {
-    this.#pool = pool
-    this.#owner = owner
-  }
+  return { claim, leave }
 
   /** Its number. The lease is renewed before half of it is over. */
-  async claim(): Promise<number> {
+  async function claim(): Promise<number> {
     const now = performance.now()
-    if (this.#claimed !== undefined && now - this.#claimed.at < LEASE_MS / 2) return this.#claimed.chain
+    if (claimed !== undefined && now - claimed.at < LEASE_MS / 2) return claimed.chain
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const chain =
-        (await this.#ask(claimChainStatement(this.#owner, LEASE_MS))) ??
-        (await this.#ask(addChainStatement(this.#owner, LEASE_MS)))
+        (await ask(claimChainStatement(owner, LEASE_MS))) ?? (await ask(addChainStatement(owner, LEASE_MS)))
       if (chain === undefined) continue
-      this.#claimed = { chain, at: now }
+      claimed = { chain, at: now }
       return chain
     }
     throw new CofferError(
@@ -40,14 +34,14 @@ export class OwnChain {
   }
 
   /** The next process may take it. */
-  async leave(): Promise<void> {
-    if (this.#claimed !== undefined) await this.#pool.query(leaveChainStatement(this.#owner))
-    this.#claimed = undefined
+  async function leave(): Promise<void> {
+    if (claimed !== undefined) await pool.query(leaveChainStatement(owner))
+    claimed = undefined
   }
 
-  async #ask(statement: Statement): Promise<number | undefined> {
+  async function ask(statement: Statement): Promise<number | undefined> {
     try {
-      return (await this.#pool.query(statement)).rows[0]?.id
+      return (await pool.query(statement)).rows[0]?.id
     } catch (error) {
       if (error instanceof Collision) return undefined
       throw error

@@ -3,52 +3,42 @@ import type { QueryResult } from 'pg'
 import type { Connection, ConnectionPool } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 
-export class Transaction {
-  readonly #pool: ConnectionPool
-  readonly #begin: Statement
-  readonly #isSlow: boolean
-  #connection: Promise<Connection> | undefined
+/** `begin`: what it begins with. `isSlow`: what follows may take long for a reason. */
+export function createTransaction(pool: ConnectionPool, begin: Statement, isSlow = false) {
+  let connection: Promise<Connection> | undefined
+  const hasBegun = () => connection !== undefined
 
-  /** `begin`: what it begins with. `isSlow`: what follows may take long for a reason. */
-  constructor(pool: ConnectionPool, begin: Statement, isSlow = false) {
-    this.#pool = pool
-    this.#begin = begin
-    this.#isSlow = isSlow
-  }
-
-  get hasBegun(): boolean {
-    return this.#connection !== undefined
-  }
+  return { hasBegun, send, commit, rollBack }
 
   /** Gives the result of the last. @throws Collision, CofferError `unavailable` */
-  async send(statements: readonly Statement[]): Promise<QueryResult> {
-    const own = this.#isSlow ? statements.map((each) => ({ ...each, isSlow: true })) : statements
-    const all = this.hasBegun ? own : [this.#begin, ...own]
-    this.#connection ??= this.#pool.connect()
-    return (await (await this.#connection).send(all)).at(-1)!
+  async function send(statements: readonly Statement[]): Promise<QueryResult> {
+    const own = isSlow ? statements.map((each) => ({ ...each, isSlow: true })) : statements
+    const all = hasBegun() ? own : [begin, ...own]
+    connection ??= pool.connect()
+    return (await (await connection).send(all)).at(-1)!
   }
 
   /** False where the database took it back, as it does where a statement failed. */
-  async commit(last: readonly Statement[]): Promise<boolean> {
-    const { command } = await this.send([...last, COMMIT])
-    await this.#release(false)
+  async function commit(last: readonly Statement[]): Promise<boolean> {
+    const { command } = await send([...last, COMMIT])
+    await release(false)
     return command === 'COMMIT'
   }
 
-  async rollBack(): Promise<void> {
-    if (!this.hasBegun) return
+  async function rollBack(): Promise<void> {
+    if (!hasBegun()) return
     try {
-      await this.send([ROLLBACK])
-      await this.#release(false)
+      await send([ROLLBACK])
+      await release(false)
     } catch {
       // What broke the connection has ended the unit of work too, and that error is the one to report.
-      await this.#release(true)
+      await release(true)
     }
   }
 
-  async #release(isBroken: boolean): Promise<void> {
-    const connection = await this.#connection?.catch(() => undefined)
-    this.#connection = undefined
-    connection?.release(isBroken)
+  async function release(isBroken: boolean): Promise<void> {
+    const ended = await connection?.catch(() => undefined)
+    connection = undefined
+    ended?.release(isBroken)
   }
 }

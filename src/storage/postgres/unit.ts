@@ -17,7 +17,7 @@ import * as logs from './log-sql.js'
 import { Collision } from './pool.js'
 import * as sql from './query-sql.js'
 import { type Batch, intoBatches, type Shared, sealBatch, type UnitOptions } from './shared.js'
-import { Transaction } from './transaction.js'
+import { createTransaction } from './transaction.js'
 import {
   countChangeStatement,
   dropTenantStatements,
@@ -41,7 +41,7 @@ export class Unit implements EngineWriter {
   #times: Times
   /** Of this process, before the unit read anything: what is sent meanwhile it does not see in the table. */
   readonly #gathered: readonly Batch[]
-  readonly #transaction: Transaction
+  readonly #transaction: ReturnType<typeof createTransaction>
   /** Sent with the next read, or at the end. */
   readonly #writes = new HeldWrites()
   readonly #changed = new Set<number>()
@@ -57,7 +57,7 @@ export class Unit implements EngineWriter {
     this.#shared = shared
     this.#options = options
     const begin = options.holds ? sql.BEGIN_HOLDING : sql.BEGIN
-    this.#transaction = new Transaction(shared.pool, begin, options.isSlow)
+    this.#transaction = createTransaction(shared.pool, begin, options.isSlow)
     this.#belief = new Belief(shared)
     this.now = Math.floor(shared.clock())
     this.clock = judgeClock(this.#belief.state, this.now)
@@ -159,7 +159,7 @@ export class Unit implements EngineWriter {
     else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
     if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
     if (this.#hasWritten && !this.#options.inTransaction) this.#collide('promote')
-    if (!this.#transaction.hasBegun && !this.#hasWritten) {
+    if (!this.#transaction.hasBegun() && !this.#hasWritten) {
       if (this.#belief.isOpen) this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
       return
     }
@@ -273,7 +273,7 @@ export class Unit implements EngineWriter {
   /** What `send` makes of all that was held back. */
   async #sending<T>(send: (statements: sql.Statement[]) => Promise<T>): Promise<T> {
     // What is believed is checked by the answer to the first statement that reads; without one, by one of its own.
-    const isChecked = this.#transaction.hasBegun || !this.#belief.isOpen || this.#hasQueried
+    const isChecked = this.#transaction.hasBegun() || !this.#belief.isOpen || this.#hasQueried
     const check = isChecked ? [] : [sql.checkState(this.#belief.state)]
     try {
       return await send([...check, ...this.#writes.take()])
