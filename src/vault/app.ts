@@ -32,6 +32,7 @@ import type { Confinement } from '../reactor/launch.js'
 import type { LastingOutbound } from '../reactor/outbound.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
 import type { Lock } from '../storage/lock.js'
 import type { Store, StoreReader } from '../storage/store.js'
@@ -161,7 +162,7 @@ export function createApp(parts: {
     },
     generateTenantKeys: () => {
       const { data, index, fingerprint } = keyring.generateTenant()
-      return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+      return { data: toBase64(data), index: toBase64(index), fingerprint: toBase64(fingerprint) }
     },
     admitChosenKeys: () => {
       if (header !== undefined || isExposed)
@@ -275,17 +276,9 @@ export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,
 ): Promise<void> {
-  const secretsKey = base64(random.bytes(KEY_BYTES))
+  const secretsKey = toBase64(random.bytes(KEY_BYTES))
   await store.write(async (writer) => {
     await createVaultRecords(writer, { secretsKey, ownerId: createUuid() })
     await createTenant(writer, { name, keys: generateTenantKeys(), createUuid })
   })
-}
-
-function fromBase64(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, 'base64'))
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64')
 }

@@ -1,18 +1,24 @@
 /** Exclusive access to a vault that no process has open: its lock, header, and engine options. */
+import type { Secret } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
+import type { Primitives } from '../crypto/primitives.js'
 import { formatDate } from '../domain/dates.js'
 import { Budget, sizeOf } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
-import type { TokenRecord } from '../domain/records.js'
+import type { TenantKeyBytes, TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
 import { hasVaultSocket } from '../ipc/vault-socket.js'
+import { createSealedStore } from '../storage/barrier/sealed-store.js'
+import type { Engine } from '../storage/engine.js'
 import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
+import { eachRecord } from '../storage/pages.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
+import type { Store } from '../storage/store.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 import { loadExpressions } from './app.js'
 import type { Effects } from './location.js'
-import { describeLocked } from './unlock.js'
+import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
 
 const CACHE_BYTES = 4 * 1024 * 1024
 
@@ -53,8 +59,41 @@ export function refuseBesideServer(effects: Effects): void {
   throw new CofferError('unavailable', `${who}, and commands reach it there. Stop it first: kill ${owner}`)
 }
 
-export async function readLocked({ files, directory }: Effects) {
-  return describeLocked(await readHeader(files, directory))
+type Opened = Awaited<ReturnType<typeof openKeyring>> & { primitives: Primitives; secret: Secret }
+
+/** The same for a vault whose keys `work` needs; the secret is asked for before the lock is held. */
+export async function runUnlocked<T>(
+  effects: Effects,
+  choose: ChooseOpener,
+  work: (opened: Opened) => Promise<T>,
+): Promise<T> {
+  const { files, directory, role } = effects
+  const secret = toSecret(await choose(describeLocked(await readHeader(files, directory))))
+  return runExclusive(effects, async () => {
+    const primitives = await choosePrimitives(role)
+    return work({ ...(await openKeyring(effects, primitives, secret)), primitives, secret })
+  })
+}
+
+/** Runs `work` over the records in `engine`, which is closed afterwards. */
+export async function usingRecords<T>(
+  engine: Engine,
+  keyring: Keyring,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = createSealedStore(engine, keyring)
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** The keys of every tenant. */
+export async function readTenantKeys(store: Store): Promise<Map<number, TenantKeyBytes>> {
+  const tenants = new Map<number, TenantKeyBytes>()
+  for await (const { number, keys } of eachRecord(store, 'tenant', 0)) tenants.set(number, keys)
+  return tenants
 }
 
 export function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {

@@ -3,10 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Keyring } from '../crypto/keyring.js'
-import type { RecordKeys } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { recallEntries } from '../storage/barrier/log-rows.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { Row } from '../storage/engine.js'
 import { createEngine, openFileEngine } from '../storage/engines/file-engine.js'
@@ -15,13 +13,12 @@ import { createCounters } from '../storage/lsm/counters.js'
 import { createFromRows, withRows } from '../storage/lsm/maintenance/rows.js'
 import type { LsmOptions } from '../storage/lsm/options.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
-import { eachRecord } from '../storage/pages.js'
 import type { Cargo } from '../storage/postgres/fill.js'
 import type { BackUp } from '../storage/postgres/maintenance.js'
 import { withSnapshot } from '../storage/postgres/snapshot.js'
 import { putAndRead, Tally } from '../storage/tally.js'
 import { beginVault, type Header, writeHeader } from '../storage/vault-file.js'
-import { lsmOptions } from './exclusive.js'
+import { lsmOptions, readTenantKeys, usingRecords } from './exclusive.js'
 import type { Effects } from './location.js'
 
 export type Progress = (done: number, total: number) => void
@@ -63,21 +60,16 @@ export async function fillDirectory(
     })
   const arrived = await putAndRead(await countUnfinished(options), put, read)
   const engine = createEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
-  const store = createSealedStore(engine, keyring)
-  try {
-    const tenants = new Map<number, RecordKeys>()
-    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
-      tenants.set(number, openTenantKeys(keyring, keys))
+  await usingRecords(engine, keyring, async (store) => {
+    const tenants = await readTenantKeys(store)
     await engine.write(async (writer) => {
       for (const { id, tenant, sealed } of waiting) {
         const keys = tenants.get(tenant)
-        const entries = keys === undefined ? [] : recallEntries(keys, tenant, id, sealed)
+        const entries = keys && recallEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
         for (const entry of entries ?? []) await writer.append(entry)
       }
     })
-  } finally {
-    await store.close()
-  }
+  })
   await writeHeader(files, directory, random, header)
   return arrived
 }

@@ -1,18 +1,17 @@
 /** Moves vaults between directories, stores and backups, row by row: ids, logs, keys and key slots stay as they are. */
 import type { Keyring } from '../crypto/keyring.js'
 import { createReseal } from '../storage/barrier/reseal.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { makeDirectories } from '../storage/files.js'
 import { withRows } from '../storage/lsm/maintenance/rows.js'
 import { type Cargo, fillStore } from '../storage/postgres/fill.js'
 import { withSnapshot } from '../storage/postgres/snapshot.js'
 import { Tally } from '../storage/tally.js'
-import { createSearchRenderer, lsmOptions, owning, readLocked, runExclusive } from './exclusive.js'
+import { createSearchRenderer, lsmOptions, owning, runUnlocked, usingRecords } from './exclusive.js'
 import { fillDirectory, type Progress } from './fill-directory.js'
 import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
-import { presentHeader, readTenantKeys } from './rekey.js'
+import { readPresent } from './rekey.js'
 import { connectStore, usingStore } from './store-vault.js'
-import { type ChooseOpener, choosePrimitives, openKeyring, toSecret } from './unlock.js'
+import type { ChooseOpener } from './unlock.js'
 
 type Work<T> = (cargo: Cargo, keyring: Keyring) => Promise<T>
 
@@ -47,12 +46,9 @@ export function copyVault(
 }
 
 async function withDirectory<T>(effects: Effects, choose: ChooseOpener, work: Work<T>): Promise<T> {
-  const secret = toSecret(await choose(await readLocked(effects)))
-  return runExclusive(effects, async () => {
-    const opened = await openKeyring(effects, await choosePrimitives(effects.role), secret)
-    const header = await presentHeader(effects, opened)
+  return runUnlocked(effects, choose, async (opened) => {
     const { keyring } = opened
-    const tenants = await readTenantKeys(effects, header, keyring, (_, keys) => keys)
+    const { header, tenants } = await readPresent(effects, opened)
     const renderSearch = createSearchRenderer(effects)
     const reseal = createReseal({ present: keyring, next: keyring, tenants, renderSearch })
     return withRows(lsmOptions(effects, header, keyring), ({ counters, most, rows }) => {
@@ -65,16 +61,13 @@ async function withDirectory<T>(effects: Effects, choose: ChooseOpener, work: Wo
 }
 
 function withStore<T>(effects: Effects, choose: ChooseOpener, work: Work<T>): Promise<T> {
-  return usingStore(effects, choose, async ({ pool, header, engine, keyring }) => {
-    const store = createSealedStore(engine, keyring)
-    try {
-      return await pool.using((connection) =>
+  return usingStore(effects, choose, ({ pool, header, engine, keyring }) =>
+    usingRecords(engine, keyring, () =>
+      pool.using((connection) =>
         withSnapshot(connection, ({ state, count, ...found }) =>
           work({ header, times: state, most: count, ...found }, keyring),
         ),
-      )
-    } finally {
-      await store.close()
-    }
-  })
+      ),
+    ),
+  )
 }

@@ -5,12 +5,12 @@ import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
-import { lsmOptions, readLocked, runExclusive } from './exclusive.js'
+import { lsmOptions, runUnlocked } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
 import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocation } from './open.js'
 import { rekey } from './rekey.js'
 import { restoreVault, salvageVault } from './restore.js'
-import { type ChooseOpener, choosePrimitives, type NewOpener, openKeyring, toSecret } from './unlock.js'
+import type { ChooseOpener, NewOpener } from './unlock.js'
 
 /** The effects of the run: locations, secrets and progress. */
 export interface OfflineEffects {
@@ -97,9 +97,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
 async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
   const effects = completeEffects(location)
-  const secret = toSecret(await choose(await readLocked(effects)))
-  return runExclusive(effects, async () => {
-    const { header, keyring } = await openKeyring(effects, await choosePrimitives(effects.role), secret)
+  return runUnlocked(effects, choose, async ({ header, keyring }) => {
     const { learn, check } = createRowCheck(keyring)
     const options = lsmOptions(effects, header, keyring)
     await finish(verifyVault(options, learn))

@@ -30,25 +30,27 @@ export async function rekeyInStore(
     const { keyring, slot } = await openKeyring(effects, primitives, secret, present)
     const seed = random.bytes(KEY_BYTES)
     const renewed = await renewKeys({ primitives, random, clock }, present, { seed, secret })
-    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+    const tenants = new Map<number, TenantKeyBytes>()
     await rekeyStore(pool, {
       ...{ present, next: renewed.header, random, progress },
       prepare: async (rows) => {
         for await (const row of rows) {
           if (row.kind !== KINDS.tenant) continue
           const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
-          tenants.set(number, { present: keys, next: renewed.tenantKeys(number, keys) })
+          tenants.set(number, keys)
         }
         const renderSearch = createSearchRenderer(effects)
-        return createReseal({ present: keyring, next: renewed.keyring, tenants, renderSearch })
+        const { keyring: next, renew } = renewed
+        return createReseal({ present: keyring, next, tenants, renew, renderSearch })
       },
       // What does not open stays as it is: nothing opens it afterwards, and verifying the vault reports it still.
       resealWaiting: (waiting) => {
         const { id, tenant, sealed } = waiting
         const keys = tenants.get(tenant)
-        const entries = keys && recallEntries(openTenantKeys(keyring, keys.present), tenant, id, sealed)
+        const entries = keys && recallEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
         if (entries === undefined) return waiting
-        return { ...waiting, sealed: keepEntries(openTenantKeys(renewed.keyring, keys!.next), id, entries) }
+        const next = openTenantKeys(renewed.keyring, renewed.renew(tenant, keys!))
+        return { ...waiting, sealed: keepEntries(next, id, entries) }
       },
     })
     for (const each of [keyring, renewed.keyring]) each.wipe()

@@ -15,14 +15,12 @@ import { KEY_BYTES } from '../crypto/seal.js'
 import { formatDate } from '../domain/dates.js'
 import type { TenantKeyBytes } from '../domain/records.js'
 import { createReseal } from '../storage/barrier/reseal.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openFileEngine } from '../storage/engines/file-engine.js'
 import { readRekey, rekeyVault } from '../storage/lsm/maintenance/rekey.js'
-import { eachRecord } from '../storage/pages.js'
 import type { Header } from '../storage/vault-file.js'
-import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './exclusive.js'
+import { createSearchRenderer, lsmOptions, readTenantKeys, runUnlocked, usingRecords } from './exclusive.js'
 import { completeEffects, type Effects, type VaultLocation } from './location.js'
-import { type ChooseOpener, choosePrimitives, openKeyring, toSecret } from './unlock.js'
+import type { ChooseOpener } from './unlock.js'
 
 /**
  * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
@@ -35,27 +33,26 @@ export async function rekey(
   progress: (done: number, total: number) => void,
 ): Promise<{ dropped: { id: string; kind: string }[] }> {
   const effects = completeEffects(location)
-  const { random, role, clock } = effects
-  const secret = toSecret(await choose(await readLocked(effects)))
-  return runExclusive(effects, async () => {
-    const primitives = await choosePrimitives(role)
-    const opened = await openKeyring(effects, primitives, secret)
-    const { keyring, slot } = opened
-    const header = await presentHeader(effects, opened)
+  const { random, clock } = effects
+  return runUnlocked(effects, choose, async (opened) => {
+    const { primitives, secret, keyring, slot } = opened
+    const { header, tenants } = await readPresent(effects, opened)
     const current = lsmOptions(effects, header, keyring)
     const unfinished = await readRekey(current)
     const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
     const renewed = await renewKeys({ primitives, random, clock }, header, { seed, secret })
+    const { keyring: next, renew } = renewed
     const reseal = createReseal({
       present: keyring,
-      next: renewed.keyring,
-      tenants: await readTenantKeys(effects, header, keyring, renewed.tenantKeys),
+      next,
+      tenants,
+      renew,
       renderSearch: createSearchRenderer(effects),
     })
     await rekeyVault({
       present: current,
       header: unfinished?.header ?? renewed.header,
-      keys: renewed.keyring.engine,
+      keys: next.engine,
       secret: seed,
       reseal,
       progress,
@@ -80,12 +77,12 @@ export async function renewKeys(
   const keyring = createKeyring(primitives, random, root, digest)
   primitives.wipe(root)
   const derived = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
-  const tenantKeys = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
+  const renew = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
     data: derived(`${tenant}/data`),
     index: derived(`${tenant}/index`),
     fingerprint,
   })
-  return { header: next, keyring, tenantKeys }
+  return { header: next, keyring, renew }
 }
 
 /** All but the one that the keys were changed by. */
@@ -94,36 +91,14 @@ export function droppedSlots(header: Header, kept: Slot): { id: string; kind: st
   return dropped.map(({ id, kind }) => ({ id, kind }))
 }
 
-/** The header of the vault, which is of the present format afterwards. Contract: the caller has the lock. */
-export async function presentHeader(
+/** The header of the vault, which is of the present format afterwards, and the keys of its tenants. Contract: the caller has the lock. */
+export async function readPresent(
   effects: Effects,
   { header, upgraded, keyring }: { header: Header; upgraded?: Header; keyring: Keyring },
-): Promise<Header> {
+): Promise<{ header: Header; tenants: Map<number, TenantKeyBytes> }> {
   const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
-  const store = createSealedStore(engine, keyring)
-  try {
+  return usingRecords(engine, keyring, async (store) => {
     await engine.upgrade()
-    return engine.header
-  } finally {
-    await store.close()
-  }
-}
-
-/** The keys of every tenant, as they are and as `next` has them. Contract: the caller has the lock. */
-export async function readTenantKeys(
-  effects: Effects,
-  header: Header,
-  keyring: Keyring,
-  next: (tenant: number, present: TenantKeyBytes) => TenantKeyBytes,
-): Promise<Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>> {
-  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  const store = createSealedStore(engine, keyring)
-  try {
-    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
-    for await (const { number, keys } of eachRecord(store, 'tenant', 0))
-      tenants.set(number, { present: keys, next: next(number, keys) })
-    return tenants
-  } finally {
-    await store.close()
-  }
+    return { header: engine.header, tenants: await readTenantKeys(store) }
+  })
 }

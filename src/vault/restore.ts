@@ -3,16 +3,15 @@ import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { RecordOf, TenantKeyBytes, TenantRecord } from '../domain/records.js'
 import type { SalvageReport } from '../framework/vault-port.js'
-import { LogSalvage } from '../storage/barrier/log-salvage.js'
+import { createLogSalvage } from '../storage/barrier/log-salvage.js'
 import { createReseal } from '../storage/barrier/reseal.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openRecord, openTenantKeys } from '../storage/barrier/sealing.js'
 import { openFileEngine } from '../storage/engines/file-engine.js'
 import { repairRecords } from '../storage/lsm/maintenance/repair.js'
 import { readBackupHeader, restoreBackup } from '../storage/lsm/maintenance/restore.js'
 import { salvageRows } from '../storage/lsm/maintenance/salvage.js'
 import { beginVault, writeHeader } from '../storage/vault-file.js'
-import { createSearchRenderer, lsmOptions, readLocked, runExclusive } from './exclusive.js'
+import { createSearchRenderer, lsmOptions, runUnlocked, usingRecords } from './exclusive.js'
 import type { Progress } from './fill-directory.js'
 import { completeEffects, isStore, requireDirectory, type VaultLocation } from './location.js'
 import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
@@ -67,22 +66,19 @@ export async function salvageVault(
   const target = completeEffects(location)
   const effects = { ...target, directory: source }
   const { files, random, directory } = target
-  const secret = toSecret(await choose(await readLocked(effects)))
-  beginVault(files, directory)
-  return runExclusive(effects, async () => {
-    const primitives = await choosePrimitives(effects.role)
-    const { header, upgraded: present = header, keyring } = await openKeyring(effects, primitives, secret)
-    const tenants = new Map<number, { present: TenantKeyBytes; next: TenantKeyBytes }>()
+  return runUnlocked(effects, choose, async ({ header, upgraded: present = header, keyring }) => {
+    beginVault(files, directory)
+    const tenants = new Map<number, TenantKeyBytes>()
     const renderSearch = createSearchRenderer(effects)
     const context = { present: keyring, next: keyring, tenants, renderSearch, logsAnew: true }
     let reseal: ReturnType<typeof createReseal> | undefined
-    const logs = new LogSalvage()
+    const logs = createLogSalvage()
     const report = await salvageRows({
       present: lsmOptions(effects, header, keyring),
       target: lsmOptions(target, present, keyring),
       learn: (row) => {
         const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
-        tenants.set(number, { present: keys, next: keys })
+        tenants.set(number, keys)
       },
       reseal: (row) => {
         reseal ??= createReseal(context)
@@ -92,18 +88,15 @@ export async function salvageVault(
         take: (row) => {
           const keys = tenants.get(row.tenant)
           if (keys === undefined) return false
-          logs.take(row, openRecord(openTenantKeys(keyring, keys.present), row) as RecordOf['log'])
+          logs.take(row, openRecord(openTenantKeys(keyring, keys), row) as RecordOf['log'])
           return true
         },
-        lose: (tenant) => logs.lose(tenant),
+        lose: logs.lose,
       },
     })
     await writeHeader(files, directory, random, present)
-    const store = createSealedStore(
-      await openFileEngine({ ...target, header: present, keys: keyring.engine }),
-      keyring,
-    )
-    try {
+    const engine = await openFileEngine({ ...target, header: present, keys: keyring.engine })
+    return usingRecords(engine, keyring, async (store) => {
       const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
       const { salvaged, missing } = await logs.restore(store)
       if (salvaged > 0) report.salvaged.log = salvaged
@@ -114,8 +107,6 @@ export async function salvageVault(
         createUuid: () => createUuid(random),
       })
       return { ...report, ...repairs }
-    } finally {
-      await store.close()
-    }
+    })
   })
 }

@@ -19,34 +19,36 @@ interface FoundLog {
   lost: number
 }
 
-export class LogSalvage {
+export function createLogSalvage() {
   /** By tenant, and by chain. */
-  readonly #logs = new Map<number, Map<number, FoundLog>>()
+  const logs = new Map<number, Map<number, FoundLog>>()
 
-  #of(tenant: number, chain: number): FoundLog {
-    const chains = this.#logs.get(tenant) ?? new Map<number, FoundLog>()
+  return { take, lose, restore }
+
+  function of(tenant: number, chain: number): FoundLog {
+    const chains = logs.get(tenant) ?? new Map<number, FoundLog>()
     const known = chains.get(chain) ?? { blocks: [], records: [], lost: 0 }
-    this.#logs.set(tenant, chains.set(chain, known))
+    logs.set(tenant, chains.set(chain, known))
     return known
   }
 
-  take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
+  function take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
     const isOld = kindOf(row.kind) === 'log'
-    const log = this.#of(row.tenant, isOld ? FIRST_CHAIN : chainOf(record as LogBlockRecord))
+    const log = of(row.tenant, isOld ? FIRST_CHAIN : chainOf(record as LogBlockRecord))
     if (isOld) log.records.push(record as LogRecord)
     else if ('items' in record) log.blocks.push(record)
     else if ('mostParts' in record) log.head = record
   }
 
-  lose(tenant: number): void {
-    this.#of(tenant, FIRST_CHAIN).lost++
+  function lose(tenant: number): void {
+    of(tenant, FIRST_CHAIN).lost++
   }
 
   /** Writes all logs into the new vault; gives how many records, and how many of each tenant are known to be missing. */
-  async restore(store: Store): Promise<{ salvaged: number; missing: Map<number, number> }> {
+  async function restore(store: Store): Promise<{ salvaged: number; missing: Map<number, number> }> {
     const missing = new Map<number, number>()
     let salvaged = 0
-    for (const [tenant, chains] of this.#logs) {
+    for (const [tenant, chains] of logs) {
       const found = [...chains.values()].map(putInOrder)
       const gaps = found.reduce((sum, each) => sum + each.gaps, 0)
       const all = found.flatMap(({ records }) => records)

@@ -17,22 +17,22 @@ export type RenderSearch = (token: RecordOf['token']) => Promise<string[]>
 export interface ResealOptions {
   present: VaultKeys
   next: VaultKeys
-  /** The keys of every tenant, as its record holds them and as it will. */
-  tenants: ReadonlyMap<number, { present: TenantKeyBytes; next: TenantKeyBytes }>
+  /** The keys of every tenant, as its record holds them. */
+  tenants: ReadonlyMap<number, TenantKeyBytes>
+  /** As its record will hold them, the same whenever it is called; default: as they are. */
+  renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
   renderSearch: RenderSearch
   /** Logs are not resealed but written anew, in the first chain alone. */
   logsAnew?: boolean
 }
 
 export function createReseal(options: ResealOptions): (row: Row) => Promise<Resealed> {
-  const { present, next, renderSearch } = options
+  const { present, next, renderSearch, renew = (_, keys) => keys } = options
   const opened = new Map<number, { present: RecordKeys; next: RecordKeys }>()
   opened.set(0, { present: present.vault, next: next.vault })
   for (const [number, keys] of options.tenants) {
-    opened.set(number, {
-      present: openTenantKeys(present, keys.present),
-      next: openTenantKeys(next, keys.next),
-    })
+    const renewed = openTenantKeys(next, renew(number, keys))
+    opened.set(number, { present: openTenantKeys(present, keys), next: renewed })
   }
   return async (row) => {
     const kind = kindOf(row.kind)
@@ -42,7 +42,7 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
       const tenant = record as RecordOf['tenant']
       const { log_chains: chains, ...rest } = tenant
       const listed = chains === undefined || options.logsAnew ? {} : { log_chains: chains }
-      record = { ...rest, ...listed, keys: requireTenant(options.tenants, tenant.number).next }
+      record = { ...rest, ...listed, keys: renew(tenant.number, tenant.keys) }
     }
     const id = digestId(keys.next, kind, row.tenant, idOf(record))
     const search = kind === 'token' ? await renderSearch(record as RecordOf['token']) : []

@@ -6,7 +6,7 @@
 
 import { CofferError } from '../../../errors.js'
 import { toText } from '../../bytes.js'
-import type { Draft, EngineWriter, LogEntry, LogSealer, Query, Row, RowId, RowPage } from '../../engine.js'
+import type { EngineWriter, LogSealer, Row } from '../../engine.js'
 import { removeQuietly } from '../../files.js'
 import { type Header, writeHeader } from '../../vault-file.js'
 import { type Counters, copyCounters } from '../counters.js'
@@ -113,17 +113,17 @@ async function convert(
   now: number,
   written: LiveSSTable[],
 ): Promise<Counters> {
-  const rows = new RowSink(() => tree.view(), copyCounters(tree.counters), now)
+  const rows = createRowSink(() => tree.view(), copyCounters(tree.counters), now)
   const reader = createReader(() => tree.view(), tree.counters, now)
   const write = (keep: number) => {
     written.push(...finish(writeSSTables(tree.manifest.context, rows.take(keep))))
   }
   for (const tenant of oldTenants(tree.oldLogs!)) {
     for await (const entries of sealer.adopt(reader, tenant)) {
-      await sealer.seal(rows, entries)
-      if (rows.bytes > HELD_BYTES) write(UNSETTLED)
+      await sealer.seal(rows.writer, entries)
+      if (rows.bytes() > HELD_BYTES) write(UNSETTLED)
     }
-    if (rows.bytes > HELD_BYTES) write(0)
+    if (rows.bytes() > HELD_BYTES) write(0)
   }
   write(0)
   const { old: _, ...counters } = rows.counters
@@ -131,66 +131,45 @@ async function convert(
 }
 
 /** Takes new rows of logs; all else is the vault's as it is. */
-class RowSink implements EngineWriter {
-  readonly now: number
-  readonly clock = { isJump: false, purgeUntil: 0 }
-  readonly counters: Counters
-  bytes = 0
-  readonly #view: () => View
+function createRowSink(view: () => View, counters: Counters, now: number) {
   /** The last put is the last. */
-  readonly #rows = new Map<string, Row>()
-
-  constructor(view: () => View, counters: Counters, now: number) {
-    this.#view = view
-    this.counters = counters
-    this.now = now
+  const rows = new Map<string, Row>()
+  let bytes = 0
+  const writer: EngineWriter = {
+    now,
+    clock: { isJump: false, purgeUntil: 0 },
+    get: (kind, tenant, id) =>
+      rows.get(toText(id)) ?? getRow(view(), { kind, tenant, id, expired: false }, now),
+    put: ({ seq = counters.seq++, created = now, seal, ...draft }) => {
+      const rev = counters.rev++
+      const sealed = seal(rev)
+      const text = toText(draft.id)
+      bytes += sealed.length - (rows.get(text)?.sealed.length ?? 0)
+      rows.delete(text)
+      rows.set(text, { ...draft, seq, rev, created, sealed })
+    },
+    find: () => ({ rows: [], total: 0 }),
+    seek: () => [],
+    findExpired: () => [],
+    remove: refuse,
+    append: refuse,
+    dropTenant: refuse,
+    noteTime: refuse,
   }
-
-  get(kind: number, tenant: number, id: RowId) {
-    return this.#rows.get(toText(id)) ?? getRow(this.#view(), { kind, tenant, id, expired: false }, this.now)
+  return {
+    writer,
+    counters,
+    bytes: () => bytes,
+    /** All rows but the `keep` that were put last, by `seq`. */
+    take(keep: number): Row[] {
+      const taken = [...rows].slice(0, Math.max(0, rows.size - keep))
+      for (const [text, { sealed }] of taken) {
+        rows.delete(text)
+        bytes -= sealed.length
+      }
+      return taken.map(([, row]) => row).sort((left, right) => left.seq - right.seq)
+    },
   }
-
-  put({ kind, tenant, id, seq, created = this.now, modified, expires, keys, seal }: Draft): void {
-    const rev = this.counters.rev++
-    const sealed = seal(rev)
-    const text = toText(id)
-    const number = seq ?? this.counters.seq++
-    this.bytes += sealed.length - (this.#rows.get(text)?.sealed.length ?? 0)
-    this.#rows.delete(text)
-    this.#rows.set(text, {
-      kind,
-      tenant,
-      id,
-      seq: number,
-      rev,
-      created,
-      modified,
-      expires,
-      keys,
-      sealed,
-    })
-  }
-
-  /** All rows but the `keep` that were put last, by `seq`. */
-  take(keep: number): Row[] {
-    const taken = [...this.#rows].slice(0, Math.max(0, this.#rows.size - keep))
-    for (const [text, { sealed }] of taken) {
-      this.#rows.delete(text)
-      this.bytes -= sealed.length
-    }
-    return taken.map(([, row]) => row).sort((left, right) => left.seq - right.seq)
-  }
-
-  find(_query: Query): RowPage {
-    return { rows: [], total: 0 }
-  }
-
-  seek = () => []
-  findExpired = () => []
-  remove = refuse
-  append: (entry: LogEntry) => void = refuse
-  dropTenant = refuse
-  noteTime = refuse
 }
 
 function refuse(): never {
