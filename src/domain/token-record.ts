@@ -24,7 +24,7 @@ export interface TokenRecord {
   counts?: true | undefined
   /**
    * What its creator was granted on it, if the token is the answer that is kept for an idempotency key. Its id is then the
-   * answer's. Before the token is changed the answer is written out.
+   * answer's. Before the token is changed the answer is written out; this is empty from then on.
    */
   answer_granted?: Grants | undefined
 }

@@ -12,7 +12,7 @@ import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
 import { grantsOn, Keeping, SUBJECTS } from './keeping.js'
-import { answerOf, dropAnswers, readSubjects } from './kept-answers.js'
+import { answerOf, dropAnswers, GONE, readSubjects } from './kept-answers.js'
 import type { AnyOperation, OperationInput, ReachedEntity } from './operation.js'
 import type { Outcome } from './outcome.js'
 import { JsonText, type Recipient } from './recipient.js'
@@ -51,7 +51,7 @@ export async function answerOnce(
     })
     if (answer !== undefined) return readAnswer(answer, recipient)
     if (kept === undefined && failure !== undefined && !first.isIdTaken) throw failure.error
-    return work(new Keeping(definition, nameAnswer, { isSecond: true }))
+    return work(new Keeping(definition, nameAnswer, { kept }))
   }
   try {
     // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
@@ -97,6 +97,7 @@ async function requireWhole(
   definition: AnyOperation,
   answer: AnswerRecord,
 ): Promise<AnswerRecord | undefined> {
+  if (answer.status === GONE) return undefined
   const subjects = await readSubjects(reader, caller.tenant, answer)
   if (subjects === undefined) return undefined
   const present: { granted: Grants; now: Grants }[] = []

@@ -1,6 +1,6 @@
 /** Keeps the answer of an operation for its idempotency key, in the unit of work that does what was asked. */
 import type { Target } from '../domain/access.js'
-import type { AnswerSubject, Grants } from '../domain/answer-record.js'
+import type { AnswerRecord, AnswerSubject, Grants } from '../domain/answer-record.js'
 import type { Permission } from '../domain/permissions.js'
 import { CofferError, validationError } from '../errors.js'
 import { isPromise, type MaybePromise } from '../maybe-promise.js'
@@ -61,24 +61,24 @@ export class Keeping {
   isIdTaken = false
   readonly #definition: AnyOperation
   readonly #nameAnswer: (reader: StoreReader) => Promise<string>
-  readonly #isSecond: boolean
+  readonly #found: { kept: AnswerRecord | undefined } | undefined
   /** What earlier units of work reached. */
   readonly #earlier: ReachedEntity[] = []
   #id = ''
   #isInToken = false
 
   /**
-   * @param isSecond what is kept under the id was looked at, and it cannot be given again: something that it is about is
-   *   gone, or it is a token whose time as an answer is over
+   * @param found what is kept under the id, if that was looked at: an answer that cannot be given again, or nothing, though
+   *   a token may have the id
    */
   constructor(
     definition: AnyOperation,
     nameAnswer: (reader: StoreReader) => Promise<string>,
-    { isSecond = false } = {},
+    found?: { kept: AnswerRecord | undefined },
   ) {
     this.#definition = definition
     this.#nameAnswer = nameAnswer
-    this.#isSecond = isSecond
+    this.#found = found
   }
 
   /** Notes what a committed unit of work reached. */
@@ -95,13 +95,20 @@ export class Keeping {
     const id = await this.#nameAnswer(store)
     this.#id = id
     this.#isInToken = false
-    if (this.#isSecond) await removeAnswer(store, tenant, id)
+    if (this.#found !== undefined) await this.#removeFound(store, tenant, this.#found.kept)
     const room = store.makeRoom('answer', tenant, id)
     const free = this.#definition.viewWritten === undefined || store.isFree('token', tenant, id)
     const [, isFree] = isPromise(room) || isPromise(free) ? await Promise.all([room, free]) : [room, free]
-    this.isIdTaken = !isFree
-    if (isFree || this.#isSecond) return
+    this.isIdTaken = !isFree || this.#found !== undefined
+    if (!this.isIdTaken || this.#found !== undefined) return
     throw new CofferError('conflict', 'A token has the id that belongs to this idempotency key.')
+  }
+
+  /** Not if another server has put its answer in the place meanwhile. */
+  async #removeFound(store: StoreWriter, tenant: number, kept: AnswerRecord | undefined): Promise<void> {
+    const present = await store.get('answer', tenant, this.#id)
+    if (present === undefined || JSON.stringify(present) !== JSON.stringify(kept)) return
+    await removeAnswer(store, tenant, this.#id)
   }
 
   /** What a token takes that the unit of `caller` creates under an id of its own choice, to be the answer itself. */

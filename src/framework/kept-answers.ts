@@ -8,6 +8,8 @@ import type { TokenRecord } from '../domain/records.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
+/** The status of an answer that is not given again. */
+export const GONE = 410
 /** A row has at most 255 index fields. */
 const SUBJECTS_OF_ONE = 200
 /** Records read at once, because one may be large. */
@@ -48,8 +50,9 @@ export function answerOf(
   show: (token: TokenRecord, transform: Transform) => unknown,
 ): AnswerRecord | undefined {
   const { id, answer_granted: granted, created_at } = token
-  if (granted === undefined || now >= Date.parse(created_at) + KEPT_MS) return undefined
-  const body = JSON.stringify(show(token, granted['token:create']!))
+  const transform = granted?.['token:create']
+  if (transform === undefined || now >= Date.parse(created_at) + KEPT_MS) return undefined
+  const body = JSON.stringify(show(token, transform))
   return { id, status: 201, body, subjects: [{ kind: 'token', id, granted }] }
 }
 
@@ -65,6 +68,20 @@ export async function writeOutAnswer(
   if (answer === undefined || (await store.get('answer', tenant, answer.id)) !== undefined) return
   await store.makeRoom('answer', tenant, answer.id)
   await insertAnswer(store, tenant, answer, Date.parse(token.created_at) + KEPT_MS)
+}
+
+/** Notes for a while that a removed token has had the id of an answer, so that the same key gives it to no other token. */
+export async function endAnswer(
+  store: StoreWriter,
+  tenant: number,
+  { id, answer_granted }: TokenRecord,
+): Promise<void> {
+  if (answer_granted === undefined) return
+  const kept = await store.get('answer', tenant, id)
+  if (kept?.subjects.some((subject) => subject.id === id)) await removeAnswer(store, tenant, id)
+  else if (kept !== undefined) return
+  await store.makeRoom('answer', tenant, id)
+  await insertAnswer(store, tenant, { id, status: GONE, subjects: [] })
 }
 
 function partId(id: string, part: number): string {

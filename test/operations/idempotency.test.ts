@@ -189,7 +189,12 @@ t.test('what an answer is about takes it along: nothing is left on the disk', as
   await ask('token update', { id: made.id, data: 'y' })
   t.equal((await kept()).length, 1)
   await ask('token delete', { id: made.id })
-  t.same(await kept(), [], 'a token whose answer was written out')
+  t.match(
+    await kept(),
+    [{ status: 410, body: undefined, subjects: [] }],
+    'a token whose answer was written out',
+  )
+  clock.now += DAY_MS
   const { id, key } = await createApplication('private', { permissions: permissionsOf('private') })
   await repeat('token tokenize', { payload: 'x' }, 'key', { as: key })
   await repeat('token search', { query: '' }, 'key', { as: key })
@@ -227,18 +232,33 @@ t.test('a token has the id of its answer: another one is drawn where that is tak
   await ask('token update', { id: first.id, data: 'changed' })
   t.same(await create(), { ...second, isReplayed: true }, 'its answer is not written out any more')
   await ask('token delete', { id: second.id })
-  await ask('token delete', { id: first.id })
   t.same(await kept(), [])
+  await ask('token delete', { id: first.id })
+  t.match(await kept(), [{ id: first.id, status: 410 }])
   const third = await create()
-  t.same(third, first, 'free again: used again')
+  t.not(third.id, first.id, 'the id of a token that is gone')
+  t.same(await create(), { ...third, isReplayed: true })
+  await ask('token delete', { id: third.id })
+  clock.now += 2 * DAY_MS
+  await app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
+  t.same(await create(), first, 'nobody asks for the answer any more: the key may give the id again')
   const usage = (await ask('tenant usage')) as { token_report: object }
-  t.match(usage.token_report, { monthly_active_tokens: 3 }, 'and one active token of the month')
+  t.match(usage.token_report, { monthly_active_tokens: 4 }, 'which is one active token of the month')
+  for (const changes of [{}, { data: 'changed' }]) {
+    const made = await create({}, JSON.stringify(changes))
+    await ask('token update', { id: made.id, ...changes })
+    await ask('token delete', { id: made.id })
+    t.not((await create({}, JSON.stringify(changes))).id, made.id)
+  }
   const soon = new Date(clock.now + 60_000).toISOString()
   const expiring = await create({ expires_at: soon }, 'expires')
   clock.now += 60_000
   const later = await create({}, 'expires')
   t.not(later.id, expiring.id, 'the expired one is not purged yet, and its expiry not logged')
+  const purged = await create({ expires_at: new Date(clock.now + 1).toISOString() }, 'purged')
+  clock.now += 1
   await app.sweep()
+  t.not((await create({}, 'purged')).id, purged.id)
   const log = (await ask('log list', { entity_id: expiring.id })) as { data: { message: string }[] }
   t.same(
     log.data.map(({ message }) => message),
@@ -254,17 +274,18 @@ t.test('a token has the id of its answer: another one is drawn where that is tak
   const createAs = (caller: Caller) =>
     perform(app, caller, registry.find('token create')!, input(), 'trace', { idempotencyKey: 'by id' })
   const { result } = await createAs({ ...owner, dependsOnId: true })
-  t.equal((await kept()).length, 3, 'where rules go by the id, which is not known before, there is a copy')
+  t.ok(
+    (await kept()).some(({ body }) => body?.includes((result as { id: string }).id)),
+    'rules by the id: a copy',
+  )
   t.match(await createAs(owner), { isReplayed: true, result })
   clock.now += DAY_MS
   const fourth = await create()
   clock.now -= DAY_MS
-  await ask('token update', { id: third.id, data: 'changed' })
-  t.same(
-    await create(),
-    { ...fourth, isReplayed: true },
-    'the later answer stays where the clock is set back',
-  )
+  await ask('token update', { id: first.id, data: 'changed' })
+  t.same(await create(), { ...fourth, isReplayed: true }, 'a later answer stays where the clock is set back')
+  await ask('token delete', { id: first.id })
+  t.same(await create(), { ...fourth, isReplayed: true })
 })
 
 t.test('an answer that is too large to be kept is refused, and nothing is done', async (t) => {

@@ -5,7 +5,7 @@ import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
 import type { Host } from '../../framework/host.js'
-import { dropAnswers } from '../../framework/kept-answers.js'
+import { dropAnswers, endAnswer } from '../../framework/kept-answers.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'
@@ -83,6 +83,7 @@ export async function purgeToken(
   if (record === undefined) return
   await removeLinks(store, tenant, id)
   await dropAnswers(store, tenant, { kind: 'token', id })
+  await endAnswer(store, tenant, record)
   await writeExpiry(store, tenant, record, traceId)
 }
 

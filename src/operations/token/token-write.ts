@@ -131,6 +131,7 @@ export async function updateFrom(
     modified_by: context.caller.actor.id,
     modified_at: context.date,
     counts: before.counts && draft.expires === undefined ? true : undefined,
+    answer_granted: before.answer_granted && {},
     ...draft.record,
   }
   await writeOutAnswer(context.store, context.caller.tenant, before, viewWritten)

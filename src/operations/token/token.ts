@@ -1,4 +1,6 @@
 /** Tokens: create, list, get, update, delete. */
+
+import { endAnswer } from '../../framework/kept-answers.js'
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
@@ -128,6 +130,7 @@ export const deleteToken = operation({
     const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record)
     await context.store.remove('token', context.caller.tenant, record.id)
+    await endAnswer(context.store, context.caller.tenant, record)
     await removeLinks(context.store, context.caller.tenant, record.id)
     await settleActivity(context, record)
     noteToken(context, record)
