@@ -83,6 +83,11 @@ export function usage(message: string, details?: ErrorDetails): CofferError {
   return new CofferError('usage', message, details)
 }
 
+/** What is there, or was changed meanwhile, keeps it from being done. */
+export function conflict(message: string): CofferError {
+  return new CofferError('conflict', message)
+}
+
 /** What ends after a signal, or Ctrl-C at a prompt. */
 export function interrupted(details?: ErrorDetails): CofferError {
   return new CofferError('interrupted', 'Interrupted.', details)

@@ -3,7 +3,7 @@
  * header's digest, which shows that no slot was changed without the root key.
  */
 import { scrypt } from 'node:crypto'
-import { CofferError } from '../errors.js'
+import { CofferError, conflict, usage } from '../errors.js'
 import { withDigest } from './digest.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
@@ -63,10 +63,7 @@ export interface SlotContext {
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
   if (length >= LEAST_PASSPHRASE_LENGTH && length <= MOST_PASSPHRASE_LENGTH) return
-  throw new CofferError(
-    'usage',
-    `A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`,
-  )
+  throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
 }
 
 /** A new slot that opens to `root`, for a header with this `digest`. */
@@ -156,8 +153,7 @@ export function sealHeader(
 /** @throws CofferError `conflict` for more slots than a header may hold. */
 export function checkSlotCount(count: number): void {
   if (count <= MOST_SLOTS) return
-  throw new CofferError(
-    'conflict',
+  throw conflict(
     `A vault has at most ${MOST_SLOTS} key slots. Remove one first: coffer vault keys remove SLOT`,
   )
 }

@@ -43,33 +43,18 @@ const ISO =
 function readAmerican(text: string): number | undefined {
   const found = AMERICAN.exec(text)
   if (found === null) return undefined
-  const [, month, day, year, hour, minute, second, half, sign, offsetHours, offsetMinutes] = found
-  if (hour === undefined) return instant([Number(year), Number(month), Number(day), 0, 0, 0, 0], 0)
+  const [, month, day, year, hour = 12, minute = 0, second = 0, half = 'AM', ...offset] = found
   if (Number(hour) < 1 || Number(hour) > 12) return undefined
-  const hour24 = (Number(hour) % 12) + (half?.toUpperCase() === 'PM' ? 12 : 0)
-  return instant(
-    [Number(year), Number(month), Number(day), hour24, Number(minute), Number(second), 0],
-    readOffset(sign, offsetHours, offsetMinutes),
-  )
+  const hour24 = (Number(hour) % 12) + (half.toUpperCase() === 'PM' ? 12 : 0)
+  return instant([year, month, day, hour24, minute, second, 0].map(Number) as Fields, readOffset(...offset))
 }
 
 function readIso(text: string): number | undefined {
   const found = ISO.exec(text)
   if (found === null) return undefined
-  const [, year, month, day, hour, minute, second, fraction, sign, offsetHours, offsetMinutes] = found
-  const ms = Math.floor(Number(`0.${fraction ?? 0}`) * 1000)
-  return instant(
-    [
-      Number(year),
-      Number(month),
-      Number(day),
-      Number(hour ?? 0),
-      Number(minute ?? 0),
-      Number(second ?? 0),
-      ms,
-    ],
-    readOffset(sign, offsetHours, offsetMinutes),
-  )
+  const [, year, month, day, hour = 0, minute = 0, second = 0, fraction = 0, ...offset] = found
+  const ms = Math.floor(Number(`0.${fraction}`) * 1000)
+  return instant([year, month, day, hour, minute, second, ms].map(Number) as Fields, readOffset(...offset))
 }
 
 /** Minutes east of UTC; undefined outside of -12:00 to +14:00. */
@@ -89,10 +74,7 @@ type Fields = [
 ]
 
 /** undefined when a field is out of its range, such as February 30 or 24:00. */
-function instant(
-  [year, month, day, hour, minute, second, ms]: Fields,
-  eastMinutes?: number,
-): number | undefined {
+function instant([year, month, day, hour, minute, second, ms]: Fields, eastMinutes?: number) {
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day)
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined

@@ -1,5 +1,5 @@
 /** The rules of invitations: how long they are valid, the format of their links, and the names of invited people. */
-import { CofferError, type PropertyErrors } from '../errors.js'
+import { type PropertyErrors, usage } from '../errors.js'
 import { addError } from './property-errors.js'
 import type { InvitationRecord } from './records.js'
 import { DEFAULT_ROLE, type GivenRole } from './roles.js'
@@ -57,10 +57,7 @@ export function formatLink(publicUrl: string, secret: string): string {
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
   if (isLinkSecret(secret)) return secret
-  throw new CofferError(
-    'usage',
-    'This is not an invitation link. Give the whole link from the mail, or its token.',
-  )
+  throw usage('This is not an invitation link. Give the whole link from the mail, or its token.')
 }
 
 export interface PersonNames {

@@ -185,11 +185,7 @@ function expressionsOf(pieces: readonly Piece[]): string[] {
   return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : piece.expression))
 }
 
-function join(
-  pieces: readonly Piece[],
-  values: readonly unknown[],
-  write: (value: unknown) => string,
-): string {
+function join(pieces: readonly Piece[], values: readonly unknown[], write: (value: unknown) => string) {
   let next = 0
   return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
 }

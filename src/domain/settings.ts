@@ -1,5 +1,5 @@
 /** The settings of a vault: names, descriptions, allowed values and defaults. */
-import { CofferError, validationError } from '../errors.js'
+import { usage, validationError } from '../errors.js'
 import { readMailServer, readSender } from './mail-server.js'
 
 interface SettingEntry<T> {
@@ -104,10 +104,7 @@ type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { def
 /** @throws CofferError `usage` that lists the settings */
 export function requireSettingName(name: string): SettingName {
   if (Object.hasOwn(VAULT_SETTINGS, name)) return name as SettingName
-  throw new CofferError(
-    'usage',
-    `Unknown setting "${name}". The settings are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`,
-  )
+  throw usage(`Unknown setting "${name}". The settings are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`)
 }
 
 /** The value of the setting in the stored `values`, or its default. */

@@ -41,10 +41,7 @@ export async function authenticate(
 const counterOf = (reader: StoreReader) => reader.changeCounter(DEPENDS_ON)
 
 /** `found`: the change counter under which it was read. */
-function readCaller(
-  host: Host,
-  key: string,
-): Promise<{ caller: Caller; expires: boolean; found: number | undefined }> {
+function readCaller(host: Host, key: string) {
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
     const entry = await reader.get('api_key', 0, hash)
@@ -89,11 +86,7 @@ export function applicationCaller(tenant: number, application: ApplicationRecord
 }
 
 /** @throws CofferError `unauthenticated` for an application that was deleted or has expired */
-async function requireApplication(
-  reader: StoreReader,
-  tenant: number,
-  id: string,
-): Promise<ApplicationRecord> {
+async function requireApplication(reader: StoreReader, tenant: number, id: string) {
   // The API key records and sessions of a deleted tenant may still exist.
   const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
   const application = isThere ? await reader.get('application', tenant, id) : undefined

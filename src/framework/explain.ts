@@ -5,7 +5,7 @@
 
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { type Permission, stricterTransform } from '../domain/permissions.js'
-import { CofferError, type PropertyErrors } from '../errors.js'
+import { CofferError, type PropertyErrors, usage } from '../errors.js'
 import type { Store } from '../storage/store.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
 import type { Caller } from './caller.js'
@@ -37,8 +37,7 @@ export async function explain(
   input: Record<string, unknown>,
   { reveal }: { reveal: boolean },
 ): Promise<Explanation> {
-  if (definition.isExplainable !== true)
-    throw new CofferError('usage', 'Only operations on tokens can be explained.')
+  if (definition.isExplainable !== true) throw usage('Only operations on tokens can be explained.')
   const notes = new Map<string, ExplainedDecision>()
   const about = { operation: definition.name, decisions: [], permissions: [] }
   let caller: Caller

@@ -1,6 +1,6 @@
 /** A rate limit: one token bucket for each application or client. */
 import { BoundedMap } from '../bounded-map.js'
-import { CofferError } from '../errors.js'
+import { usage } from '../errors.js'
 
 export interface Rate {
   count: number
@@ -16,8 +16,7 @@ const MOST_BUCKETS = 10_000
 /** Parses `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
 export function parseRate(text: string): Rate {
   const [, digits = '', unit = ''] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
-  if (digits === '')
-    throw new CofferError('usage', '--rate-limit takes a number for a second, minute or hour: 100/s.')
+  if (digits === '') throw usage('--rate-limit takes a number for a second, minute or hour: 100/s.')
   return { count: Number(digits), periodMs: UNITS_MS[unit]! }
 }
 

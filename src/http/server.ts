@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { CofferError, validationError } from '../errors.js'
+import { CofferError, usage, validationError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
 import { Connection, describeParserError } from './connection.js'
@@ -241,7 +241,7 @@ async function prepareTls(pem: { cert: string; key: string }): Promise<CreateSer
       return create({ ...shape, ...pem, handshakeTimeout: SERVER_LIMITS.headersMs })
     } catch (cause) {
       const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
-      throw new CofferError('usage', message, { cause })
+      throw usage(message, { cause })
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The hosts and addresses that reactor code may connect to. */
 import { BlockList, isIP } from 'node:net'
-import { CofferError } from '../errors.js'
+import { usage } from '../errors.js'
 
 export type AllowList = ReturnType<typeof createAllowList>
 
@@ -36,7 +36,7 @@ function parseEntry(entry: string): Entry {
   const port = match?.[3] === undefined ? undefined : Number(match[3])
   const isAddress = match?.[1] === undefined || isIP(match[1]) === 6
   if (host === undefined || !isAddress || (port !== undefined && (port < 1 || port > 65_535)))
-    throw new CofferError('usage', '--allow-net takes a host, or a host and a port: api.example.com:443.')
+    throw usage('--allow-net takes a host, or a host and a port: api.example.com:443.')
   return { host: normalizeHost(host), port }
 }
 

@@ -91,12 +91,7 @@ function readUrl(text: string, base?: URL): URL {
   return url
 }
 
-function send(
-  hop: Hop,
-  address: Resolved,
-  secureContext: SecureContext | undefined,
-  signal: AbortSignal,
-): Promise<IncomingMessage> {
+function send(hop: Hop, address: Resolved, secureContext: SecureContext | undefined, signal: AbortSignal) {
   const { url, method, headers, body } = hop
   // Every lookup returns the address that was checked.
   const pinned: LookupFunction = (_host, options, callback) =>
@@ -112,7 +107,7 @@ function send(
       : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
     ...(secureContext === undefined ? {} : { secureContext }),
   }
-  return new Promise((resolve, reject) => {
+  return new Promise<IncomingMessage>((resolve, reject) => {
     const fail = (cause: unknown) =>
       reject(new CofferError('unavailable', `the connection failed${describeCode(cause)}`, { cause }))
     try {
@@ -144,11 +139,7 @@ function toHeaders(pairs: readonly [string, string][], body: Buffer, method: str
   return headers
 }
 
-async function readResponse(
-  response: IncomingMessage,
-  { url }: Hop,
-  redirected: boolean,
-): Promise<FetchResponse> {
+async function readResponse(response: IncomingMessage, { url }: Hop, redirected: boolean) {
   const body = await readBody(response)
   const raw = response.rawHeaders
   return {

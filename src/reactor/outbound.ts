@@ -174,12 +174,7 @@ function createDestination(
 }
 
 /** Names and values in turn, which Node checks and writes as they are. */
-function spellHeaders(
-  headers: OutboundRequest['headers'],
-  { host }: URL,
-  method: string,
-  body: Uint8Array,
-): string[] {
+function spellHeaders(headers: OutboundRequest['headers'], { host }: URL, method: string, body: Uint8Array) {
   const hasLength = body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)
   const spelled = ['host', host]
   for (const name of Object.keys(headers)) spelled.push(name, headers[name]!)

@@ -196,10 +196,7 @@ export function createPool(settings: PoolSettings, services: PoolServices): Reac
     return isReady
   }
 
-  function mayServeAgain(
-    { assignment, runs, busyMs, isOutdated }: Worker,
-    { memoryMiB }: RunOutcome,
-  ): boolean {
+  function mayServeAgain({ assignment, runs, busyMs, isOutdated }: Worker, { memoryMiB }: RunOutcome) {
     const { isolation, mostRuns, limits } = settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Uncollected garbage would count as memory of the next run, and the child's processor time is limited in total.

@@ -4,7 +4,7 @@
  */
 import { type Adapter, Low } from 'lowdb'
 import type { Cipher, RandomSource } from '../crypto/ports.js'
-import { CofferError, damaged } from '../errors.js'
+import { CofferError, conflict, damaged } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
 import type { Times } from './time.js'
@@ -126,7 +126,7 @@ export function hasHeader(files: Files, directory: string): boolean {
 /** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
 export function beginVault(files: Files, directory: string): void {
   if (hasHeader(files, directory)) {
-    throw new CofferError('conflict', `There is a vault in ${directory} already. Choose another directory.`)
+    throw conflict(`There is a vault in ${directory} already. Choose another directory.`)
   }
   makeDirectories(files, directory)
   checkPath(files, directory, 'directory')

@@ -9,7 +9,7 @@ import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records.js'
-import { CofferError } from '../errors.js'
+import { CofferError, usage } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { createBackground } from '../framework/background.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
@@ -173,8 +173,7 @@ export function createApp(parts: {
       hasChosenKeys = true
     },
     admitOthers: () => {
-      if (hasChosenKeys)
-        throw new CofferError('usage', 'A vault with chosen API keys is served on loopback addresses only.')
+      if (hasChosenKeys) throw usage('A vault with chosen API keys is served on loopback addresses only.')
       isExposed = true
     },
     settle: () => background.idle(),

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Keyring } from '../crypto/keyring.js'
-import { CofferError } from '../errors.js'
+import { CofferError, conflict } from '../errors.js'
 import { recallEntries } from '../storage/barrier/log-rows.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { Row } from '../storage/engine.js'
@@ -105,7 +105,7 @@ export const SCRATCH = join(tmpdir(), 'coffer-')
 export function createBackUp(effects: Effects, header: Header, keyring: Keyring): BackUp {
   return (path, connection) => {
     if (effects.files.stat(path) !== undefined)
-      throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
+      throw conflict(`There is a file ${path} already. Choose another name.`)
     return withScratch(`${path}.part-`, async (directory) => {
       const place = { ...effects, directory, role: 'command' as const }
       await withSnapshot(connection, ({ state, count, ...found }) =>

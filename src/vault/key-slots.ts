@@ -10,7 +10,7 @@ import {
   sealHeader,
 } from '../crypto/key-slot.js'
 import { formatDate } from '../domain/dates.js'
-import { CofferError } from '../errors.js'
+import { conflict } from '../errors.js'
 import type { ChooseSlots, SlotFacts } from '../framework/vault-port.js'
 import type { Header } from '../storage/vault-file.js'
 import { completeEffects, reachVault, type VaultLocation } from './open.js'
@@ -64,7 +64,7 @@ export async function changeKeySlots(
       )
     }
     if (slots.length === 0)
-      throw new CofferError('conflict', 'The last key slot cannot be removed: nothing else opens the vault.')
+      throw conflict('The last key slot cannot be removed: nothing else opens the vault.')
     const next = sealHeader(primitives, { ...sealed, slots }, root)
     primitives.wipe(root)
     await ask('vault replace-header', { header: next, replaces: header.mac })

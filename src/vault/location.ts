@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
-import { CofferError } from '../errors.js'
+import { CofferError, usage } from '../errors.js'
 import type { Files } from '../storage/files.js'
 import { nodeFiles } from '../storage/node-files.js'
 
@@ -58,10 +58,7 @@ export function kindOfAddress(address: string): PlaceKind {
   const [scheme = ''] = SCHEME.exec(address) ?? []
   const kind = KINDS[scheme.toLowerCase()]
   if (kind !== undefined) return kind
-  throw new CofferError(
-    'usage',
-    `Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`,
-  )
+  throw usage(`Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`)
 }
 
 /** Whether `address` names a store that several processes may have open, instead of a directory. */
@@ -79,10 +76,6 @@ export function requireDirectory({ directory }: VaultLocation): void {
 export function resolveDirectory(cwd: string, address: string): string {
   const kind = kindOfAddress(address)
   if (kind === 'directory') return resolve(cwd, address)
-  if (kind === 'store')
-    throw new CofferError('usage', 'A vault in a store is named with --store, not --vault.')
-  throw new CofferError(
-    'usage',
-    'A vault in memory exists only within one process. Run: coffer serve --ephemeral',
-  )
+  if (kind === 'store') throw usage('A vault in a store is named with --store, not --vault.')
+  throw usage('A vault in memory exists only within one process. Run: coffer serve --ephemeral')
 }

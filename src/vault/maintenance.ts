@@ -1,7 +1,7 @@
 /** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
-import { CofferError } from '../errors.js'
+import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
@@ -56,7 +56,7 @@ export function createMaintenance(
     async replaceHeader(header, replaces) {
       const next = header as Header
       if (engine.header.mac !== replaces)
-        throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
+        throw conflict('Another process changed the key slots meanwhile. Try again.')
       await engine.replaceHeader(next)
     },
   }

@@ -56,11 +56,7 @@ function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyri
 }
 
 /** Gives every tenant another id, every application another key, and every invitation another link. */
-async function becomeOther(
-  app: App,
-  store: StoreWriter,
-  renamed: Map<string, string>,
-): Promise<Record<string, string>> {
+async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, string>) {
   const keys: Record<string, string> = {}
   const tenants = await readAll(store, 'tenant', 0)
   for (const tenant of tenants) {

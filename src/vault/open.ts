@@ -13,7 +13,7 @@ import { nativePrimitives } from '../crypto/native.js'
 import type { Clock } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
-import { CofferError } from '../errors.js'
+import { CofferError, conflict } from '../errors.js'
 import {
   connectToVault,
   hasVaultSocket,
@@ -131,18 +131,14 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   makeDirectories(files, directory)
   return owning(effects, async (lock) => {
     if (hasHeader(files, directory))
-      throw new CofferError('conflict', `There is already a vault in ${directory}. Choose another directory.`)
+      throw conflict(`There is already a vault in ${directory}. Choose another directory.`)
     const { app, keyring } = await createOwned(effects, lock, opener)
     await createFirstTenant(app, tenantName)
     return effects.role === 'server' ? listening(effects, keyring, app) : app
   })
 }
 
-async function createOwned(
-  effects: Effects,
-  lock: Lock,
-  opener: NewOpener,
-): Promise<{ app: App; keyring: Keyring }> {
+async function createOwned(effects: Effects, lock: Lock, opener: NewOpener) {
   const { random } = effects
   const { header, keyring, primitives } = await createHeader(effects, opener)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })

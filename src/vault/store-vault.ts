@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { isSealedHeader, parseSlots, type Slot } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import type { Primitives } from '../crypto/primitives.js'
-import { CofferError } from '../errors.js'
+import { usage } from '../errors.js'
 import { KEPT_KINDS } from '../storage/barrier/record-cache.js'
 import { parseStoreAddress } from '../storage/postgres/address.js'
 import { openPostgresEngine, type PostgresEngine } from '../storage/postgres/engine.js'
@@ -121,7 +121,7 @@ export async function connectStore({ directory, storePassword }: VaultLocation):
   const given = password === undefined ? {} : { password }
   if (caFile === undefined) return new ConnectionPool({ ...connection, ...given })
   const ca = await readFile(caFile, 'utf8').catch(() => {
-    throw new CofferError('usage', 'The file of sslrootcert= cannot be read.')
+    throw usage('The file of sslrootcert= cannot be read.')
   })
   return new ConnectionPool({ ...connection, ...given, ssl: { ...(connection.ssl as object), ca } })
 }

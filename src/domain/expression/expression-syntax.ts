@@ -61,11 +61,7 @@ export function readOutput(
   return { initial, filters: read.filters }
 }
 
-function readTokens(
-  tokenizer: Tokenizer,
-  piece: OutputPiece,
-  text: string,
-): { values: Token[]; filters: FilterToken[] } {
+function readTokens(tokenizer: Tokenizer, piece: OutputPiece, text: string) {
   try {
     if (piece.reference !== undefined) return { values: [], filters: tokenizer.readFilters() }
     const { initial, filters } = tokenizer.readFilteredValue()

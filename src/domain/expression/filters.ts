@@ -111,12 +111,7 @@ type Cover = (character: string, at: number) => string | undefined
  * Replaces the characters between the first and last ones that are shown. If that replaces nothing, all characters are
  * replaced, so that the value is never returned unchanged.
  */
-function coverMiddle(
-  characters: readonly string[],
-  { first, last }: Shown,
-  cover: Cover,
-  coverAll = cover,
-): string {
+function coverMiddle(characters: readonly string[], { first, last }: Shown, cover: Cover, coverAll = cover) {
   const isHidden = (at: number) => at >= first && at < characters.length - last
   const covers = characters.map((character, at) => (isHidden(at) ? cover(character, at) : undefined))
   if (covers.every((character) => character === undefined)) {
@@ -195,10 +190,7 @@ function maskCard(value: unknown, [bin, last, maskGiven, preservedGiven]: readon
 }
 
 /** The positions of the digits, how many are revealed, and the characters that contain those. */
-function findShownDigits(
-  characters: readonly string[],
-  [binGiven, lastGiven]: readonly unknown[],
-): Shown & { digits: number[]; revealed: number } {
+function findShownDigits(characters: readonly string[], [binGiven, lastGiven]: readonly unknown[]) {
   const digits = [...characters.keys()].filter((at) => isDigit(characters[at]!))
   const bin = asFlag(binGiven ?? false, 'whether to reveal the BIN') ? binLength(digits.length) : 0
   const end = asFlag(lastGiven ?? false, 'whether to reveal the last 4 digits') ? 4 : 0

@@ -42,12 +42,7 @@ interface Text {
 }
 
 /** Counts all values and collects the strings. @throws CofferError `validation` for too many values or levels. */
-function findTexts(
-  found: { texts: Text[]; values: number },
-  value: unknown,
-  path: string,
-  depth: number,
-): void {
+function findTexts(found: { texts: Text[]; values: number }, value: unknown, path: string, depth: number) {
   found.values++
   if (found.values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH) {
     throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)

@@ -118,11 +118,7 @@ function requireSearchValue(rendered: unknown): string {
 }
 
 /** undefined if the data is invalid. */
-async function renderText(
-  { expressions, scope, budget }: Rendering,
-  text: unknown,
-  use: ExpressionUse,
-): Promise<unknown> {
+async function renderText({ expressions, scope, budget }: Rendering, text: unknown, use: ExpressionUse) {
   if (typeof text !== 'string') throw validationError('must be a string')
   const expression = expressions.known(text, use) ?? (await expressions.compile(text, use))
   return scope.data === undefined ? undefined : expression.render(scope, budget)

@@ -1,7 +1,6 @@
 /** The keys of an application. Each acts as the application, so that one can be replaced while another is in use. */
 import { keysOf, MAX_KEYS } from '../../domain/application.js'
-import type { ApplicationKey, ApplicationRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
 import { requireRecord } from '../../framework/require-record.js'
@@ -27,7 +26,7 @@ export const createKey = operation({
     const application = await requireRecord(context, 'application', input.application_id)
     const keys = keysOf(application)
     if (keys.length >= MAX_KEYS)
-      throw new CofferError('conflict', `This application has ${MAX_KEYS} keys already. Delete one first.`)
+      throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await issueKey(context, application.id)
     await replaceKeys(context, application, [entry, ...keys])
     return viewKey(entry, key)
@@ -85,10 +84,7 @@ export const deleteKey = operation({
 })
 
 /** @throws CofferError `not_found` for an unknown application, and for a key of another */
-async function requireKey(
-  context: Context,
-  input: { application_id: string; id: string },
-): Promise<{ application: ApplicationRecord; key: ApplicationKey }> {
+async function requireKey(context: Context, input: { application_id: string; id: string }) {
   const application = await requireRecord(context, 'application', input.application_id)
   const key = keysOf(application).find(({ id }) => id === input.id)
   if (key === undefined) throw new CofferError('not_found', 'This application has no key with this id.')

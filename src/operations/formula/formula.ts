@@ -4,7 +4,7 @@
  */
 import { checkFormula } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
-import { CofferError, invalid } from '../../errors.js'
+import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -101,7 +101,7 @@ export const deleteFormula = formulas.delete({
   async before(context, record) {
     if (record.type === 'official') requireOwner(context)
     if (await isInUse(context, record))
-      throw new CofferError('conflict', 'A reactor uses this formula. Delete the reactor first.')
+      throw conflict('A reactor uses this formula. Delete the reactor first.')
   },
 })
 

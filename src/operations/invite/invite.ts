@@ -5,7 +5,7 @@ import { extendExpiry, firstExpiry, STATUSES, viewInvitation } from '../../domai
 import { about } from '../../domain/property-errors.js'
 import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
 import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/roles.js'
-import { CofferError } from '../../errors.js'
+import { conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
@@ -151,7 +151,7 @@ export const deleteInvitation = invitations.delete({
 /** @throws CofferError `conflict` */
 async function refuseMember(context: Context, email: string): Promise<void> {
   if (await isMember(context.store, context.caller.tenant, email))
-    throw new CofferError('conflict', 'A person with this e-mail address is already a member.')
+    throw conflict('A person with this e-mail address is already a member.')
 }
 
 /** Adds a new link to the invitation and writes its mail, the only copy of the link's secret. */

@@ -99,11 +99,7 @@ async function exportReactors(
   })
 }
 
-function exportProxy(
-  proxy: ProxyRecord,
-  applications: readonly ApplicationRecord[],
-  reveals: boolean,
-): object {
+function exportProxy(proxy: ProxyRecord, applications: readonly ApplicationRecord[], reveals: boolean) {
   const { name, destination_url, require_auth, disable_detokenization, application_id } = proxy
   const { configuration, request_transforms, response_transforms } = proxy
   const application = applications.find(({ id }) => id === application_id)?.name

@@ -14,7 +14,7 @@ import {
   SESSION_KEY_BYTES,
   SESSION_MINUTES,
 } from '../../domain/session.js'
-import { CofferError, validationError } from '../../errors.js'
+import { CofferError, conflict, validationError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
@@ -113,8 +113,7 @@ export const authorizeSession = operation({
   check: checkAuthorization,
   async run(context, { nonce, permissions = [], rules = [] }, expires) {
     const record = await requireSession(context, nonce)
-    if (record.authorized !== undefined)
-      throw new CofferError('conflict', 'The session of this nonce is authorized already.')
+    if (record.authorized !== undefined) throw conflict('The session of this nonce is authorized already.')
     await requireRoom(context, 'authorizer')
     const authorized: NonNullable<SessionRecord['authorized']> = {
       by: context.caller.actor.id,
@@ -128,10 +127,7 @@ export const authorizeSession = operation({
 })
 
 /** @returns when the session expires, ms since the epoch, if that is given. @throws CofferError `validation` */
-async function checkAuthorization(
-  input: Lenient<AuthorizeInput>,
-  tools: CheckTools,
-): Promise<number | undefined> {
+async function checkAuthorization(input: Lenient<AuthorizeInput>, tools: CheckTools) {
   const errors = checkGrants('session', input)
   const { expires_at: given } = input
   const expires =

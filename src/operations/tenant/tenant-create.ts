@@ -1,7 +1,7 @@
 /** Creates and finds tenants. */
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict, usage } from '../../errors.js'
 import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../config/settings-record.js'
@@ -48,7 +48,7 @@ export async function createTenant(
       `A vault can have at most ${MOST_TENANTS} tenants, deleted ones included.`,
     )
   const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
-  if (sameName !== undefined) throw new CofferError('conflict', 'There is already a tenant with this name.')
+  if (sameName !== undefined) throw conflict('There is already a tenant with this name.')
   const created_at = formatDate(store.now)
   const tenant: TenantRecord = {
     number,
@@ -93,8 +93,7 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
     const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }
     const { records, total } = await store.find('tenant', 0, { where, page: 1, size: 1 })
     // A tenant may rename itself to any name, because a refusal would disclose the names of other tenants.
-    if (total > 1)
-      throw new CofferError('usage', 'Several tenants have this name. Give an id from: coffer tenant list')
+    if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     const [tenant] = records
     if (tenant !== undefined) return tenant
   }

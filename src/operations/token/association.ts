@@ -1,7 +1,7 @@
 /** Associations: links from a parent token to a child token. */
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { type AssociationRecord, associationId } from '../../domain/records.js'
-import { CofferError, invalid } from '../../errors.js'
+import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { listOutput, pageInput } from '../../framework/page.js'
@@ -129,7 +129,7 @@ async function requireBoth(
 /** @throws CofferError `conflict` if the link exists */
 async function associate(context: Context, parentId: string, childId: string): Promise<void> {
   if (await isLinked(context.store, context.caller.tenant, parentId, childId)) {
-    throw new CofferError('conflict', 'These tokens are already linked.')
+    throw conflict('These tokens are already linked.')
   }
   const record: AssociationRecord = {
     id: associationId(parentId, childId),

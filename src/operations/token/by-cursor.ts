@@ -115,11 +115,7 @@ function listByCursor(
   })
 }
 
-async function toCondition(
-  context: Context,
-  permission: Permission,
-  { field, value }: SearchField,
-): Promise<Condition> {
+async function toCondition(context: Context, permission: Permission, { field, value }: SearchField) {
   if (field.startsWith(METADATA)) return { or: metadataLookups(field.slice(METADATA.length), value, true) }
   if (field !== 'container') return toLookup(context, { field, value })
   const { transform, dependsOnId } = context.caller

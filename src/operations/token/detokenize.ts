@@ -141,11 +141,7 @@ function pathsOfTokens(found: FoundExpressions): Map<string, string> {
 }
 
 /** Every referenced token as the caller may see it, by its id. */
-async function readTokens(
-  context: Context,
-  found: FoundExpressions,
-  access: Access,
-): Promise<Map<string, TokenView>> {
+async function readTokens(context: Context, found: FoundExpressions, access: Access) {
   const { permission, log, reached, transform } = access
   const errors: PropertyErrors = {}
   const records: TokenRecord[] = []

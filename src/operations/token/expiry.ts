@@ -51,12 +51,7 @@ async function dropOldLogs({ store }: Pick<Host, 'store'>): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(
-  store: StoreWriter,
-  limit: number,
-  traceId: string,
-  isOver: () => boolean,
-): Promise<number> {
+async function purgeSome(store: StoreWriter, limit: number, traceId: string, isOver: () => boolean) {
   if (store.clock.isJump) store.noteTime()
   const expired = await store.findExpired(limit)
   let purged = 0
@@ -87,12 +82,7 @@ export async function purgeToken(
   await writeExpiry(store, tenant, record, traceId)
 }
 
-async function writeExpiry(
-  store: StoreWriter,
-  tenant: number,
-  record: TokenRecord,
-  trace_id: string,
-): Promise<void> {
+async function writeExpiry(store: StoreWriter, tenant: number, record: TokenRecord, trace_id: string) {
   await store.log(tenant, {
     tenant_id: record.tenant_id,
     actor_type: 'system',

@@ -2,7 +2,7 @@
 
 import type { ImportRecord } from '../../domain/import-record.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { CofferError, conflict, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
@@ -82,9 +82,9 @@ async function importBatch(
     const isAgain = before.first === first && before.results.length > 0
     if (before.actor_id === caller.actor.id && isAgain) return { results: before.results }
     if (before.actor_id !== caller.actor.id || before.first + before.results.length !== first)
-      throw new CofferError('conflict', 'This batch does not follow what was imported of this run.')
+      throw conflict('This batch does not follow what was imported of this run.')
   } else if (first > 0 && run !== undefined)
-    throw new CofferError('conflict', 'Nothing is known of this run any more; after 30 days it is forgotten.')
+    throw conflict('Nothing is known of this run any more; after 30 days it is forgotten.')
   const results = (await loadRows(context, prepared, { stops })).map(describeRow)
   // A row that ended the run is not done: the run may be resumed with a better one in its place.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results

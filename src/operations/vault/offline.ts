@@ -1,6 +1,6 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict, usage } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
@@ -135,8 +135,7 @@ export const changePassphrase = operation({
       const opened = passphrases.find(({ id }) => id === openedBy)
       const replaced = opened ?? (passphrases.length === 1 ? passphrases[0] : undefined)
       if (replaced === undefined && passphrases.length > 1)
-        throw new CofferError(
-          'conflict',
+        throw conflict(
           'The vault has several passphrases, and another key opened it. Use: coffer vault keys add, then remove.',
         )
       return slots.filter((slot) => slot !== replaced).map(({ id }) => id)
@@ -175,14 +174,14 @@ export const manageKeys = operation({
     if (action === 'add') {
       const isPassphrase = passphrase === true || passphraseFile !== undefined
       if (!isPassphrase && keyFile === undefined)
-        throw new CofferError('usage', 'Give the path of the new key file: --new-key-file FILE')
+        throw usage('Give the path of the new key file: --new-key-file FILE')
       const added = isPassphrase
         ? ({ kind: 'passphrase', file: passphraseFile } as const)
         : ({ kind: 'key-file', file: keyFile } as const)
       return vault.changeSlots(added, (slots) => slots.map(({ id }) => id))
     }
-    if (action !== 'remove') throw new CofferError('usage', 'coffer vault keys takes list, add or remove.')
-    if (slot === undefined) throw new CofferError('usage', 'Give the slot: coffer vault keys remove SLOT')
+    if (action !== 'remove') throw usage('coffer vault keys takes list, add or remove.')
+    if (slot === undefined) throw usage('Give the slot: coffer vault keys remove SLOT')
     let isInUse = false
     const left = await vault.changeSlots(undefined, (slots, openedBy) => {
       if (!slots.some(({ id }) => id === slot))

@@ -115,10 +115,7 @@ export function createLogReader(
   }
 
   /** The blocks of one chain with records of an entity, newest first. */
-  async function* eachEntityPage(
-    chain: number,
-    entity: string,
-  ): AsyncGenerator<{ blocks: LogBlockRecord[]; isLast: boolean }> {
+  async function* eachEntityPage(chain: number, entity: string) {
     const or = entityKeys(chain, entity)
     for (let page = 1, isLast = false; !isLast; page++) {
       const { rows, total } = await findRows({ or }, page, OPENED)

@@ -3,7 +3,7 @@ import type { RecordKeys } from '../../crypto/ports.js'
 import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
 import { eachRecord } from '../pages.js'
@@ -177,14 +177,11 @@ export class SealedWriter extends SealedReader implements StoreWriter {
 
   #removeExpired(kind: Kind, tenant: number, row: Row): MaybePromise<void> {
     if (row.expires === 0 || row.expires > this.now) {
-      throw new CofferError('conflict', `There is a ${kind} with this id already. Choose another id.`)
+      throw conflict(`There is a ${kind} with this id already. Choose another id.`)
     }
     if (row.expires > this.clock.purgeUntil) {
       const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
-      throw new CofferError(
-        'conflict',
-        `${reason} Try again in an hour, or confirm the clock: coffer vault compact`,
-      )
+      throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)
     }
     return this.rows.remove(KINDS[kind], tenant, row.id)
   }

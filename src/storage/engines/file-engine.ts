@@ -4,7 +4,7 @@
  */
 
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import type { Files } from '../files.js'
@@ -154,7 +154,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     backup: (path, progress = () => undefined) => background.backup(path, tree.options.header, progress),
     replaceHeader: (header) =>
       runExclusive(() => {
-        if (tree.isOld) throw new CofferError('conflict', 'Run first: coffer vault upgrade')
+        if (tree.isOld) throw conflict('Run first: coffer vault upgrade')
         return tree.replaceHeader(header, () => writeHeader(files, directory, random, header))
       }),
   }

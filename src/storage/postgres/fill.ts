@@ -3,7 +3,7 @@
  * ended goes on there; until everything was read again and is the same, there is no vault in the store.
  */
 import type { RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
+import { conflict } from '../../errors.js'
 import type { Row } from '../engine.js'
 import { putAndRead, type Tally } from '../tally.js'
 import type { Times } from '../time.js'
@@ -113,10 +113,7 @@ export async function fillStore(
       const [, noted] = await connection.send([BEGIN_BATCH, { text, values: [next, mark, done] }])
       if (noted!.rowCount !== 1) {
         await connection.send([ROLLBACK])
-        throw new CofferError(
-          'conflict',
-          'Another copy into this store is under way. Wait until it has ended.',
-        )
+        throw conflict('Another copy into this store is under way. Wait until it has ended.')
       }
       const sent = { ...insertStatement(news, { isDated: true }), isSlow: true }
       await connection.send([sent, ...statements, COMMIT])

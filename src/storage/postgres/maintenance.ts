@@ -1,5 +1,5 @@
 /** What the owner of a vault may ask of the store as a whole. */
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import type { EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import { noteRow } from '../lsm/maintenance/verify.js'
 import { checkHeader, type Header, headerText } from '../vault-file.js'
@@ -120,8 +120,7 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
       const text =
         'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2 returning generation'
       const [found] = (await shared.pool.query({ text, values })).rows
-      if (found === undefined)
-        throw new CofferError('conflict', 'Another process changed the key slots meanwhile. Try again.')
+      if (found === undefined) throw conflict('Another process changed the key slots meanwhile. Try again.')
       header = next
       shared.state = { ...shared.state, generation: found.generation }
     },

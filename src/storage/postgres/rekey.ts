@@ -3,7 +3,7 @@
  * the header meanwhile keeps everybody else out, so nothing is written that the transaction does not see.
  */
 import type { RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
+import { type CofferError, conflict } from '../../errors.js'
 import type { Row } from '../engine.js'
 import type { Resealed } from '../lsm/maintenance/rekey.js'
 import { type Header, headerText } from '../vault-file.js'
@@ -105,8 +105,5 @@ function deleteStatement(before: Place, last: Place): Statement {
 }
 
 function changedMeanwhile(): CofferError {
-  return new CofferError(
-    'conflict',
-    'Another process changes the keys of this vault. Try again when it has ended.',
-  )
+  return conflict('Another process changes the keys of this vault. Try again when it has ended.')
 }

@@ -1,6 +1,6 @@
 /** Makes the tables of a vault, and brings them to the present version. */
 import type { RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
@@ -44,11 +44,7 @@ export async function again<T>(work: () => Promise<T>, left = 10): Promise<T> {
   }
 }
 
-async function applyFrom(
-  connection: Connection,
-  version: number,
-  migrations: readonly string[],
-): Promise<void> {
+async function applyFrom(connection: Connection, version: number, migrations: readonly string[]) {
   const statements = migrations
     .slice(version)
     .flatMap((text) => text.split(';').map((one) => ({ text: one, isSlow: true })))
@@ -122,10 +118,7 @@ export const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys',
 )
 
 export function alreadyThere(): CofferError {
-  return new CofferError(
-    'conflict',
-    'There is a vault in this store already. Choose another database, or a schema=.',
-  )
+  return conflict('There is a vault in this store already. Choose another database, or a schema=.')
 }
 
 const COPYING = 'copying '

@@ -4,7 +4,7 @@
  */
 
 import type { EngineKeys, RandomSource } from '../../../crypto/ports.js'
-import { CofferError } from '../../../errors.js'
+import { CofferError, conflict } from '../../../errors.js'
 import { type Files, removeQuietly } from '../../files.js'
 import { type Header, headerText } from '../../vault-file.js'
 import { sealFrame, type WalPosition } from '../frames.js'
@@ -101,8 +101,7 @@ export function createBackupWriter(context: BackupContext, path: string, header:
 }
 
 function openNew(files: Files, path: string): number {
-  if (files.stat(path) !== undefined)
-    throw new CofferError('conflict', `There is a file ${path} already. Choose another name.`)
+  if (files.stat(path) !== undefined) throw conflict(`There is a file ${path} already. Choose another name.`)
   const file = files.open(path, 'create')
   if (file !== undefined) return file
   throw new CofferError('storage_failed', `Cannot create ${path}: its directory is missing. Create it first.`)

@@ -4,7 +4,7 @@
  */
 
 import type { EngineKeys } from '../../../crypto/ports.js'
-import { CofferError } from '../../../errors.js'
+import { conflict } from '../../../errors.js'
 import { fromBase64, toBase64 } from '../../bytes.js'
 import type { Row } from '../../engine.js'
 import {
@@ -94,7 +94,7 @@ async function resealAll(options: RekeyOptions, tree: LsmTree): Promise<void> {
   await document.read()
   const note = document.data
   if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
-    throw new CofferError('conflict', 'Another change of keys is under way. Go on with that one first.')
+    throw conflict('Another change of keys is under way. Go on with that one first.')
   }
   const next = { ...present, header, keys }
   const contexts = createContexts(next)

@@ -90,12 +90,7 @@ async function repairContainers(store: Store, tenant: number): Promise<void> {
   })
 }
 
-async function noteSalvage(
-  store: Store,
-  { id, number }: TenantRecord,
-  missing: number,
-  traceId: string,
-): Promise<void> {
+async function noteSalvage(store: Store, { id, number }: TenantRecord, missing: number, traceId: string) {
   await store.write(async (writer) =>
     writer.log(number, {
       tenant_id: id,

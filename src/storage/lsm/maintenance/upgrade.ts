@@ -107,12 +107,7 @@ function freeName({ options: { files, directory } }: LsmTree): string {
 }
 
 /** Writes the logs of all tenants into new tables, which it adds to `written`; gives the counters after them. */
-async function convert(
-  tree: LsmTree,
-  sealer: LogSealer,
-  now: number,
-  written: LiveSSTable[],
-): Promise<Counters> {
+async function convert(tree: LsmTree, sealer: LogSealer, now: number, written: LiveSSTable[]) {
   const rows = createRowSink(() => tree.view(), copyCounters(tree.counters), now)
   const reader = createReader(() => tree.view(), tree.counters, now)
   const write = (keep: number) => {

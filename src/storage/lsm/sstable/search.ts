@@ -248,12 +248,7 @@ function cutCreated(sstable: SSTable, bits: Bitset, from: number, below: number)
   return bits
 }
 
-function expiringBetween(
-  sstable: SSTable,
-  universe: Bitset | undefined,
-  from: number,
-  below: number,
-): Bitset {
+function expiringBetween(sstable: SSTable, universe: Bitset | undefined, from: number, below: number) {
   const bits = emptyBitset(sstable.footer.rows)
   const { low, high } = sstable.footer.expires
   if (low === 0 || high < from || low >= below) return bits
