@@ -2,7 +2,7 @@
 import type { RandomSource } from '../crypto/ports.js'
 import { base58 } from '../domain/base58.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
-import { type SeededApplications, seedVault } from '../vault/seeding.js'
+import { type SeededApplications, seedVault } from '../vault/sample-applications.js'
 import { TestClock } from './clock.js'
 import { Plane } from './plane.js'
 

@@ -3,10 +3,9 @@ import { validationError } from '../errors.js'
 
 export const MAX_TENANT_NAME_LENGTH = 200
 
-/** Control characters, lone surrogates and line separators; names appear in mails, prompts and tables. */
-
 /** @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {
+  // Names appear in mails, prompts and tables.
   const length = [...name].length
   if (name.trim() === '' || length > MAX_TENANT_NAME_LENGTH)
     throw validationError(`must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`)

@@ -12,18 +12,22 @@ type Values = Readonly<Record<string, unknown>>
 export type Reactors = ReturnType<typeof createReactors>
 
 /** The pool of a vault. When the settings change, a new pool replaces it, and the old one finishes its runs. */
-export function createReactors(options: ReactorOptions, confine: () => Promise<Confinement>) {
+export function createReactors(
+  options: ReactorOptions,
+  confine: () => Promise<Confinement> = () => confineThisNode(options.modulesDirectory),
+) {
   const pools = new Set<ReactorRuntime>()
-  let current: { settings: string; pool: ReactorRuntime } | undefined
+  let current: { name: string; pool: ReactorRuntime } | undefined
   return {
     /** @throws CofferError `usage` for an invalid entry of `allowNet`. */
     async fit(values: Values): Promise<ReactorRuntime> {
       const confinement = await confine()
-      const settings = JSON.stringify(readPoolSettings(values, options))
-      if (current?.settings === settings) return current.pool
-      const pool = createPool(values, options, confinement)
+      const settings = readPoolSettings(values, options)
+      const name = JSON.stringify(settings)
+      if (current?.name === name) return current.pool
+      const pool = createReactorPool({ ...options, node: describeThisNode(), settings, confinement })
       current?.pool.retire()
-      current = { settings, pool }
+      current = { name, pool }
       pools.add(pool)
       return pool
     },
@@ -32,16 +36,6 @@ export function createReactors(options: ReactorOptions, confine: () => Promise<C
       await Promise.all([...pools].map((pool) => pool.close()))
     },
   }
-}
-
-/** @throws CofferError `usage` for an invalid entry of `allowNet`. */
-export async function startReactors(values: Values, options: ReactorOptions): Promise<ReactorRuntime> {
-  return createPool(values, options, await confineThisNode(options.modulesDirectory))
-}
-
-function createPool(values: Values, options: ReactorOptions, confinement: Confinement): ReactorRuntime {
-  const settings = readPoolSettings(values, options)
-  return createReactorPool({ ...options, node: describeThisNode(), settings, confinement })
 }
 
 function readPoolSettings(values: Values, { prefix, spares, time }: ReactorOptions): Partial<PoolSettings> {

@@ -34,8 +34,6 @@ export interface Worker {
   cancelTimer: () => void
 }
 
-export type Workers = ReturnType<typeof createWorkers>
-
 /** `changed` is called when a child has started or has ended by itself. */
 export function createWorkers(settings: PoolSettings, services: WorkerServices, changed: () => void) {
   const all = new Set<Worker>()

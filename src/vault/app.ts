@@ -252,8 +252,8 @@ export async function loadExpressions(random: RandomSource): Promise<Expressions
 
 /** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
-  const { startReactors } = await import('../reactor/start.js')
-  return startReactors({}, options)
+  const { createReactors } = await import('../reactor/start.js')
+  return createReactors(options).fit({})
 }
 
 /** Without a name, reads the first tenant by its number, which is faster than a search. */

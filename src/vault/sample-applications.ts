@@ -1,4 +1,4 @@
-/** Sample applications: one of each type, with every permission of the type. */
+/** Fills a new vault: with a seed, or with sample applications, one of each type with every permission of the type. */
 
 import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/permissions.js'
 import type { AnyOperation } from '../framework/operation.js'
@@ -6,6 +6,7 @@ import type { List } from '../framework/page.js'
 import { perform } from '../framework/perform.js'
 import { createApplication, listApplications } from '../operations/application/application.js'
 import { readSettings } from '../operations/config/settings-record.js'
+import type { Seed } from '../operations/seed/seed-schema.js'
 import type { App } from './app.js'
 
 /** `key` is present only in a new application, `name` in one that was there. */
@@ -87,4 +88,21 @@ export async function performAsOwner(
   const caller = await app.owner({ reveal: false })
   const { result } = await perform(app, caller, definition, input, app.createUuid())
   return result
+}
+
+/** Applications by name, those of further tenants by `tenant/name`; samples by type. */
+export type SeededApplications = Record<string, SampleApplication & { key: string }>
+
+/** A seed that lists no applications, not even none, gets the sample ones. @throws CofferError `validation`, those of `seed apply` */
+export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
+  await beginBeyondAuthorizer(app)
+  const asked = { operation: 'seed apply', input: { seed }, as: { reveal: false } } as const
+  const applied = seed === undefined ? [] : (await app.ask(asked)).result
+  const { applications: given, tenants = [] } = (seed ?? {}) as Seed
+  const entries = applied.flatMap(({ name: tenant, applications }, index) =>
+    applications.map(({ id, name, key }) => [index === 0 ? name : `${tenant}/${name}`, { id, key }] as const),
+  )
+  if ([given, ...tenants.map(({ applications }) => applications)].some((list) => list !== undefined))
+    return Object.fromEntries(entries)
+  return (await ensureSampleApplications(app)) as SeededApplications
 }

@@ -16,8 +16,6 @@ export interface Refusal {
   data?: unknown
 }
 
-export type Calls = ReturnType<typeof createCalls>
-
 export function createCalls(send: (call: number, name: string, args: string) => void) {
   const pending = new Map<number, Pending>()
   let last = 0

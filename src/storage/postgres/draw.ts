@@ -9,14 +9,15 @@ const MOST_STEP = 2 ** 20
 
 /** The `rev` of a version of a row. */
 export function drawRev(random: RandomSource): number {
-  return draw(random) % HIGHEST_REV
+  return drawGeneration(random) % HIGHEST_REV
 }
 
 /** How far the counter of changes goes on, so that no other history of the store has the same number. */
 export function drawStep(random: RandomSource): number {
-  return 1 + (draw(random) % MOST_STEP)
+  return 1 + (drawGeneration(random) % MOST_STEP)
 }
 
-function draw(random: RandomSource): number {
+/** That of another vault: a server that had an earlier one open in the same place takes it for no vault of its own. */
+export function drawGeneration(random: RandomSource): number {
   return Buffer.from(random.bytes(BYTES)).readUIntLE(0, BYTES)
 }

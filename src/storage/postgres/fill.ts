@@ -8,11 +8,12 @@ import type { Row } from '../engine.js'
 import { putAndRead, type Tally } from '../tally.js'
 import type { Times } from '../time.js'
 import { type Header, headerText } from '../vault-file.js'
+import { drawGeneration } from './draw.js'
 import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
 import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
-import { alreadyThere, drawGeneration, EMPTY_TABLES, migrate, unfinishedCopy } from './tables.js'
+import { alreadyThere, EMPTY_TABLES, migrate, unfinishedCopy } from './tables.js'
 import { insertStatement, type News } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500

@@ -2,6 +2,7 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
+import { drawGeneration } from './draw.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 import {
@@ -13,7 +14,6 @@ import {
   VERSION_TABLE,
 } from './schema.js'
 
-const GENERATION_BYTES = 6
 /** Who waits for another process then sees what that has committed. */
 const READ_COMMITTED = 'begin isolation level read committed'
 
@@ -68,11 +68,6 @@ function checkVersion(version: number, known: number): number {
     'vault_unsupported',
     `The tables of this store have version ${version}, and this program knows up to ${known}. Use a newer coffer.`,
   )
-}
-
-/** That of another vault: a server that had an earlier one open in the same place takes it for no vault of its own. */
-export function drawGeneration(random: RandomSource): number {
-  return Buffer.from(random.bytes(GENERATION_BYTES)).readUIntLE(0, GENERATION_BYTES)
 }
 
 /**
