@@ -20,6 +20,7 @@ const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   liquidjs: 'named',
   nodemailer: 'named',
   pg: 'default',
+  pgpass: 'default',
 }
 
 /** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. It is used by its default export. */

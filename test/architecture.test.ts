@@ -65,6 +65,7 @@ const DOORS: Record<string, string[]> = {
   'json-p3': ['domain/expression/json-path.ts'],
   nodemailer: ['mail/smtp.ts'],
   pg: ['storage/postgres/pool.ts'],
+  pgpass: ['storage/postgres/pool.ts'],
   acorn: ['reactor/guest/source.ts', 'reactor/guest/usage.ts'],
   ses: ['reactor/guest/realm.ts'],
   preact: [

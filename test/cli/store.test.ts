@@ -178,18 +178,22 @@ t.test(
     writeFileSync(join(place, 'pgpass'), `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`, { mode: 0o600 })
     const env = { PATH: process.env.PATH ?? '', HOME: place, XDG_CONFIG_HOME: place }
     const passFile = { PGPASSFILE: join(place, 'pgpass') }
-    const cases: [words: string[], more: Record<string, string>, password: string][] = [
+    const cases: [words: string[], more: Record<string, string>, password?: string][] = [
+      [['--store', bare], {}],
       [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
       [['--store', bare], passFile, 'of-pgpass-pw'],
+      [['--store', bare], { PGPASSWORD: 'of-variable-pw', ...passFile }, 'of-variable-pw'],
       [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
     ]
     for (const [words, more, password] of cases) {
       const options = { cwd: place, env: { ...env, ...more } }
       const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
       const { code, stdout, stderr } = await waitFor(child)
-      t.equal(code, 9, stderr)
+      t.equal(code, password === undefined ? 1 : 9, stderr)
+      if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
       t.equal(told.pop(), password)
       t.notMatch(stdout + stderr, /-pw/)
+      t.notMatch(stderr, /Warning/, 'nor do the packages say anything')
     }
   },
 )

@@ -1,5 +1,6 @@
 /** Connections to PostgreSQL: a bounded pool, time limits for everything, and errors in the product's own terms. */
 import pg, { type ClientConfig, type PoolClient, type QueryResult } from 'pg'
+import findInPassFile, { type Asked } from 'pgpass'
 import { CofferError } from '../../errors.js'
 import type { Statement } from './query-sql.js'
 
@@ -49,6 +50,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   '42': 'refused a statement: its user lacks a privilege, or it is not PostgreSQL',
 }
 
+const NO_PASSWORD =
+  'The store asks for a password: name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE that only you can read.'
+
 function fieldOf(error: unknown, name: 'code' | 'constraint'): string {
   const value = (error as Record<string, unknown> | null)?.[name]
   return typeof value === 'string' ? value : ''
@@ -88,6 +92,19 @@ const types = {
       ? Number
       : pg.types.getTypeParser(oid, format as 'text'),
 } as NonNullable<ClientConfig['types']>
+
+/** A client that looks into the `PGPASSFILE` itself: pg's own does so too, and warns that it will no longer. */
+class Client extends pg.Client {
+  constructor(config?: ClientConfig) {
+    super(config)
+    const given = this as { password?: unknown }
+    given.password ??= async (asked: Asked) => {
+      const found = await new Promise<string | undefined>((resolve) => findInPassFile(asked, resolve))
+      if (found === undefined) throw new CofferError('storage_failed', NO_PASSWORD)
+      return found
+    }
+  }
+}
 
 /** A connection that one unit of work has to itself. */
 export class Connection {
@@ -145,6 +162,7 @@ export class ConnectionPool {
   constructor(config: ClientConfig) {
     this.#pool = new pg.Pool({
       ...config,
+      Client,
       types,
       pipeline: true,
       max: MOST_CONNECTIONS,
