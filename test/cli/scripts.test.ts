@@ -133,7 +133,9 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
   t.same(await offered('token get my-id --rev'), ['--reveal'])
   t.same(await offered('token create --type ca'), ['card', 'card_number'])
   t.same(await offered('token create --type=ca'), ['--type=card', '--type=card_number'])
+  t.same(await offered('token create --type = ca'), ['card', 'card_number'], 'as bash splits it')
   t.same(await offered('app create --type '), ['public', 'private', 'management'])
+  t.same(await offered('app create --type ='), ['public', 'private', 'management'])
   t.same(await offered('token list -o n'), ['ndjson'])
   t.same(await offered('--color '), ['auto', 'always', 'never'])
   t.same(await offered('app get s'), ['support'])
@@ -169,7 +171,8 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
       `${script}COMP_WORDS=(coffer app get s); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"`,
     zsh: (script: string) =>
       `compdef() { : }; compadd() { print -r -- \${(P)2} }; ${script}words=(coffer app get s); CURRENT=4; _coffer`,
-    fish: (script: string) => `${script}complete -C 'coffer app get s'`,
+    fish: (script: string) =>
+      `${script}complete -C 'coffer app get s'; complete -C 'coffer completion '; complete -C 'coffer scan coff'`,
   })) {
     const script = (await coffer(['completion', shell])).stdout
     t.ok(script.length > 100 && script.length < 20_000, `${shell}: ${script.length} bytes`)
@@ -180,7 +183,10 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
       env,
       cwd: machine.place,
     })
-    t.equal(stdout.trim().split('\n')[0], 'support', `${shell}: ${stderr}`)
+    const lines = stdout.trim().split('\n')
+    t.equal(lines[0], 'support', `${shell}: ${stderr}`)
+    // An empty word is a word, and files are offered where nothing else is.
+    if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
 })
 

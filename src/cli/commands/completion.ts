@@ -46,7 +46,12 @@ _coffer() {
 compdef _coffer coffer
 `,
   fish: `# coffer completion for fish: coffer completion fish | source
-complete -c coffer -a '(${ANSWER} (commandline -opc)[2..-1] (commandline -ct | string collect -a) 2>/dev/null)'
+function __coffer
+  set -l word (commandline -ct)
+  set -l found (${ANSWER} (commandline -opc)[2..-1] "$word" 2>/dev/null)
+  if set -q found[1]; printf '%s\\n' $found; else; __fish_complete_path "$word"; end
+end
+complete -c coffer -f -a '(__coffer)'
 `,
 }
 
@@ -68,8 +73,9 @@ export async function printCompletion(
 
 /** What may stand in the place of the last of `words`, which is begun or empty. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
-  // Bash splits at an equals sign.
-  const [current = '', ...reversed] = words.filter((word) => word !== '=').toReversed()
+  // Bash splits at an equals sign, and what follows it may not be there yet.
+  const split = words.at(-1) === '=' ? [...words, ''] : words
+  const [current = '', ...reversed] = split.filter((word) => word !== '=').toReversed()
   const before = reversed.toReversed()
   const [, name, begun] = /^(--[a-z-]+)=(.*)$/.exec(current) ?? []
   const asked = name ?? before.at(-1) ?? ''
