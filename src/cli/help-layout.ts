@@ -2,6 +2,8 @@
 import type { Command, Help, Option } from 'commander'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { TerminalCommand } from './context/task.js'
+import { fold, foldRow, joinLines } from './output/display.js'
+import { DEFAULT_COLUMNS } from './output/terminal.js'
 
 export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
 
@@ -44,15 +46,15 @@ export function describeTerminalCommand(command: TerminalCommand): string {
 
 function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string[] {
   const lines = ['Examples:', ...examples.map((line) => `  $ ${line}`)]
-  // Paragraphs, which are folded to the width of the terminal.
-  return details === undefined ? lines : [details.replaceAll(/(?<!\n)\n(?=\S)/g, ' '), '', ...lines]
+  return details === undefined ? lines : [joinLines(details), '', ...lines]
 }
 
 /** Lists commands before options; global options are in the help of the program only. */
 export function layOutHelp(command: Command, help: Help): string {
   const commands = help.visibleCommands(command)
-  const width = help.padWidth(command, help)
-  const row = (term: string, text: string) => help.formatItem(term, width, text, help)
+  const termWidth = help.padWidth(command, help)
+  const width = help.helpWidth ?? DEFAULT_COLUMNS
+  const row = (term: string, text: string) => foldRow(`  ${term.padEnd(termWidth)}  `, text, width)
   const isGroup = commands.length > 0 && command.parent !== null
   const rows = {
     'Commands:': commands.map((child) => row(termOf(child), child.description())),
@@ -76,7 +78,7 @@ export function layOutHelp(command: Command, help: Help): string {
   return [
     `Usage: ${help.commandUsage(command)}`,
     '',
-    command.description(),
+    fold(command.description(), width),
     '',
     ...sections,
     ...besides,

@@ -10,6 +10,7 @@ import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
 import { nameProgram } from './output/shell.js'
 import {
+  DEFAULT_COLUMNS,
   detectTerminal,
   type InputStream,
   isTerminal,
@@ -18,7 +19,6 @@ import {
   write,
 } from './output/terminal.js'
 
-const DEFAULT_COLUMNS = 80
 const FAILURE_REFERENCE_BYTES = 6
 
 /** Runs one command line and resolves to its exit code. Never rejects and never ends the process. */

@@ -17,10 +17,8 @@ import type { CommandContext, CommandFacts, OptionFacts } from './context/contex
 import type { CommandOption, TerminalCommand } from './context/task.js'
 import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
 import { addFlags, chooseForm, listForms, listWords, spellBooleans, takesBody } from './input/options.js'
-import { fold } from './output/display.js'
-
-/** The minimum width of the descriptions in help; below it they are not wrapped. */
-const LEAST_TEXT_COLUMNS = 20
+import { foldHelp } from './output/display.js'
+import { DEFAULT_COLUMNS } from './output/terminal.js'
 
 export type Run = (context: CommandContext) => Promise<void>
 
@@ -124,9 +122,9 @@ function buildProgram(registry: Registry, argv: readonly string[], accept: Accep
     .version(VERSION, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand(false)
-    .configureHelp({ formatHelp: layOutHelp, minWidthToWrap: LEAST_TEXT_COLUMNS })
+    .configureHelp({ formatHelp: layOutHelp })
     .showSuggestionAfterError(true)
-    .addHelpText('after', `\n${TOPICS}`)
+    .addHelpText('after', () => `\n${foldHelp(TOPICS, widthOf(program))}`)
   // Commander copies this to the commands created below.
   program.exitOverride()
   // Global options are accepted anywhere on the command line.
@@ -244,9 +242,12 @@ function addCommand(parent: Command, name: string, summary: string): Command {
   return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
 }
 
+function widthOf(command: Command): number {
+  return command.configureOutput().getOutHelpWidth?.() ?? DEFAULT_COLUMNS
+}
+
 function finish(command: Command, describe: () => string, accept: Accept, run: TerminalCommand['run']): void {
-  const widthOf = () => command.configureOutput().getOutHelpWidth?.() ?? 80
-  command.addHelpText('after', () => `\n${fold(describe(), widthOf())}`)
+  command.addHelpText('after', () => `\n${foldHelp(describe(), widthOf(command))}`)
   command.action((...given: unknown[]) => {
     const words = given.slice(0, -2).flat() as (string | undefined)[]
     const options = command.optsWithGlobals()

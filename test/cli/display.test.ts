@@ -3,6 +3,8 @@ import t from 'tap'
 import {
   display,
   displayLines,
+  fold,
+  foldHelp,
   layOutJson,
   measureWidth,
   toJson,
@@ -39,6 +41,30 @@ t.test('what would steer a terminal or hide is made visible', async (t) => {
 
 t.test('text of several lines keeps its lines and nothing else', async (t) => {
   t.equal(displayLines('a\r\n\tb\u001b[0m\rc\n'), 'a\n  b\\u{1b}[0m\\u{d}c\n')
+})
+
+t.test('text is folded, but for what a person pastes', async (t) => {
+  const rows: [string, number, string][] = [
+    ['one two three', 8, 'one two\nthree'],
+    ['Run it: coffer init --store ADDRESS', 20, 'Run it:\ncoffer init --store ADDRESS'],
+    ['coffer vault status. Run it there, or here.', 24, 'coffer vault status. Run\nit there, or here.'],
+    ['as {{ data | last4 }} says', 12, 'as\n{{ data | last4 }}\nsays'],
+    ['  left as it is, with a space before', 10, '  left as it is, with a space before'],
+  ]
+  for (const [text, width, folded] of rows) t.equal(fold(text, width), folded, text)
+  t.equal(foldHelp('  --id <text>  an id of the token', 36), '  --id <text>  an id of the token')
+  t.equal(
+    foldHelp('  --id <text>  an id of the new token', 36),
+    '  --id <text>  an id of the new\n               token',
+  )
+  t.equal(
+    foldHelp('  --container <text>  one of the token', 36),
+    '  --container <text>\n      one of the token',
+  )
+  t.equal(
+    foldHelp('  $ coffer token list  --all --output id', 20),
+    '  $ coffer token list  --all --output id',
+  )
 })
 
 t.test('nothing unseen survives, whatever the text', async (t) => {

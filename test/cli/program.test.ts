@@ -72,6 +72,22 @@ t.test('without words the program and its nouns show what there is', async (t) =
   t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
 })
 
+/** What is never broken: examples, commands and expressions, and the term of a row with its text below it. */
+const PASTED = /^ {2}\$ |coffer |\{\{|\{"|^ {2}\S+(?: {1,2}\S+)*$/
+
+t.test('help is read in forty columns', async (t) => {
+  const home = createHome(t)
+  const pages = ['--help', 'token --help', 'token create --help', 'reactor create --help', 'serve --help']
+  const topics = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment']
+  for (const line of [...pages, ...topics.map((topic) => `help ${topic}`)]) {
+    const { stdout } = await home.run(line.split(' '), { columns: 40 })
+    const lines = stdout.split('\n').filter((text) => !PASTED.test(text))
+    const wide = lines.filter((text) => text.length > 40)
+    t.same(wide, [], line)
+    t.ok(lines.length > 5, line)
+  }
+})
+
 t.test('help is folded to the width of the terminal', async (t) => {
   const home = createHome(t)
   const detailed = (await home.run(['token', 'import', '--help'], { columns: 100 })).stdout

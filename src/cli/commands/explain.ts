@@ -7,9 +7,8 @@ import type { CommandContext } from '../context/context.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { display, indent, layOutJson } from '../output/display.js'
 import { chooseFormat, printNotice, printResult } from '../output/output.js'
-import { write } from '../output/terminal.js'
+import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
 
-const DEFAULT_COLUMNS = 80
 /** The permissions whose decisions include a transform. */
 const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']
 

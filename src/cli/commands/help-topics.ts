@@ -48,13 +48,13 @@ Where the output is JSON, so is the error, on standard error. Examples:
 
 function describeEnvironment(): string {
   const rows = ALL_SETTINGS.map(
-    ({ word, variable, description }) => `  ${variable.padEnd(27)} ${word.padEnd(21)} ${description}`,
+    ({ word, variable, description }) => `  ${variable.padEnd(27)} ${word.padEnd(22)} ${description}`,
   )
   const others = [
     ...listServeVariables(),
     ['NO_COLOR, FORCE_COLOR', 'disable or force colours'],
     ['XDG_CONFIG_HOME', 'the parent of the directory coffer/ with the key files; default ~/.config'],
-  ].map(([name, meaning]) => `  ${name!.padEnd(49)} ${meaning}`)
+  ].map(([name, meaning]) => `  ${name!.padEnd(50)} ${meaning}`)
   return `${['A flag overrides its variable:', '', ...rows, '', 'Other variables:', '', ...others].join('\n')}
 
 Examples:

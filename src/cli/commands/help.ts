@@ -9,8 +9,8 @@ import type { CommandContext, CommandFacts, OptionFacts } from '../context/conte
 import type { Options } from '../context/task.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { listFlags } from '../input/options.js'
-import { toJson } from '../output/display.js'
-import { write } from '../output/terminal.js'
+import { foldHelp, joinLines, toJson } from '../output/display.js'
+import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
 import { describeTopic } from './help-topics.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
@@ -27,7 +27,11 @@ export async function printHelp(
     return
   }
   const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
-  await write(stdout, topic === undefined ? context.describeCommand(words) : `${topic}\n`)
+  const columns = stdout.columns ?? DEFAULT_COLUMNS
+  await write(
+    stdout,
+    topic === undefined ? context.describeCommand(words) : `${foldHelp(joinLines(topic), columns)}\n`,
+  )
 }
 
 /** The commands that begin with `path`, and what holds for all. */

@@ -56,9 +56,10 @@ export function layOutJson(value: unknown, width: number): string {
 }
 
 /**
- * A span in backticks, a command at the end of a line, or a word; none of these is broken, so that it can be pasted.
+ * A span in backticks, an expression, a command to the end of its sentence, or a word; none of these is broken, so that
+ * it can be pasted.
  */
-const PIECE = /`[^`]*`\S*|(?:coffer|chmod) .*$|\S+/g
+const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\S+/g
 
 /**
  * Wraps text at `width` columns. A preformatted line (it starts with a space or contains two in a row) is unchanged.
@@ -81,6 +82,33 @@ function foldLine(line: string, width: number): string {
     used = isFirst || !fits ? wide : used + 1 + wide
   }
   return folded
+}
+
+/** Below it a text goes under its term instead of beside it. */
+const LEAST_TEXT_COLUMNS = 20
+
+/** A line of help: `begin`, which has a term and the space after it, and the text that stays beside it. */
+export function foldRow(begin: string, text: string, width: number): string {
+  const wide = measureWidth(begin)
+  if (wide + LEAST_TEXT_COLUMNS > width && wide + measureWidth(text) > width)
+    return `${begin.trimEnd().replaceAll(/(?<=\S) {3,}/g, '  ')}\n${indent(fold(text, width - 6), 6)}`
+  return begin + indent(fold(text, width - wide), wide).slice(wide)
+}
+
+/** Makes one line of each paragraph, which {@link foldHelp} then folds to the width of the terminal. */
+export function joinLines(text: string): string {
+  return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
+}
+
+/** Folds paragraphs and rows of help. Lines that a person pastes are unchanged: they begin with `  $`. */
+export function foldHelp(text: string, width: number): string {
+  return text
+    .split('\n')
+    .map((line) => {
+      const [, begin, rest] = /^( {2}(?!\$).*\S {2,})(\S.*)$/.exec(line) ?? []
+      return begin === undefined ? fold(line, width) : foldRow(begin, rest!, width)
+    })
+    .join('\n')
 }
 
 /** `1 token`, `2 tokens`. */

@@ -1,10 +1,9 @@
 /** A progress bar on standard error. */
 import { display, truncate } from './display.js'
-import { isTerminal, type Terminal, write } from './terminal.js'
+import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from './terminal.js'
 
 const REDRAW_MS = 100
 const BAR_COLUMNS = 20
-const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\u001b[2K'
 
 /** Draws nothing unless standard error is a terminal, or if `quiet`. `clock`: ms since the epoch. */

@@ -17,6 +17,9 @@ export interface Streams {
   readonly stderr: OutputStream
 }
 
+/** The columns of what is no terminal. */
+export const DEFAULT_COLUMNS = 80
+
 export interface Terminal extends Streams {
   /** Whether to write colours to the stream. */
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
