@@ -1,5 +1,5 @@
 /** CSV as rows: each column is a path of a token, such as `data.number`. csv-parse is imported here only. */
-import { parseJson } from '../../domain/json/json.js'
+import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
@@ -42,15 +42,18 @@ export async function* readCsv(
   source.on('error', (error) => parser.destroy(error))
   let paths: (Path | undefined)[] | undefined
   let rows: Row[] = []
+  let characters = 0
   let line = 1
   try {
     for await (const { info, record } of source.pipe(parser) as AsyncIterable<ParsedRecord>) {
       if (paths === undefined) paths = readHeader(record, map)
       else rows.push(readRecord(record, paths, line))
       line = info.lines + 1
-      if (rows.length < ROWS_AT_ONCE) continue
+      characters += rows.at(-1)?.length ?? 0
+      if (rows.length < ROWS_AT_ONCE && characters < MOST_BYTES) continue
       yield rows
       rows = []
+      characters = 0
     }
   } catch (cause) {
     // The message of the parser may quote what it read.
@@ -77,11 +80,16 @@ function readHeader(names: readonly string[], map: ReadonlyMap<string, string>):
   for (const column of map.keys())
     if (!names.includes(column)) throw usage('--map names a column that the file does not have.')
   const paths = names.map((name) => readPath(name, map.get(name) ?? name))
-  const used = paths.flatMap((path) => (path === undefined ? [] : [path.join('.')]))
-  const twice = used.find(
-    (path, at) => used.indexOf(path) !== at || used.some((other) => path.startsWith(`${other}.`)),
-  )
-  if (twice !== undefined) throw usage(`Two columns give ${twice}.`)
+  const used = new Set<string>()
+  for (const path of paths) {
+    const text = path?.join('.')
+    if (text !== undefined && used.has(text)) throw usage(`Two columns give ${text}.`)
+    if (text !== undefined) used.add(text)
+  }
+  for (const path of paths) {
+    const outer = path?.map((_, at) => path.slice(0, at).join('.')).find((text) => used.has(text))
+    if (outer !== undefined) throw usage(`Two columns give ${outer}.`)
+  }
   return paths
 }
 
@@ -91,7 +99,8 @@ function readPath(name: string, text: string): Path | undefined {
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
-  if (isKnown && !path.includes('') && !path.includes('__proto__')) return path
+  const isDeep = path.length > MAX_JSON_DEPTH
+  if (isKnown && !isDeep && !path.includes('') && !path.includes('__proto__')) return path
   throw usage(
     `The column "${name}" is no path of a token. Give it one: --map '${name}=metadata.${name}', or none: --map '${name}='.`,
   )

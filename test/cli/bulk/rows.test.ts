@@ -125,6 +125,8 @@ t.test('a column without a place, and what is no CSV, is refused without quoting
     ['type,a\n', ['a=data.__proto__.x'], /no path/],
     ['type,a\n', ['a=id.x'], /no path/],
     ['type,a\n', ['a=data..x'], /no path/],
+    [`type,data${'.a'.repeat(100_000)}\n`, [], /no path/],
+    ['data.a.b,type,data.a\n', [], /Two columns give data.a/],
     ['type\n', ['type'], /column=path/],
     ['', [], /no line with the names/],
     ['type,data\ntoken,"4242', [], /Line 2: this is not CSV/],
@@ -138,6 +140,21 @@ t.test('a column without a place, and what is no CSV, is refused without quoting
     t.match(error?.message, message, text.slice(0, 30))
     t.notMatch(error?.message, /4242/)
   }
+})
+
+t.test('a hostile file takes neither minutes nor much memory', async (t) => {
+  // Each column against each other would take minutes.
+  const names = Array.from({ length: 100_000 }, (_, at) => `data.${at.toString(36)}`)
+  const [row] = await csv(`${names.join()}\n${'1,'.repeat(names.length - 1)}1\n`)
+  t.equal(Object.keys((row!.value as { data: object }).data).length, names.length)
+  const cell = 'x'.repeat(600_000)
+  const large = `type,data\n${`token,${cell}\n`.repeat(5)}`
+  async function* texts() {
+    yield large
+  }
+  const counts: number[] = []
+  for await (const rows of readCsv(texts(), [])) counts.push(rows.length)
+  t.strictSame(counts, [2, 2, 1])
 })
 
 t.test('a cell that is neutralized comes back as it was, and never begins as a formula', async (t) => {
