@@ -17,7 +17,7 @@ import type { Cargo } from '../storage/postgres/fill.js'
 import type { BackUp } from '../storage/postgres/maintenance.js'
 import { withSnapshot } from '../storage/postgres/snapshot.js'
 import { putAndRead, Tally } from '../storage/tally.js'
-import { beginVault, type Header, writeHeader } from '../storage/vault-file.js'
+import { beginVault, writeHeader } from '../storage/vault-file.js'
 import { lsmOptions, readTenantKeys, usingRecords } from './exclusive.js'
 import type { Effects } from './location.js'
 
@@ -102,8 +102,8 @@ export async function withScratch<T>(prefix: string, work: (directory: string) =
 export const SCRATCH = join(tmpdir(), 'coffer-')
 
 /** Writes backups of a vault in a store: as files beside the backup first, which are removed again. */
-export function createBackUp(effects: Effects, header: Header, keyring: Keyring): BackUp {
-  return (path, connection) => {
+export function createBackUp(effects: Effects, keyring: Keyring): BackUp {
+  return (path, connection, header) => {
     if (effects.files.stat(path) !== undefined)
       throw conflict(`There is a file ${path} already. Choose another name.`)
     return withScratch(`${path}.part-`, async (directory) => {

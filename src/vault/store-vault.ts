@@ -98,8 +98,8 @@ function openEngine(
     const isOpen = sealed.slots.some(({ id, wrapped }) => id === slot.id && wrapped === slot.wrapped)
     return isOpen ? undefined : 'The key slot that this server opened the vault with was removed.'
   }
-  const backUp: BackUp = async (path, connection) =>
-    (await import('./fill-directory.js')).createBackUp(effects, header, keyring)(path, connection)
+  const backUp: BackUp = async (...asked) =>
+    (await import('./fill-directory.js')).createBackUp(effects, keyring)(...asked)
   const owner = { header, backUp, refusal }
   return openPostgresEngine({ pool, owner, clock, random, remembered: KEPT_KINDS, notice })
 }

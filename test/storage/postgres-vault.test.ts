@@ -24,6 +24,7 @@ import type { App } from '../../src/vault/app.js'
 import { changeKeySlots } from '../../src/vault/key-slots.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { rekeyInStore } from '../../src/vault/rekey-in-store.js'
+import { restoreVault } from '../../src/vault/restore.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
@@ -493,6 +494,15 @@ t.test('servers whose key slot is left go on, whatever becomes of the others', a
   t.equal(await tokens(other), 'unavailable', 'its slot is gone')
   for (const app of apps) t.equal((await tokens(app)).pagination.total_items, 1)
   t.equal(await slots(two), 1)
+  const file = `${t.testdir()}/backup`
+  await ask(two, 'vault backup', { file })
+  const restore = (choose: typeof key.choose) => restoreVault(locate(`${file}-kept`), file, choose, () => {})
+  await t.rejects(
+    restore(next.choose),
+    { code: 'vault_damaged' },
+    'a slot that is gone opens no later backup',
+  )
+  await restore(key.choose)
   const answer = await openService(other)({
     method: 'GET',
     target: '/tokens/kept',

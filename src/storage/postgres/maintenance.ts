@@ -45,8 +45,8 @@ export interface Owner {
   findUnreadable(): Promise<ReadonlySet<number>>
 }
 
-/** Writes the vault, as it is at one moment, into a new file; gives its length in bytes. */
-export type BackUp = (path: string, connection: Connection) => Promise<number>
+/** Writes the vault with this header, as it is at one moment, into a new file; gives its length in bytes. */
+export type BackUp = (path: string, connection: Connection, header: Header) => Promise<number>
 
 /** What the process that has the vault open knows of it. */
 export interface OpenedBy {
@@ -61,6 +61,18 @@ export type PostgresMaintenance = ReturnType<typeof createPostgresMaintenance>
 
 export function createPostgresMaintenance(engine: Owner, shared: Shared, opened: OpenedBy) {
   let { header } = opened
+  /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
+  const readmit = async (): Promise<StoreState> => {
+    const { header: next, state } = await readStored(shared.pool)
+    const raised = state.generation - shared.state.generation
+    const isOther = raised < 0 || raised > MOST_RAISED
+    const refusal = isOther
+      ? 'The vault in this store was restored, or is another one.'
+      : opened.refusal(next)
+    if (refusal !== undefined) throw startAgain(refusal)
+    header = next
+    return state
+  }
   return {
     get header() {
       return header
@@ -109,10 +121,11 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
       await engine.write((writer) => writer.noteTime({ isTrusted: true }))
     },
     upgrade: async () => false,
-    /** Log entries that are in no row yet go along. */
+    /** Log entries that are in no row yet go along. The key slots are those of now, whoever changed them. */
     async backup(path) {
       await engine.send()
-      return shared.pool.using((connection) => opened.backUp(path, connection))
+      await readmit()
+      return shared.pool.using((connection) => opened.backUp(path, connection, header))
     },
     /** Other processes that have the vault open by a slot that is no more answer 503 from then on. */
     async replaceHeader(next) {
@@ -124,18 +137,7 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
       header = next
       shared.state = { ...shared.state, generation: found.generation }
     },
-    /** Takes over key slots that another process has changed. @throws CofferError `unavailable` where that cannot be */
-    async readmit(): Promise<StoreState> {
-      const { header: next, state } = await readStored(shared.pool)
-      const raised = state.generation - shared.state.generation
-      const isOther = raised < 0 || raised > MOST_RAISED
-      const refusal = isOther
-        ? 'The vault in this store was restored, or is another one.'
-        : opened.refusal(next)
-      if (refusal !== undefined) throw startAgain(refusal)
-      header = next
-      return state
-    },
+    readmit,
   } satisfies EngineMaintenance & { readmit(): Promise<StoreState> }
 }
 
