@@ -128,10 +128,15 @@ async function createInMemory(
 async function createInDirectory(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
   const { files, directory } = effects
-  makeDirectories(files, directory)
-  return owning(effects, async (lock) => {
+  const requireNone = () => {
     if (hasHeader(files, directory))
       throw conflict(`There is already a vault in ${directory}. Choose another directory.`)
+  }
+  // Before waiting for the lock, which may be that of a server.
+  requireNone()
+  makeDirectories(files, directory)
+  return owning(effects, async (lock) => {
+    requireNone()
     const { app, keyring } = await createOwned(effects, lock, opener)
     await createFirstTenant(app, tenantName)
     return effects.role === 'server' ? listening(effects, keyring, app) : app

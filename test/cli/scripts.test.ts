@@ -100,6 +100,8 @@ t.test('a second server of a vault is refused at once, and told who has it', asy
     `Process ${server.pid} on `,
     'and so is what needs the vault for itself',
   )
+  const again = await machine.coffer(['init'])
+  t.match(again, { code: 5, stderr: /already a vault/ }, 'nor does another vault in its place wait for it')
   server.kill('SIGTERM')
   await new Promise((resolve) => server.once('close', resolve))
 })
