@@ -17,7 +17,7 @@ import { type Answerer, splitTarget } from '../http/answerer.js'
 import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
 import { nameHeaders, readHeader } from '../http/headers.js'
 import { createRelayFinder } from '../http/relay.js'
-import { createRouter } from '../http/router.js'
+import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
 import type { CreateAnswerer } from '../http/start.js'
 import { registry } from '../operations/all.js'
@@ -80,7 +80,10 @@ export function createControlMiddleware({
         registry: { ...registry, routed: registry.controls },
         authenticate: async (_, given) => {
           if (key === undefined || !host.isEqualSecret(given, key))
-            throw new CofferError('unauthenticated', 'This is not the control key.')
+            throw new CofferError(
+              'unauthenticated',
+              'This is not the control key, which coffer serve prints.',
+            )
           return host.owner({ reveal: false })
         },
         cors: false,
@@ -107,7 +110,7 @@ export function createControlMiddleware({
     }
 
     const control = async (ask: Ask, path: string): Promise<Answer> => {
-      if (!isLoopback(ask)) return fail(new CofferError('not_found', 'There is nothing at this path.'), ask)
+      if (!isLoopback(ask)) return fail(noControl(), ask)
       if (!isOwnOrigin(ask))
         return fail(
           new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),

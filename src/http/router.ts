@@ -2,6 +2,7 @@
  * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
  */
 import { CofferError, validationError } from '../errors.js'
+import { CONTROL_PATH } from '../framework/operation.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
 import { findNotEmulated } from './not-emulated.js'
 
@@ -39,8 +40,15 @@ export function createRouter(registry: Registry) {
   }
 }
 
+/** Of a path of the control plane, also for who may not know whether there is one. */
+export function noControl(): CofferError {
+  const advice = 'One for tests has: coffer serve --ephemeral, or --test-controls for some.'
+  return new CofferError('not_found', `This server has no such control. ${advice}`)
+}
+
 function describeUnknown(segments: Segments): CofferError {
   const area = findNotEmulated(segments)
+  if (`/${segments[0]}` === CONTROL_PATH) return noControl()
   return area === undefined
     ? new CofferError('not_found', 'There is nothing at this path.')
     : new CofferError('not_emulated', `${area}: this server does not emulate this area.`)

@@ -107,6 +107,18 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
   t.equal(plain.control, undefined)
   for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
   t.match(await runCommand(plain.place, ['control', 'reset']), { code: 3, stderr: /no control plane/ })
+  const reset = (more: Record<string, string>) =>
+    runCommand({ ...plain.place, env: { ...plain.place.env, ...more } }, [
+      'control',
+      'reset',
+      '--url',
+      plain.url,
+    ])
+  t.match(await reset({}), { code: 4, stderr: /control plane asks for its key, which coffer serve prints/ })
+  t.match(await reset({ COFFER_API_KEY: 'ctl_none' }), {
+    code: 3,
+    stderr: /One for tests has: coffer serve/,
+  })
   const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
   t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')
   const login = page.stdout.trim().split('#login=')[1]

@@ -51,6 +51,9 @@ export async function reachServer(context: CommandContext, address: string): Pro
 const KEY_MISSING =
   'The server asks for an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
 
+const CONTROL_KEY_MISSING =
+  'The control plane asks for its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
+
 /** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
 export function requireServed(
   { url = '', insecure }: Config,
@@ -60,7 +63,8 @@ export function requireServed(
 ): void {
   readServerUrl(url, { insecure })
   requireRoute(definition, { isExplained })
-  if (key === undefined) throw new CofferError('unauthenticated', KEY_MISSING)
+  const wanted = definition.control === undefined ? KEY_MISSING : CONTROL_KEY_MISSING
+  if (key === undefined) throw new CofferError('unauthenticated', wanted)
 }
 
 function requireRoute(
