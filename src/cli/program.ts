@@ -225,7 +225,7 @@ function addTerminalCommand(
     accept,
     async (context, given, options) => {
       const { askWord, completeWords } = await import('./input/words.js')
-      const ask = (name: string) => askWord(context.terminal, name)
+      const ask = (name: string) => askWord(context.terminal, definition.name, name)
       return definition.run(context, await completeWords(definition.arguments ?? [], given, ask), options)
     },
   )

@@ -41,7 +41,7 @@ export async function runOperation(
   const presentation = findPresentation(definition)
   const format = chooseFormat(terminal, config.output)
   const terms = presentation.arguments ?? listWords(definition)
-  if (!terminal.mayPrompt || options.curl === true) requireWords(terms, given)
+  if (!terminal.mayPrompt || options.curl === true) requireWords(definition.name, terms, given)
   if (options.curl === true)
     return (await import('./commands/curl.js')).printCurl(context, definition, given, options)
   await warnOfStore(context)

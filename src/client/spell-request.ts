@@ -28,7 +28,8 @@ export function spellRequest(definition: RoutedOperation, input: OperationInput)
 /** Path and query alone. @throws CofferError `validation` for a value that no URL can carry */
 export function spellTarget({ endpoint }: RoutedOperation, input: OperationInput): string {
   const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
-    const text = String(input[name] ?? '')
+    if (input[name] === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)
+    const text = String(input[name])
     // Programs on the way drop such segments, and the request would be one for something else.
     if (text === '' || text === '.' || text === '..') throw invalid(name, 'cannot be part of a URL')
     return encode(text, name)

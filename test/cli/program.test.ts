@@ -134,7 +134,7 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['help tokn', "Unknown command 'tokn' (Did you mean token?)"],
     ['help token creat', "Unknown command 'creat' (Did you mean create?)"],
     ['zzzzzz', "Unknown command 'zzzzzz'. See: coffer --help"],
-    ['token get', "Missing required argument 'id'."],
+    ['token get', "Missing required argument 'id'. See: coffer token get --help"],
     ['tenant use one two', "Too many arguments for 'use'. Expected 1 argument but got 2."],
     [
       'tenant use one # two',

@@ -271,7 +271,10 @@ t.test('who gives nothing is offered containers, and an argument is asked for to
   })
   t.equal(JSON.parse(got.stdout).id, id)
   const missing = await home.run(['token', 'get'])
-  t.same([missing.code, missing.stderr], [2, "error: Missing required argument 'id'.\n"])
+  t.same(
+    [missing.code, missing.stderr],
+    [2, "error: Missing required argument 'id'. See: coffer token get --help\n"],
+  )
   const used = await home.run(['profile', 'use', 'nobody'], { columns: 80 })
   t.equal(used.code, 2)
   const set = await home.run(['profile', 'set'], {

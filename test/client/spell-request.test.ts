@@ -26,8 +26,13 @@ t.test('an input is spelled as path, query and body by the route', async (t) => 
 })
 
 t.test('an id that a URL cannot name is refused, so that no other request is sent', async (t) => {
-  for (const id of ['', '.', '..', undefined])
+  for (const id of ['', '.', '..'])
     t.throws(() => spellTarget(find('token delete'), { id }), { code: 'validation', errors: { id: [/URL/] } })
+  for (const input of [{}, 'an id' as never])
+    t.throws(() => spellTarget(find('token get'), input), {
+      code: 'validation',
+      errors: { id: [/required, as in \{ id/] },
+    })
   t.throws(() => spellTarget(find('token get'), { id: 'a\ud800' }), { code: 'validation' })
   t.throws(() => spellTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
 })

@@ -171,7 +171,7 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     const where =
       options.continueOnError === true
         ? `Rows refused: ${tally.refused}; the first is line ${line}`
-        : `The import stopped at line ${line}, after rows: ${done}`
+        : `The import stopped at line ${line}, with ${countOf(done, 'row')} done (--continue-on-error goes on)`
     throw validationError(`${where}: ${reason}`)
   }
 

@@ -29,7 +29,7 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined)
     throw usage(
-      'This needs the vault itself, and --url, COFFER_URL or a profile names a server. Run it where the vault is, without.',
+      'This needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.',
     )
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }

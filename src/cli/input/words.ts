@@ -5,23 +5,23 @@ import type { Terminal } from '../output/terminal.js'
 
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 
-/** @throws CofferError `usage` for the first that is missing */
-export function requireWords(terms: Terms, words: Words): void {
+/** `command`: its name. @throws CofferError `usage` for the first that is missing */
+export function requireWords(command: string, terms: Terms, words: Words): void {
   for (const [at, [term]] of terms.entries()) {
     const name = REQUIRED.exec(term)?.[1]
-    if (name !== undefined && words[at] === undefined) throw missing(name)
+    if (name !== undefined && words[at] === undefined) throw missing(command, name)
   }
 }
 
 /** Asks for an argument of a command without an operation. @throws CofferError `usage` where nobody can be asked */
-export async function askWord(terminal: Terminal, name: string): Promise<string> {
-  if (!terminal.mayPrompt) throw missing(name)
+export async function askWord(terminal: Terminal, command: string, name: string): Promise<string> {
+  if (!terminal.mayPrompt) throw missing(command, name)
   const { ask } = await import('./prompt.js')
   return ask(terminal, { message: name, validate: (answer) => answer !== '' || 'A value is required.' })
 }
 
-function missing(name: string): CofferError {
-  return usage(`Missing required argument '${name}'.`)
+function missing(command: string, name: string): CofferError {
+  return usage(`Missing required argument '${name}'. See: coffer ${command} --help`)
 }
 
 /** `ask`: the value of an argument by its name, which has underscores instead of hyphens, as properties have. */

@@ -44,7 +44,7 @@ t.test('a refused row ends the import where it is, or is left out', async (t) =>
   t.match(stopped, {
     code: 2,
     stdout: /"created":1,"deduplicated":0,"refused":1/,
-    stderr: /stopped at line 3, after rows: 1/,
+    stderr: /stopped at line 3, with 1 row done/,
   })
   t.match(results(home, 'r1'), [
     { line: 1, status: 'created' },
@@ -273,7 +273,7 @@ t.test('a server takes batches as documents, and refused rows are found among th
   t.match(refused[0], { reason: /^data/, errors: { data: [/required|null/] } })
   t.equal(await all(), 1994)
   const stopped = await run(['rows'])
-  t.match(stopped, { code: 2, stderr: /stopped at line 6, after rows: 5/ })
+  t.match(stopped, { code: 2, stderr: /stopped at line 6, with 5 rows done/ })
   t.equal(await all(), 1999)
 })
 

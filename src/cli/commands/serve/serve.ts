@@ -49,11 +49,12 @@ async function serveFor(context: CommandContext, options: ServeOptions): Promise
       const samples = options.wantsSamples
         ? await ensureSampleApplications(app)
         : await findSampleApplications(app)
-      const key = context.config.keyFile === undefined ? [] : ['--key-file', context.config.keyFile]
+      const { store, storePasswordFile, keyFile } = context.config
       const flags = [
-        context.config.store === undefined ? '--vault' : '--store',
+        store === undefined ? '--vault' : '--store',
         findVaultDirectory(context),
-        ...key,
+        ...(storePasswordFile === undefined ? [] : ['--store-password-file', storePasswordFile]),
+        ...(keyFile === undefined ? [] : ['--key-file', keyFile]),
       ]
       await serveVault(context, options, app, hardening, { samples, place: app.header?.vault ?? '', flags })
     }
