@@ -404,7 +404,8 @@ t.test('times in a table are short, and whole everywhere else', async (t) => {
   t.match((await print(items[0], {}, createTerminal({ columns: 80 }))).out, `created_at: ${at}`)
 })
 
-t.test('a failure to print is a failure', async (t) => {
+t.test('a failure to print is a failure, but for a notice, which nobody waits for', async (t) => {
+  await printNotice({ ...createTerminal(), stderr: createOutput({ failure: 'ENOSPC' }) }, 'What was done.')
   const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'ENOSPC' }) }
   await t.rejects(print(card, { format: 'json' }, terminal), CofferError)
 })

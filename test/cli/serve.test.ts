@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import {
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -186,6 +188,17 @@ t.test('a reader that does not read the log keeps nobody waiting', async (t) => 
   }
   child.kill('SIGTERM')
   t.equal((await ended).code, 0)
+})
+
+t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }, async (t) => {
+  const place = workplaceFor(t)
+  await runCommand(place, ['init'])
+  const full = openSync('/dev/full', 'w')
+  t.teardown(() => closeSync(full))
+  const { child, announcement, ended } = await startProcess(place, [], { errorsTo: full })
+  t.equal((await fetch(`${announcement.url}/healthz`)).status, 200)
+  child.kill('SIGTERM')
+  t.equal((await ended).code, 0, 'ends as usual, with all that is to be done then')
 })
 
 t.test('sample applications are known by name, and a key that is not known is not made up', async (t) => {

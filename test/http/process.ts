@@ -72,17 +72,17 @@ export interface ServerProcess {
   ended: Promise<Outcome>
 }
 
-/** `coffer serve` on any free port; `readsErrors: false` leaves its standard error unread. */
+/** `coffer serve` on any free port; `readsErrors: false` leaves its standard error unread, which `errorsTo` is a descriptor for. */
 export async function startProcess(
   { directory, env }: Workplace,
   words: readonly string[] = [],
-  { readsErrors = true }: { readsErrors?: boolean } = {},
+  { readsErrors = true, errorsTo = 'pipe' }: { readsErrors?: boolean; errorsTo?: 'pipe' | number } = {},
 ): Promise<ServerProcess> {
   const line = [bin, 'serve', '--port', '0', '--output', 'json', ...words]
   const child = startProgram(process.execPath, line, {
     cwd: directory,
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', errorsTo],
   })
   const printed = { stdout: '', stderr: '' }
   const ended = collect(child, printed, readsErrors)

@@ -70,7 +70,7 @@ function createRowProgress({ terminal, clock }: CommandContext) {
   return {
     show: (done: number, total: number, label: string) => {
       bar ??= createProgress(terminal, { label, total }, clock)
-      void bar.show(done)
+      void bar.show(done).catch(() => undefined)
     },
     finish: async () => {
       await bar?.finish()

@@ -167,7 +167,9 @@ export async function printForRun(
 /** Prints to standard error, unless `--quiet`. */
 export async function printNotice(terminal: Terminal, text: string): Promise<void> {
   const { stderr, quiet } = terminal
-  if (!quiet) await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`)
+  if (quiet) return
+  // What it is about goes on where it cannot be written, as on a full disk: often nobody awaits it, or can be told.
+  await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
 /** Prints a warning to standard error, unless `--quiet`. */
