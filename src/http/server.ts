@@ -155,6 +155,8 @@ function createConnections(options: ServerOptions, create: CreateServer) {
 
   function admit(socket: Duplex): void {
     connections.set(socket, new Connection(socket as Socket))
+    // Node listens no more after a CONNECT; an error that nobody listens for would end the process. What follows is `close`.
+    socket.on('error', () => undefined)
     socket.once('close', () => {
       connections.delete(socket)
       if (connections.size === 0) whenEmpty?.()

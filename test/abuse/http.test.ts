@@ -288,6 +288,21 @@ t.test('clients that vanish in the middle leave nothing behind', async (t) => {
   t.equal(toy.seen.length, before, 'half a request does nothing')
 })
 
+t.test('clients that vanish once they have asked for a tunnel end nothing', async (t) => {
+  for (const method of ['CONNECT', 'GET', 'OPTIONS', 'NONSENSE'])
+    for (let count = 0; count < 20; count++) {
+      const socket = connect(port, '127.0.0.1')
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      const text = `${method} a:1 HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n`
+      await new Promise<void>((resolve) => socket.write(text, () => resolve()))
+      socket.resetAndDestroy()
+      await once(socket, 'close')
+    }
+  const line = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+  await expectProblem(t, 'a tunnel', 405, line)
+})
+
 t.test('no line of the log holds a key, a query, an id or a body', async (t) => {
   const text = JSON.stringify(entries)
   t.ok(entries.length > 100)
