@@ -182,12 +182,28 @@ t.test('a table that is not for a terminal is whole, aligned and without colours
 
 t.test('a table fits the terminal, the widest column giving way first', async (t) => {
   const { out, err } = await print(listOf(rows), {}, createTerminal({ columns: 80 }))
-  t.match(err, 'Cells are cut to fit: -o json shows all of them')
+  t.match(err, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')
   t.notMatch((await print(listOf(rows), {}, createTerminal({ columns: 200 }))).err, 'cut')
   const lines = out.split('\n')
   t.equal(lines[1], `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
   t.ok(lines.every((line) => measureWidth(line) <= 80))
   t.equal(Math.max(...lines.map(measureWidth)), 80)
+})
+
+t.test('a time that would be cut is left out, unless a person chose the columns', async (t) => {
+  const created_at = '2026-01-02T03:04:05.000+00:00'
+  const app = { id: ID, name: 'starter private', type: 'private', permissions: ['token:read'], created_at }
+  const options = { columns: Object.keys(app) }
+  const narrow = createTerminal({ columns: 80 })
+  const { out, err } = await print(listOf([app]), options, narrow)
+  t.equal(
+    out,
+    `id${' '.repeat(36)}name             type     permissions\n${ID}  starter private  private  token:read\n`,
+  )
+  t.match(err, /^created_at is left out to fit: -o json shows all/m)
+  const chosen = await print(listOf([app]), { ...options, fields: options.columns }, narrow)
+  t.match(chosen, { out: /2026-01-…/, err: /^Cells are cut to fit/m })
+  t.match((await print(listOf([app]), options, createTerminal({ columns: 120 }))).out, '2026-01-02 03:04:05Z')
 })
 
 t.test('where a column would be too narrow to be of use, things stand one below the other', async (t) => {

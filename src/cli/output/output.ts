@@ -134,17 +134,18 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   const width = widthOf(terminal.stdout)
   const items = itemsOf(result)
   const isOne = !isList(result) && !Array.isArray(result)
-  let isCut = false
+  let cut: string | undefined
+  const chosen = { asked: columnsOf(options), isChosen: options.fields !== undefined }
   const texts = isOne
     ? [drawOne(result, options.fields, width, paint.bold)]
-    : drawMany(items, columnsOf(options), width, paint.bold, () => {
-        isCut = true
+    : drawMany(items, chosen, width, paint.bold, (lost) => {
+        cut = lost
       })
   for await (const text of texts) if (!(await write(terminal.stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, options.hints?.empty))
   else if (items.length === 0) await printNotice(terminal, options.hints?.empty ?? 'Nothing found.')
-  if (isCut)
-    await printNotice(terminal, 'Cells are cut to fit: -o json shows all of them, --fields fewer columns.')
+  if (cut !== undefined)
+    await printNotice(terminal, `${cut} to fit: -o json shows all, --fields fewer columns.`)
 }
 
 /** Text to a file or a pipe is not truncated. */

@@ -10,19 +10,30 @@ import { type Bold, cellOf, drawOne, namesOf, textOf } from './layout.js'
 /** The space between two columns. */
 export const GAP = '  '
 
-/** Calls `onCut` if cells do not fit `width`. */
+/**
+ * Calls `onCut`, with what is lost, if cells do not fit `width`. Unless a person chose the columns, the time at their
+ * end is left out where it would be cut.
+ */
 export async function* drawMany(
   items: readonly unknown[],
-  asked: readonly string[],
+  { asked, isChosen }: { asked: readonly string[]; isChosen: boolean },
   width: number,
   bold: Bold,
-  onCut: () => void,
+  onCut: (lost: string) => void,
 ): AsyncGenerator<string> {
   if (items.length === 0) return
   const columns = asked.length > 0 ? asked : namesOf(items)
   const isPlain = !items.some(isObject)
-  const plan = isPlain ? undefined : planTable(items, columns, width)
-  if (plan?.isCut) onCut()
+  const whole = isPlain ? undefined : planTable(items, columns, width)
+  const last = columns.at(-1)!
+  const isTimeCut = last.endsWith('_at') && whole?.isCut === true && whole.widths.at(-1)! < TIME_WIDTH
+  const others = isTimeCut && !isChosen ? planTable(items, columns.slice(0, -1), width) : undefined
+  const plan = others ?? whole
+  const lost = [
+    ...(plan?.isCut ? ['Cells are cut'] : []),
+    ...(others === undefined ? [] : [`${last} is left out`]),
+  ]
+  if (lost.length > 0) onCut(lost.join(' and '))
   if (plan !== undefined) yield* drawTable(plan, bold)
   else
     for (const [at, item] of items.entries())
@@ -96,6 +107,7 @@ function planTable(
 /** The minimum width of a column; an id is useless when truncated. */
 const LEAST_WIDTH = 8
 const LEAST_ID_WIDTH = 36
+const TIME_WIDTH = '2030-01-01 00:00:00Z'.length
 
 /** The maximum padding without a width limit, so that one long value does not widen all rows. */
 const MOST_PADDED = 200
