@@ -1,6 +1,7 @@
 /** Finds the command that a misspelled line probably means. Pure. */
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { findPresentation } from './commands/presentations.js'
+import { TERMINAL_COMMANDS } from './commands/terminal-commands.js'
 import { listFlags } from './input/options.js'
 
 /** The verbs that other programs have for ours. */
@@ -27,9 +28,10 @@ export function adviseOnLine(message: string, argv: readonly string[], registry:
   if (!message.startsWith('Unknown command')) {
     const name = [3, 2].map((count) => words.slice(0, count).join(' ')).find((each) => registry.find(each))
     const flags = name === undefined ? [] : flagsOf(registry.find(name)!)
-    return name === undefined || flags.length === 0
-      ? 'See: coffer --help'
-      : `coffer ${name} takes ${flags.join(', ')}. See: coffer ${name} --help`
+    const alone = TERMINAL_COMMANDS.find((each) => `${words.join(' ')} `.startsWith(`${each.name} `))
+    const command = name ?? alone?.name
+    const see = command === undefined ? 'See: coffer --help' : `See: coffer ${command} --help`
+    return flags.length === 0 ? see : `coffer ${name} takes ${flags.join(', ')}. ${see}`
   }
   const [first = '', second = ''] = words.map((word) => SYNONYMS[word] ?? word)
   const singular = second.replace(/s$/, '')

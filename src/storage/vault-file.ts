@@ -94,7 +94,7 @@ export function checkExposure(files: Files, directory: string): void {
 export function noVault(directory: string): CofferError {
   return new CofferError(
     'vault_missing',
-    `There is no vault in ${directory}. Create one with \`coffer init\`.`,
+    `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
   )
 }
 

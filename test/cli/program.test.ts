@@ -115,8 +115,10 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['vault staus', "Unknown command 'staus' (Did you mean status?)"],
     ['token list --szie 5', "Unknown option '--szie' (Did you mean --size?)"],
     ['token list --outptu json', "Unknown option '--outptu' (Did you mean --output?)"],
-    ['app whoami --szie=secret', "Unknown option '--szie'. See: coffer --help"],
-    ['app whoami -xsecret', "Unknown option '-x'. See: coffer --help"],
+    ['app whoami --szie=secret', "Unknown option '--szie'. See: coffer app whoami --help"],
+    ['app whoami -xsecret', "Unknown option '-x'. See: coffer app whoami --help"],
+    ['profile use --none', "Unknown option '--none'. See: coffer profile use --help"],
+    ['--none', "Unknown option '--none'. See: coffer --help"],
     [
       'log list --operation delete',
       "Unknown option '--operation'. coffer log list takes --entity-type, --entity-id, --start-date, --end-date, --page, --size. See: coffer log list --help",

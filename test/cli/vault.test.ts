@@ -292,6 +292,9 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   const elsewhere = await home.run(['token', 'list', '--vault', 'nowhere'])
   t.same(
     [elsewhere.code, elsewhere.stderr],
-    [6, `error: There is no vault in ${home.place}/nowhere. Create one with \`coffer init\`.\n`],
+    [
+      6,
+      `error: There is no vault in ${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`,
+    ],
   )
 })

@@ -44,7 +44,7 @@ export const createReactor = operation({
   },
   examples: [
     `coffer reactor create --name hello --code 'module.exports = async ({ req }) => ({ raw: { hello: req.args.name } })'`,
-    `coffer reactor create --name greeter --formula greet`,
+    `coffer reactor create --name greet --formula greet`,
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
   check: checkNew,

@@ -92,8 +92,10 @@ export const changeKeys = operation({
   destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
-    for (const { id, kind } of dropped)
-      await notice(`The ${kind} slot ${id} was dropped. Add it again with: coffer vault keys add`)
+    for (const { id, kind } of dropped) {
+      const flag = kind === 'passphrase' ? ' --passphrase' : ''
+      await notice(`The ${kind} slot ${id} was dropped. Add it again with: coffer vault keys add${flag}`)
+    }
     await ask(noteRekey)
     return { ...report, dropped_slots: dropped.map(({ id }) => id) }
   },
