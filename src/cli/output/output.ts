@@ -2,7 +2,7 @@
 import type { Config } from '../../config.js'
 import { type Problem, usage } from '../../errors.js'
 import { FORMATS, type Format } from '../../global-flags.js'
-import { display, displayLines, fold, indent, measureWidth, toJson } from './display.js'
+import { display, displayLines, fold, foldRow, measureWidth, toJson } from './display.js'
 import { describeUnknown, neutralize, pickFields, readField, toCsvCell, toCsvLine } from './fields.js'
 import { describePage, drawOne, isList, isStream, itemsOf, namesOf } from './layout.js'
 import { drawMany, GAP } from './table.js'
@@ -220,17 +220,12 @@ export async function printProblem(
 }
 
 const INTERRUPTED = 'urn:coffer:problem:interrupted'
-/** A narrower column of messages is wrapped by the terminal. */
-const LEAST_MESSAGE_WIDTH = 24
-
 function drawLines(lines: readonly { path: string; message: string }[], width: number, paint: Paint): string {
   const widest = Math.max(0, ...lines.map(({ path }) => measureWidth(path)))
-  const left = widest + 2 * GAP.length
-  const room = width - left < LEAST_MESSAGE_WIDTH ? Number.POSITIVE_INFINITY : width - left
   return lines
     .map(({ path, message }) => {
-      const hanging = indent(fold(message, room), left).slice(left)
-      return `${GAP}${paint.bold(path)}${' '.repeat(widest - measureWidth(path))}${GAP}${hanging}\n`
+      const begin = `${GAP}${path}${' '.repeat(widest - measureWidth(path))}${GAP}`
+      return `${foldRow(begin, message, width).replace(path, () => paint.bold(path))}\n`
     })
     .join('')
 }

@@ -29,10 +29,7 @@ export async function* drawMany(
   const isTimeCut = last.endsWith('_at') && whole?.isCut === true && whole.widths.at(-1)! < TIME_WIDTH
   const others = isTimeCut && !isChosen ? planTable(items, columns.slice(0, -1), width) : undefined
   const plan = others ?? whole
-  const lost = [
-    ...(plan?.isCut ? ['Cells are cut'] : []),
-    ...(others === undefined ? [] : [`${last} is left out`]),
-  ]
+  const lost = [plan?.isCut ? 'Cells are cut' : [], others === undefined ? [] : `${last} is left out`].flat()
   if (lost.length > 0) onCut(lost.join(' and '))
   if (plan !== undefined) yield* drawTable(plan, bold)
   else

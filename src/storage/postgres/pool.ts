@@ -50,9 +50,6 @@ const REFUSED: Readonly<Record<string, string>> = {
   '42': 'refused a statement: its user lacks a privilege, or it is not PostgreSQL',
 }
 
-const NO_PASSWORD =
-  'The store asks for a password: name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE that only you can read.'
-
 function fieldOf(error: unknown, name: 'code' | 'constraint'): string {
   const value = (error as Record<string, unknown> | null)?.[name]
   return typeof value === 'string' ? value : ''
@@ -100,8 +97,9 @@ class Client extends pg.Client {
     const given = this as { password?: unknown }
     given.password ??= async (asked: Asked) => {
       const found = await new Promise<string | undefined>((resolve) => findInPassFile(asked, resolve))
-      if (found === undefined) throw new CofferError('storage_failed', NO_PASSWORD)
-      return found
+      if (found !== undefined) return found
+      const advice = 'Name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE.'
+      throw new CofferError('storage_failed', `The store asks for a password. ${advice}`)
     }
   }
 }
