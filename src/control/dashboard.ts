@@ -69,7 +69,7 @@ export class Dashboard {
     this.#base = base
     this.#options = options
     this.#clock = clock
-    this.#logins = createFormTokens({ drawBytes, clock, lifeMs: LOGIN_LIFE_MS })
+    this.#logins = createFormTokens(drawBytes, clock, LOGIN_LIFE_MS)
     // Cookies do not depend on the port, so each server uses its own name.
     this.#cookie = `coffer_page_${Buffer.from(drawBytes(6)).toString('base64url')}`
     const [session, ask] = [`${DASHBOARD_PATH}/${SESSION}`, `${DASHBOARD_PATH}/ask`]

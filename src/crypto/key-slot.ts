@@ -2,7 +2,8 @@
  * Key slots: each holds the vault's root key, sealed under a passphrase (through scrypt, RFC 7914) or a key file. And the
  * header's digest, which shows that no slot was changed without the root key.
  */
-import { scrypt } from 'node:crypto'
+import { type ScryptOptions, scrypt } from 'node:crypto'
+import { promisify } from 'node:util'
 import { CofferError, conflict, usage } from '../errors.js'
 import { withDigest } from './digest.js'
 import type { FileKey } from './key-file.js'
@@ -50,7 +51,10 @@ export interface SealedHeader {
   mac: string
 }
 
+const scryptKey = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt)
 const utf8 = new TextEncoder()
+const locked = (message: string, cause?: unknown) => new CofferError('vault_locked', message, { cause })
+const damaged = (message: string) => new CofferError('vault_damaged', message)
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
 
@@ -69,24 +73,13 @@ export function checkNewPassphrase(passphrase: string): void {
 /** A new slot that opens to `root`, for a header with this `digest`. */
 export async function createSlot(
   { primitives, random }: SlotContext,
-  {
-    root,
-    secret,
-    created,
-    digest,
-    cost = DEFAULT_COST,
-  }: { root: Uint8Array; secret: Secret; created: string; digest: string; cost?: ScryptCost },
+  slot: { root: Uint8Array; secret: Secret; created: string; digest: string; cost?: ScryptCost },
 ): Promise<Slot> {
+  const { root, secret, created, digest, cost = DEFAULT_COST } = slot
   const id = Buffer.from(random.bytes(SLOT_ID_BYTES)).toString('hex')
-  const bare =
-    secret.kind === 'key-file'
-      ? ({ id, kind: 'key-file', created } as const)
-      : ({
-          id,
-          kind: 'passphrase',
-          created,
-          kdf: { ...cost, salt: base64(random.bytes(SALT_BYTES)) },
-        } as const)
+  const kdf = () => ({ ...cost, salt: base64(random.bytes(SALT_BYTES)) })
+  const { kind } = secret
+  const bare = kind === 'key-file' ? { id, kind, created } : { id, kind, created, kdf: kdf() }
   const key = await deriveSlotKey(withDigest(primitives, digest), bare, secret)
   const wrapped = base64(createCipher(primitives, random, key).seal(root, slotText(bare)))
   primitives.wipe(key)
@@ -110,12 +103,8 @@ export async function openSlot(
     const root = createCipher(primitives, random, key).open(fromBase64(slot.wrapped), slotText(slot))
     primitives.wipe(key)
     if (root === undefined) continue
-    if (!isEqualDigest(primitives, fromBase64(header.mac), headerDigest(primitives, header, root))) {
-      throw new CofferError(
-        'vault_damaged',
-        'vault.json was changed by something else than Coffer. Run: coffer vault verify',
-      )
-    }
+    if (!isEqualDigest(primitives, fromBase64(header.mac), headerDigest(primitives, header, root)))
+      throw damaged('vault.json was changed by something else than Coffer. Run: coffer vault verify')
     return { root, slot }
   }
   throw refuseSecret(header, secret)
@@ -164,10 +153,7 @@ export function checkSlotCount(count: number): void {
  */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
   if (slots.length <= MOST_SLOTS && slots.every(isSlot)) return [...slots]
-  throw new CofferError(
-    'vault_damaged',
-    'vault.json holds a key slot that Coffer did not write. Run: coffer vault verify',
-  )
+  throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
 }
 
 function isSlot(value: unknown): value is Slot {
@@ -209,42 +195,25 @@ async function deriveSlotKey(
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
   const { kdf } = slot as Extract<Slot, { kind: 'passphrase' }>
   const { n, r, p } = kdf
-  return new Promise((resolve, reject) => {
-    const salt = fromBase64(kdf.salt)
-    scrypt(
-      secret.passphrase.normalize('NFKC'),
-      salt,
-      32,
-      { N: n, r, p, maxmem: 256 * n * r },
-      (error, key) => (error === null ? resolve(new Uint8Array(key)) : reject(scryptFailed(error))),
-    )
-  })
-}
-
-function scryptFailed(cause: Error): CofferError {
-  return new CofferError(
-    'vault_locked',
-    'The passphrase could not be turned into a key: too little memory?',
-    { cause },
-  )
+  const [passphrase, salt] = [secret.passphrase.normalize('NFKC'), fromBase64(kdf.salt)]
+  try {
+    return new Uint8Array(await scryptKey(passphrase, salt, 32, { N: n, r, p, maxmem: 256 * n * r }))
+  } catch (cause) {
+    throw locked('The passphrase could not be turned into a key: too little memory?', cause)
+  }
 }
 
 function missingSlot(secret: Secret): CofferError {
   const other = secret.kind === 'key-file' ? 'a passphrase' : 'a key file (--key-file)'
   const mine = secret.kind === 'key-file' ? 'key file' : 'passphrase'
-  return new CofferError('vault_locked', `This vault has no ${mine} slot. It opens with ${other}.`)
+  return locked(`This vault has no ${mine} slot. It opens with ${other}.`)
 }
 
 function refuseSecret(header: SealedHeader, secret: Secret): CofferError {
-  if (secret.kind === 'passphrase') return new CofferError('vault_locked', 'Wrong passphrase.')
-  if (secret.file.vault !== header.vault) {
-    return new CofferError(
-      'vault_locked',
-      `This key file is for vault ${secret.file.vault}, not for ${header.vault}.`,
-    )
-  }
-  return new CofferError(
-    'vault_damaged',
+  if (secret.kind === 'passphrase') return locked('Wrong passphrase.')
+  if (secret.file.vault !== header.vault)
+    return locked(`This key file is for vault ${secret.file.vault}, not for ${header.vault}.`)
+  return damaged(
     'This key file was made for this vault, but no key slot opens with it: its slot was removed, or vault.json is ' +
       'damaged. Use another key, or restore a backup.',
   )

@@ -152,14 +152,8 @@ function findFaults(definition: AnyOperation, operation: RegisteredOperation): s
   return [...faults, ...findSchemaFaults(operation.input, 'input')]
 }
 
-function findCommandFaults({
-  audience,
-  permissions,
-  success,
-  relay,
-  positionals = [],
-  input,
-}: AnyOperation): string[] {
+function findCommandFaults(definition: AnyOperation): string[] {
+  const { audience, permissions, success, relay, positionals = [], input } = definition
   const faults: string[] = []
   if (audience === undefined) faults.push('it needs a route or an audience')
   if ((permissions === undefined) === (audience === 'command'))

@@ -42,7 +42,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const { host, registry, version, rate, pages = [], forms = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
-  const accept = createAcceptPage({ powers: host, drawBytes: (count) => host.random.bytes(count), clock })
+  const accept = createAcceptPage(host, (count) => host.random.bytes(count), clock)
   const reference = createPages(
     () => createDocument(registry, { version, prefix, bodyLimitBytes }),
     registry.operations,

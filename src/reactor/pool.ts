@@ -41,14 +41,8 @@ export interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | '
 }
 
 /** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
-export function createReactorPool({
-  node,
-  modulesDirectory,
-  allowNet = [],
-  ca,
-  settings,
-  confinement,
-}: PoolOptions): ReactorRuntime {
+export function createReactorPool(options: PoolOptions): ReactorRuntime {
+  const { node, modulesDirectory, allowNet = [], ca, settings, confinement } = options
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
   return createPool(complete, {

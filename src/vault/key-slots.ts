@@ -31,12 +31,9 @@ import {
 export async function changeKeySlots(
   location: VaultLocation,
   chooseOpener: ChooseOpener,
-  {
-    added,
-    choose,
-    tenant,
-  }: { added?: NewOpener | undefined; choose: ChooseSlots; tenant?: string | undefined },
+  change: { added?: NewOpener | undefined; choose: ChooseSlots; tenant?: string | undefined },
 ): Promise<SlotFacts[]> {
+  const { added, choose, tenant } = change
   const effects = completeEffects(location)
   const { random, clock, role } = effects
   let opener: Opener | undefined
@@ -59,9 +56,8 @@ export async function changeKeySlots(
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)
-      slots.push(
-        await createSlot(context, { root, secret, created: formatDate(clock()), digest: header.digest }),
-      )
+      const created = formatDate(clock())
+      slots.push(await createSlot(context, { root, secret, created, digest: header.digest }))
     }
     if (slots.length === 0)
       throw conflict('The last key slot cannot be removed: nothing else opens the vault.')

@@ -28,14 +28,7 @@ import { nodeFiles } from '../storage/node-files.js'
 import { hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import { owning, refuseBesideServer } from './exclusive.js'
-import {
-  completeEffects,
-  type Effects,
-  isStore,
-  kindOfAddress,
-  type PlaceKind,
-  type VaultLocation,
-} from './location.js'
+import { completeEffects, type Effects, isStore, kindOfAddress, type VaultLocation } from './location.js'
 import { createMemoryVault, type MemoryVault } from './memory-vault.js'
 import { createHeader } from './new-header.js'
 import {
@@ -65,28 +58,6 @@ export type { LockedVault, NewOpener, Opener } from './unlock.js'
 /** Imported on first use, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
-const STORE: VaultFactory = {
-  create: async (effects, tenantName, opener) =>
-    (await loadStore()).createInStore(effects, tenantName, opener),
-  open: async (effects, choose) => (await loadStore()).openInStore(effects, choose),
-}
-
-interface VaultFactory {
-  create(effects: Effects, tenantName: string, opener: NewOpener): Promise<App>
-  open(effects: Effects, choose: ChooseOpener): Promise<App>
-}
-
-const FACTORIES: Readonly<Record<PlaceKind, VaultFactory>> = {
-  directory: { create: createInDirectory, open: openInDirectory },
-  memory: {
-    create: async (effects, tenantName) => (await createInMemory(effects, tenantName)).app,
-    open: async () => {
-      throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
-    },
-  },
-  store: STORE,
-}
-
 /**
  * Creates a vault at `location.directory`, with one tenant and its owner, and opens it. With the address `memory:` the
  * vault is in memory and lost when closed.
@@ -98,7 +69,11 @@ export async function createVault(
   tenantName: string,
   opener: NewOpener,
 ): Promise<App> {
-  return FACTORIES[kindOfAddress(location.directory)].create(completeEffects(location), tenantName, opener)
+  const kind = kindOfAddress(location.directory)
+  const effects = completeEffects(location)
+  if (kind === 'memory') return (await createInMemory(effects, tenantName)).app
+  if (kind === 'store') return (await loadStore()).createInStore(effects, tenantName, opener)
+  return createInDirectory(effects, tenantName, opener)
 }
 
 /** A vault in memory, with one tenant. By default it is made to start soon, as for a command. */
@@ -167,7 +142,13 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
  * `unavailable` if another process keeps the lock, `usage` for an address with an unknown scheme
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
-  return FACTORIES[kindOfAddress(location.directory)].open(completeEffects(location), choose)
+  const kind = kindOfAddress(location.directory)
+  if (kind === 'memory')
+    throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
+  const effects = completeEffects(location)
+  return kind === 'store'
+    ? (await loadStore()).openInStore(effects, choose)
+    : openInDirectory(effects, choose)
 }
 
 async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
@@ -209,7 +190,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
  */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
-  if (isStore(effects.directory)) return STORE.open(effects, choose)
+  if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
   const opener = await choose(describeLocked(await readHeader(effects.files, effects.directory)))
   const secret = toSecret(opener)
   const remote = await findRemote(effects, secret)

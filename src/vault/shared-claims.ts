@@ -15,11 +15,8 @@ const GONE_MS = 24 * 60 * 60 * 1000
 /** 102 Processing: there is no answer yet. */
 const STATUS = 102
 
-export function createSharedClaims({
-  store,
-  hashSecret,
-  createUuid,
-}: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {
+export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'createUuid'>): Claims {
+  const { store, hashSecret, createUuid } = host
   const own = createClaims()
   const find = async (reader: StoreReader, tenant: number, name: string) => {
     const id = `claim/${await hashSecret(name, reader)}`

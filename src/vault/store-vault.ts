@@ -39,7 +39,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header, effects.random)
     const [slot] = parseSlots(header.slots)
-    const engine = await openEngine(effects, pool, { header, keyring, primitives, slot: slot! })
+    const engine = await openEngine(effects, { pool, header, keyring, primitives }, slot!)
     const app = createApp({ engine, keyring, random: effects.random, header, primitives })
     await createFirstTenant(app, tenantName)
     await finishStore(pool, header)
@@ -76,21 +76,13 @@ export function usingStore<T>(
     const secret = toSecret(await choose(describeLocked(header)))
     const primitives = await choosePrimitives(effects.role)
     const { keyring, slot } = await openKeyring(effects, primitives, secret, header)
-    const engine = await openEngine(effects, pool, { header, keyring, primitives, slot })
-    return work({ pool, header, engine, keyring, primitives })
+    const store = { pool, header, keyring, primitives }
+    return work({ ...store, engine: await openEngine(effects, store, slot) })
   })
 }
 
-function openEngine(
-  effects: Effects,
-  pool: ConnectionPool,
-  {
-    header,
-    keyring,
-    primitives,
-    slot,
-  }: Pick<OpenStore, 'header' | 'keyring' | 'primitives'> & { slot: Slot },
-) {
+function openEngine(effects: Effects, store: Omit<OpenStore, 'engine'>, slot: Slot) {
+  const { pool, header, keyring, primitives } = store
   const { clock, random, notice } = effects
   const refusal = (next: Header) => {
     const sealed = { ...next, slots: parseSlots(next.slots) }

@@ -144,11 +144,11 @@ t.test('a form that was open for half an hour is shown once more', async (t) => 
   const vault = await open(t)
   const { secret } = await vault.invite()
   const { app } = vault
-  const { page, form } = createAcceptPage({
-    powers: app,
-    drawBytes: (count) => app.random.bytes(count),
-    clock: () => now,
-  })
+  const { page, form } = createAcceptPage(
+    app,
+    (count) => app.random.bytes(count),
+    () => now,
+  )
   const show = async () => fieldOf((await page(askFor(secret), 'trace')).body, 'form')
   const send = async (token: string) => (await form(askWith({ token: secret, form: token }), 'trace')).status
   const old = await show()
@@ -217,11 +217,11 @@ t.test('who guesses links is made to wait; nobody else is', async (t) => {
   const vault = await open(t)
   const { secret } = await vault.invite()
   const { app } = vault
-  const { page } = createAcceptPage({
-    powers: app,
-    drawBytes: (count) => app.random.bytes(count),
-    clock: () => now,
-  })
+  const { page } = createAcceptPage(
+    app,
+    (count) => app.random.bytes(count),
+    () => now,
+  )
   const statusOf = async (token: string, client: string) => (await ask(page, token, client)).status
   for (let guess = 0; guess < 61; guess++) t.equal(await statusOf('A'.repeat(43), '192.0.2.1'), 404)
   const refused = await ask(page, secret, '192.0.2.1')

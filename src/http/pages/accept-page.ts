@@ -26,15 +26,12 @@ const GUESSES = { count: 60, periodMs: 60_000 }
 const MOST_BLOCKED = 10_000
 
 /** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
-export function createAcceptPage({
-  powers,
-  ...means
-}: { powers: AcceptContext } & Parameters<typeof createFormTokens>[0]): Record<'page' | 'form', Page> {
-  const context: PageContext = {
-    powers,
-    tokens: createFormTokens(means),
-    guesses: createGuard(means.clock),
-  }
+export function createAcceptPage(
+  powers: AcceptContext,
+  drawBytes: (count: number) => Uint8Array,
+  clock: () => number,
+): Record<'page' | 'form', Page> {
+  const context = { powers, tokens: createFormTokens(drawBytes, clock), guesses: createGuard(clock) }
   return {
     page: (ask) => guarded(context, ask, () => showInvitation(context, readToken(ask))),
     form: (ask, traceId) => guarded(context, ask, () => receiveForm(context, ask, traceId)),
@@ -58,8 +55,7 @@ function createGuard(clock: () => number) {
     miss(client: string): void {
       const seconds = limit.take(client)
       blocked.delete(client)
-      if (seconds === 0) return
-      blocked.set(client, clock() + seconds * 1000)
+      if (seconds > 0) blocked.set(client, clock() + seconds * 1000)
     },
   }
 }
@@ -121,15 +117,8 @@ interface FormState {
   status?: number
 }
 
-function answerForm({
-  invited,
-  secret,
-  token,
-  names = {},
-  errors = {},
-  note,
-  status = 200,
-}: FormState): Answer {
+function answerForm(state: FormState): Answer {
+  const { invited, secret, token, names = {}, errors = {}, note, status = 200 } = state
   const { tenantName, email, expiresAt } = invited
   const body = `<main>
 <h1>You are invited</h1>
@@ -154,11 +143,9 @@ function renderField(
   value = '',
   faults: readonly string[] = [],
 ): string {
-  const fault =
-    faults.length === 0
-      ? ''
-      : `<span class="fault" id="${name}-fault">It ${encode(faults.join('; it '))}.</span>`
-  const marks = faults.length === 0 ? '' : ` aria-invalid="true" aria-describedby="${name}-fault"`
+  const said = `<span class="fault" id="${name}-fault">It ${encode(faults.join('; it '))}.</span>`
+  const marked = ` aria-invalid="true" aria-describedby="${name}-fault"`
+  const [fault, marks] = faults.length === 0 ? ['', ''] : [said, marked]
   const shown = encode(value.slice(0, SHOWN_NAME))
   return `<p><label for="${name}">${label} <span class="dim">(optional)</span></label>
 <input id="${name}" name="${name}" value="${shown}" maxlength="${SHOWN_NAME}" autocomplete="${autocomplete}"${marks}>${fault}</p>`

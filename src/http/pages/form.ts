@@ -30,15 +30,11 @@ export async function readForm(ask: Ask): Promise<URLSearchParams> {
 }
 
 /** Tokens for hidden fields and links; each works once, for one subject. They are in memory only. `clock` is in ms. */
-export function createFormTokens({
-  drawBytes,
-  clock,
+export function createFormTokens(
+  drawBytes: (count: number) => Uint8Array,
+  clock: () => number,
   lifeMs = TOKEN_LIFE_MS,
-}: {
-  drawBytes(count: number): Uint8Array
-  clock(): number
-  lifeMs?: number
-}) {
+) {
   const tokens = new BoundedMap<string, { subject: string; until: number }>(MOST_TOKENS)
   return {
     create(subject: string): string {

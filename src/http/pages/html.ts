@@ -35,14 +35,8 @@ dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dt i { color: var(--dim); f
 `
 
 /** The policy allows style sheet and script by their digests (CSP 3, 2.3.1). */
-export function answerHtml({
-  status = 200,
-  title,
-  body,
-  style = '',
-  script,
-  hasForm = false,
-}: HtmlPage): Answer {
+export function answerHtml(page: HtmlPage): Answer {
+  const { status = 200, title, body, style = '', script, hasForm = false } = page
   const sheet = STYLE + style
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -50,21 +44,13 @@ export function answerHtml({
 ${body}
 ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
   const answer = answerText(status, 'text/html; charset=utf-8', html)
-  answer.headers['content-security-policy'] = [
-    "default-src 'none'",
-    `style-src ${digest(sheet)}`,
-    ...(script === undefined
-      ? []
-      : [
-          `script-src ${digest(script)}`,
-          "connect-src 'self'",
-          "require-trusted-types-for 'script'",
-          "trusted-types 'none'",
-        ]),
-    "base-uri 'none'",
-    `form-action ${hasForm ? "'self'" : "'none'"}`,
-    "frame-ancestors 'none'",
-  ].join('; ')
+  const scripts =
+    script === undefined
+      ? ''
+      : `script-src ${digest(script)}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; `
+  answer.headers['content-security-policy'] =
+    `default-src 'none'; style-src ${digest(sheet)}; ${scripts}base-uri 'none'; ` +
+    `form-action ${hasForm ? "'self'" : "'none'"}; frame-ancestors 'none'`
   answer.headers['referrer-policy'] = 'no-referrer'
   return answer
 }

@@ -165,6 +165,7 @@ async function linkInvitation(
   const link = await context.hashSecret(secret)
   const invitation = { ...draft, link }
   await store.insert('link', 0, { id: link, tenant: caller.tenant, invitation_id: draft.id }, { fresh: true })
-  await writeMail(store, caller.tenant, { id: context.createUuid(), invitation, tenantName: name, secret })
+  const mail = { id: context.createUuid(), tenant_name: name, secret }
+  await writeMail(store, caller.tenant, invitation, mail)
   return invitation
 }

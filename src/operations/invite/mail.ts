@@ -38,21 +38,15 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
 export async function writeMail(
   store: StoreWriter,
   tenant: number,
-  {
-    id,
-    invitation,
-    tenantName,
-    secret,
-  }: { id: string; invitation: InvitationRecord; tenantName: string; secret: string },
+  invitation: InvitationRecord,
+  mail: Pick<MailRecord, 'id' | 'tenant_name' | 'secret'>,
 ): Promise<void> {
   const { url } = await readMailSettings(store)
   const record: MailRecord = {
-    id,
+    ...mail,
     invitation_id: invitation.id,
     to: invitation.email,
-    tenant_name: tenantName,
     link_expires_at: invitation.expires_at,
-    secret,
     attempts: 0,
     created_at: formatDate(store.now),
     ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: formatDate(store.now) }),

@@ -31,11 +31,9 @@ const relay: Relay = {
       const entry = await findKey(reader, (secret) => hashSecret(secret, reader), key)
       const proxy = entry && (await reader.get('proxy', entry.tenant, entry.proxy_id))
       if (entry === undefined || proxy?.require_auth !== false) return undefined
-      const { application_id } = proxy
+      const { application_id: bound } = proxy
       const application =
-        application_id === undefined
-          ? undefined
-          : await reader.get('application', entry.tenant, application_id)
+        bound === undefined ? undefined : await reader.get('application', entry.tenant, bound)
       const isUsable = application !== undefined && !isExpiredApplication(application, reader.now)
       if (isUsable) return applicationCaller(entry.tenant, application)
       const actor: Caller['actor'] = { type: 'system', id: proxy.id }
@@ -119,13 +117,10 @@ function readKey({ headers, query, prefix }: RelayRequest): { key: string | unde
 }
 
 function toRequest(
-  {
-    method = 'POST',
-    path = '',
-    headers = {},
-  }: { method?: string; path?: string; headers?: Record<string, string> },
+  input: { method?: string; path?: string; headers?: Record<string, string> },
   body: unknown,
 ): RelayRequest {
+  const { method = 'POST', path = '', headers = {} } = input
   const [, before = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path)!
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
   const type = body === undefined || typeof body === 'string' ? {} : { 'content-type': 'application/json' }

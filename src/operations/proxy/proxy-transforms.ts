@@ -35,7 +35,7 @@ export async function transformRequest(
   let sending: ProxyMessage = filled
   for (const [index, transform] of (context.proxy?.request_transforms ?? []).entries()) {
     const args = describeRequest({ ...filled, ...sending })
-    const result = await run(session, context, { transform, index, direction: 'request', args })
+    const result = await run(session, context, transform, { index, direction: 'request', args })
     const given = readTransformed(result, sending, 'request', prefix)
     if (isCodeAnswer(given)) return given
     sending = given
@@ -55,13 +55,14 @@ export async function transformAnswer(
     if (transform.type === 'mask') {
       const text = textOfAnswer(answer)
       const args = { text, expression: transform.expression }
-      const spans = await run(session, context, { transform, index, direction: 'response', args })
+      const spans = await run(session, context, transform, { index, direction: 'response', args })
       answer = { ...answer, body: applyMask(text, spans, transform.replacement) }
       continue
     }
-    const code = { transform, index, direction: 'response', args: describeAnswer(answer) } as const
+    const args = describeAnswer(answer)
+    const result = await run(session, context, transform, { index, direction: 'response', args })
     // On the way back, code has no answer to give instead of one.
-    answer = readTransformed(await run(session, context, code), answer, 'response', prefix) as ProxyMessage
+    answer = readTransformed(result, answer, 'response', prefix) as ProxyMessage
   }
   return answer
 }
@@ -70,17 +71,8 @@ export async function transformAnswer(
 async function run(
   session: Session,
   { proxy, bound, settings }: TransformContext,
-  {
-    transform,
-    index,
-    direction,
-    args,
-  }: {
-    transform: ProxyTransform
-    index: number
-    direction: Direction
-    args: Readonly<Record<string, unknown>>
-  },
+  transform: ProxyTransform,
+  { index, direction, args }: { index: number; direction: Direction; args: Invocation['args'] },
 ): Promise<unknown> {
   const { tenant, actor } = session.caller
   const isCode = transform.type === 'code'

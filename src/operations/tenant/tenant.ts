@@ -142,12 +142,8 @@ export const reportUsage = operation({
   },
 })
 
-export function viewTenant({
-  number: _number,
-  keys: _keys,
-  log_chains: _chains,
-  ...view
-}: TenantRecord): TenantView {
+export function viewTenant(tenant: TenantRecord): TenantView {
+  const { number: _number, keys: _keys, log_chains: _chains, ...view } = tenant
   return view
 }
 

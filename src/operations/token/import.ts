@@ -105,12 +105,6 @@ function describeRow(made: TokenView | Existing<TokenView> | CofferError): RowRe
     : { status: 'created', id: made.id }
 }
 
-export function refuse({
-  message,
-  errors,
-}: {
-  message: string
-  errors?: PropertyErrors | undefined
-}): RowResult {
-  return { status: 'refused', reason: message, ...omitUndefined({ errors }) }
+export function refuse(error: { message: string; errors?: PropertyErrors | undefined }): RowResult {
+  return { status: 'refused', reason: error.message, ...omitUndefined({ errors: error.errors }) }
 }

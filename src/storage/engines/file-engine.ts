@@ -180,7 +180,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     if (sealer === undefined) throw new CofferError('internal', 'Nothing can read the logs of this vault.')
     const { upgradeVault } = await import('../lsm/maintenance/upgrade.js')
     const { upgraded: header = tree.options.header } = options
-    await upgradeVault({ tree, sealer, header, now: now() })
+    await upgradeVault(tree, sealer, header, now())
     groupCommit.reset()
   }
 

@@ -27,17 +27,7 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024
 const MEBIBYTE = 1024 * 1024
 
 /** `header`: that of the present format. @throws CofferError `storage_failed`; then the vault is as it was. */
-export async function upgradeVault({
-  tree,
-  sealer,
-  header,
-  now,
-}: {
-  tree: LsmTree
-  sealer: LogSealer
-  header: Header
-  now: number
-}): Promise<void> {
+export async function upgradeVault(tree: LsmTree, sealer: LogSealer, header: Header, now: number) {
   const { files, directory, random } = tree.options
   const isBegun = tree.options.header.format === header.format
   if (!isBegun) makeBackup(tree)
