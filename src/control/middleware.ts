@@ -158,7 +158,7 @@ export function createControlMiddleware({
         path,
         isRelayed: relayed !== undefined,
         header: (name) => readHeader(asked.headers, name),
-        body: async () => parseJsonOrNothing(textOf(await readBody(DEFAULT_BODY_LIMIT_BYTES))),
+        body: async () => parseJsonOrNothing(await textOf(readBody(DEFAULT_BODY_LIMIT_BYTES))),
       })
       const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
       const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
@@ -186,7 +186,7 @@ export function createControlMiddleware({
       const { entry, decisions } = sighting
       const applied = rules.at(-1)?.kind
       const query = queryNames(search, operation)
-      const request = redactBody(textOf(await sent), knownOf(operation, 'input'))
+      const request = redactBody(await textOf(sent), knownOf(operation, 'input'))
       const shown = answer.more === undefined ? answer.body : ''
       const isProblem =
         answer.headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
@@ -267,8 +267,9 @@ function knownOf(operation: RegisteredOperation | undefined, side: 'input' | 'ou
   return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
 }
 
-function textOf(bytes: Uint8Array | undefined): string {
-  return bytes === undefined ? '' : Buffer.from(bytes).toString('utf8')
+/** Of a body that does not arrive, nothing: who needs it answers the error. */
+async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
+  return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }
 
 function problemOf({ status = 500, detail }: { status?: number; detail?: string }): CofferError {

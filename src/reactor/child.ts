@@ -78,7 +78,12 @@ export function startGuest(launch: Launch): Guest {
     }),
     send: async (message) => {
       const { stdin } = child
-      if (stdin) await new Promise<void>((resolve) => stdin.write(encodeFrame(message), () => resolve()))
+      try {
+        if (stdin) await new Promise<void>((resolve) => stdin.write(encodeFrame(message), () => resolve()))
+      } catch {
+        // It is longer than a text can be.
+        guest.kill()
+      }
     },
     lowerPriority: () => {
       try {
@@ -96,7 +101,8 @@ export function startGuest(launch: Launch): Guest {
     reader.add(chunk)
     take(() => reader.next(guest.mostBytes))
   })
-  void guest.ready.then(() => rmSync(directory, { recursive: true, force: true }))
+  // It is empty: one that cannot be removed, as of a disk that is read-only since, harms nobody.
+  guest.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   return guest
 
   function take(next: () => string | undefined): void {

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import axios, { type AxiosError } from 'axios'
 import t from 'tap'
 import { startServer } from '../../src/index.js'
+import { readAnswers, sendRaw, spellRequest } from '../http/socket.js'
 
 const run = promisify(execFile)
 const TOKEN = { id: 'long', type: 'token', data: 'x'.repeat(1000), mask: '{{ data }}' } as const
@@ -130,4 +131,15 @@ t.test('rules that say too little are refused', async (t) => {
     const refused = await faults.set({ rules: [rule as never] }).catch((error: object) => error)
     t.match(refused, { code: 'validation', errors: { [place]: [/./] } }, place)
   }
+})
+
+t.test('a body that is none is answered as ever, also where a rule asks for what is in it', async (t) => {
+  const line = spellRequest('POST /tokens', { ...headers, 'Transfer-Encoding': 'chunked' }, 'zz\r\n')
+  for (const rules of [[], [{ kind: 'drop' as const, body: { type: 'card' } }]]) {
+    await faults.set({ rules })
+    const [answer] = readAnswers(await sendRaw(Number(new URL(server.url).port), line))
+    t.equal(answer?.status, 400)
+    t.match(JSON.parse(answer?.body ?? ''), { detail: /HTTP/ })
+  }
+  await faults.set({ rules: [] })
 })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { startGuest } from '../../src/reactor/child.js'
 import { describeLaunch } from '../../src/reactor/launch.js'
 import { DEFAULT_LIMITS } from '../../src/reactor/limits.js'
 
@@ -56,4 +57,18 @@ t.test('a shell limits the child where there is one', async (t) => {
   const held = launch('20.19.0', 'linux', undefined, ['unshare', '--net']).args
   t.same(held.slice(3, 7), ['50', 'unshare', '--net', '/usr/bin/env'])
   t.equal(launch('20.19.0', 'win32').command, '/usr/bin/node')
+})
+
+t.test('a message that cannot be written ends its guest, and nothing else', async (t) => {
+  const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+  const guest = startGuest({
+    node,
+    guestFile: '/none.mjs',
+    limits: DEFAULT_LIMITS,
+    confinement: { wrapper: [] },
+  })
+  // As text that is too long, no JSON has it.
+  await guest.send({ kind: 'check', code: 1n as unknown as string })
+  await guest.ended
+  t.equal(await guest.ready, false)
 })
