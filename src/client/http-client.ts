@@ -126,7 +126,10 @@ async function send(
     const sent = body === undefined ? init : { ...init, body }
     const answer = await fetch(url.replace(/\/+$/, '') + target, sent)
     const { status, headers: read } = answer
-    return { status, headers: read, text: decodeUtf8(await collect(answer.body), 'the answer') }
+    const text = decodeUtf8(await collect(answer.body), 'the answer')
+    // A body without a length ends well where the connection does, as it does when we give up.
+    init.signal.throwIfAborted()
+    return { status, headers: read, text }
   } catch (error) {
     if (error instanceof CofferError) throw error
     if (signal.aborted) throw interrupted()

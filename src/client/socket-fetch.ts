@@ -71,6 +71,8 @@ export function createSocketFetch(options: SocketOptions = {}) {
           resolve({ status: answer.statusCode ?? 0, headers: read, body: answer })
         })
         request.on('error', (error) => reject(explain(error, url)))
+        // Without any error where the server answers that it speaks something else from now on.
+        request.on('close', () => reject(new Error('There was no answer.')))
         request.end(body)
       })
     }) satisfies Fetch,

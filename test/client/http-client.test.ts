@@ -153,6 +153,16 @@ t.test('an answer is waited for so long, and an interrupt ends the wait', async 
   t.teardown(() => clearTimeout(alive))
   const slow = clientOf([], { fetch, timeoutMs: 20 })
   await t.rejects(slow.client.call(find('token get'), { id: 'x' }), { code: 'request_timeout', exit: 9 })
+  // As a body without a length, which the end of its connection ends.
+  const cut: Fetch = async (_, { signal }) => {
+    async function* body() {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      yield* [Buffer.from('{}')]
+    }
+    return { status: 200, headers: new Headers({ 'content-type': 'application/json' }), body: body() }
+  }
+  const { client } = clientOf([], { fetch: cut, timeoutMs: 20 })
+  await t.rejects(client.call(find('token get'), { id: 'x' }), { code: 'request_timeout' }, 'half an answer')
   const stop = new AbortController()
   const other = clientOf([], { fetch, signal: stop.signal })
   setImmediate(() => stop.abort())
