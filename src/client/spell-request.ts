@@ -4,17 +4,10 @@ import { invalid } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
-export interface SpelledRequest {
-  method: string
-  /** Path and query. */
-  target: string
-  /** Of the body; absent without one. */
-  contentType?: string
-  body?: string
-}
+export type SpelledRequest = ReturnType<typeof spellRequest>
 
-/** @throws CofferError `validation` for a value that no URL can carry */
-export function spellRequest(definition: RoutedOperation, input: OperationInput): SpelledRequest {
+/** `target`: path and query; a body only where the route takes one. @throws CofferError as {@link spellTarget} */
+export function spellRequest(definition: RoutedOperation, input: OperationInput) {
   const { method, parameters, takesBody } = definition.endpoint
   const target = spellTarget(definition, input)
   if (!takesBody) return { method, target }

@@ -37,11 +37,7 @@ export interface VaultSocketOptions {
 }
 
 /** The connection of a command to the server that has the vault open. */
-export interface VaultSocketClient {
-  /** @throws CofferError `unavailable` when the server went away before it answered. */
-  ask(message: unknown): Promise<unknown>
-  close(): void
-}
+export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
 /** Listens for commands. Contract: `answer` never throws; failures are in its answer. */
 export async function serveVaultSocket(
@@ -97,7 +93,7 @@ export function hasVaultSocket({
 }
 
 /** Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key. */
-export async function connectToVault(options: VaultSocketOptions): Promise<VaultSocketClient | undefined> {
+export async function connectToVault(options: VaultSocketOptions) {
   const address = findAddress(options)
   const socket = address === undefined ? undefined : await open(address)
   if (socket === undefined) return undefined
@@ -107,7 +103,8 @@ export async function connectToVault(options: VaultSocketOptions): Promise<Vault
     return undefined
   }
   return {
-    async ask(message) {
+    /** @throws CofferError `unavailable` when the server went away before it answered. */
+    async ask(message: unknown): Promise<unknown> {
       await writeMessage(socket, message)
       const answer = await messages.next(MESSAGE_LIMIT_BYTES)
       if (answer !== undefined) return answer
@@ -116,7 +113,7 @@ export async function connectToVault(options: VaultSocketOptions): Promise<Vault
         'The server that has the vault open went away before it answered. Look whether it was done, then try again.',
       )
     },
-    close: () => socket.destroy(),
+    close: () => void socket.destroy(),
   }
 }
 

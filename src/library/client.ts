@@ -1,7 +1,7 @@
 /** Typed clients: of a server, or of a vault in this process. */
 import { randomUUID } from 'node:crypto'
-import { setTimeout } from 'node:timers/promises'
 import type { Fetch, HttpClientOptions } from '../client/http-client.js'
+import { pause } from '../client/pause.js'
 import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
 import { type Client, createTypedClient } from '../client/typed-client.js'
 
@@ -24,7 +24,5 @@ export function createClient({ url, ca, insecure, ...options }: ClientOptions): 
 
 /** A client whose requests `fetch` answers. */
 export function clientOver(fetch: Fetch, options: Pick<HttpClientOptions, 'url' | 'key' | 'prefix'>): Client {
-  const wait = (ms: number, signal: AbortSignal) =>
-    setTimeout(ms, undefined, { signal }).catch(() => undefined)
-  return createTypedClient({ ...options, fetch, wait, random: Math.random, createKey: randomUUID })
+  return createTypedClient({ ...options, fetch, wait: pause, random: Math.random, createKey: randomUUID })
 }

@@ -90,18 +90,12 @@ function chooseFormat(given: unknown, path: string): RowFormat {
   return format
 }
 
-interface Form {
-  begin: string
-  show(token: TokenView, at: number): string
-  end: string
-}
-
 /** Rows with masked data have `masked`: true, which an import refuses. */
 function createForm(
   format: RowFormat,
   fields: readonly string[] | undefined,
   isMasked: IsMasked | undefined,
-): Form {
+) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
   const mark = (token: TokenView) =>
@@ -110,12 +104,16 @@ function createForm(
     const cells = (token: TokenView) =>
       columns.map((column) => toCell(readField(mark(token), column), column))
     const begin = `${toCsvLine(columns.map(neutralize))}\n`
-    return { begin, show: (token) => `${toCsvLine(cells(token))}\n`, end: '' }
+    return { begin, show: (token: TokenView) => `${toCsvLine(cells(token))}\n`, end: '' }
   }
   const toText = (token: TokenView) =>
     toJson(fields === undefined ? mark(token) : pickFields(mark(token), columns))
-  if (format === 'ndjson') return { begin: '', show: (token) => `${toText(token)}\n`, end: '' }
-  return { begin: '[\n', show: (token, at) => `${at === 0 ? '' : ',\n'}${toText(token)}`, end: '\n]\n' }
+  if (format === 'ndjson') return { begin: '', show: (token: TokenView) => `${toText(token)}\n`, end: '' }
+  return {
+    begin: '[\n',
+    show: (token: TokenView, at: number) => `${at === 0 ? '' : ',\n'}${toText(token)}`,
+    end: '\n]\n',
+  }
 }
 
 /** Text that an import would take for JSON is written as JSON. */

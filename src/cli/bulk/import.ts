@@ -12,7 +12,7 @@ import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { readCsv } from './csv.js'
 import { type About, type ImportLog, openImportLog } from './results.js'
-import { decodeChunks, ROW_FORMATS, type Row, type RowFormat, readRows } from './rows.js'
+import { decodeChunks, ROW_FORMATS, type Row, readRows } from './rows.js'
 import { rehearseHere, type Send, sendToServer, sendToVault } from './send.js'
 
 /** Rows of a batch, and their characters: a vault takes a unit of work, a server a request. */
@@ -59,15 +59,9 @@ export const importRows: Steps = {
   },
 }
 
-interface Settings {
-  source: string
-  format: RowFormat | undefined
-  map: readonly string[]
-  type: string | undefined
-  files: { results: string | undefined; resume: string | undefined }
-}
+type Settings = ReturnType<typeof readSettings>
 
-function readSettings({ context, options, words }: Task): Settings {
+function readSettings({ context, options, words }: Task) {
   const { cwd } = context
   const text = (name: string) => (typeof options[name] === 'string' ? (options[name] as string) : undefined)
   const path = (name: string) => (text(name) === undefined ? undefined : resolve(cwd, text(name)!))

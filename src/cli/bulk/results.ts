@@ -23,23 +23,16 @@ export interface Position {
   isComplete: boolean
 }
 
-export interface ImportLog {
-  /** When the run began, or where it was cut short. */
-  readonly start: Position
-  /** Writes the results of rows, and then that the first `done` of these are done. */
-  take(rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void>
-  /** Closes the files. */
-  end(isComplete: boolean): Promise<void>
-}
+export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
-export interface LogFiles {
-  /** Absolute paths. */
-  results: string | undefined
-  resume: string | undefined
-}
-
-/** @throws CofferError `usage` for the file of another run, `conflict` for results that exist, `storage_failed` */
-export async function openImportLog({ results, resume }: LogFiles, about: About): Promise<ImportLog> {
+/**
+ * `results` and `resume` are absolute paths.
+ * @throws CofferError `usage` for the file of another run, `conflict` for results that exist, `storage_failed`
+ */
+export async function openImportLog(
+  { results, resume }: Record<'results' | 'resume', string | undefined>,
+  about: About,
+) {
   const fresh: Position = { run: randomUUID(), rows: 0, results: 0, about, isComplete: false }
   const before = resume === undefined ? undefined : await readPosition(resume)
   if (before !== undefined) refuseOther(`${resume}`, before, about)
@@ -49,8 +42,10 @@ export async function openImportLog({ results, resume }: LogFiles, about: About)
   const file = results === undefined ? undefined : await openResults(results, before)
   let position = start
   return {
+    /** When the run began, or where it was cut short. */
     start,
-    take: async (rows, results, done) => {
+    /** Writes the results of rows, and then that the first `done` of these are done. */
+    take: async (rows: readonly Row[], results: readonly RowResult[], done: number) => {
       const lines = results.map((result, at) => `${toJson({ line: rows[at]!.line, ...result })}\n`)
       await file?.appendFile(lines.join(''))
       if (resume === undefined) return
@@ -59,7 +54,7 @@ export async function openImportLog({ results, resume }: LogFiles, about: About)
       position = { ...position, rows: position.rows + done, results: position.results + bytes }
       await writePosition(resume, position)
     },
-    end: async (isComplete) => {
+    end: async (isComplete: boolean) => {
       await file?.close()
       if (isComplete && resume !== undefined) await writePosition(resume, { ...position, isComplete })
     },

@@ -116,11 +116,8 @@ function commandPath(commands: readonly CommandFacts[], before: readonly string[
 
 /** Without flags, and without the values of global ones. */
 function wordsOf(before: readonly string[]): string[] {
-  return before.filter((word, at) => !word.startsWith('-') && !isGlobalValue(before, at))
-}
-
-function isGlobalValue(words: readonly string[], at: number): boolean {
-  return settingOf(words[at - 1] ?? '')?.flag.includes(' ') === true
+  const takesValue = (flag = '') => settingOf(flag)?.flag.includes(' ') === true
+  return before.filter((word, at) => !word.startsWith('-') && !takesValue(before[at - 1]))
 }
 
 function settingOf(flag: string): Setting | undefined {

@@ -12,20 +12,15 @@ import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
 /** The permissions whose decisions include a transform. */
 const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']
 
-export interface ExplainOptions {
-  /** The API key of the caller; undefined for the owner. */
-  key: string | undefined
-  /** The id of the application to explain; overrides the key. */
-  application: string | undefined
-  reveal: boolean
-}
-
-/** @throws CofferError `not_found` for an unknown application */
+/**
+ * `key`: of the caller, undefined for the owner. `application`: the id of the one to explain; overrides the key.
+ * @throws CofferError `not_found` for an unknown application
+ */
 export async function explainOperation(
   context: CommandContext,
   { name }: AnyOperation,
   asked: Record<string, unknown>,
-  { key, application, reveal }: ExplainOptions,
+  { key, application, reveal }: Record<'key' | 'application', string | undefined> & { reveal: boolean },
 ): Promise<void> {
   const { terminal, config } = context
   const tenant = await findTenantChoice(context)

@@ -1,5 +1,5 @@
 /** `--follow`: prints rows as they come, until Ctrl-C or until the reader closes the stream. */
-import { pause } from '../context/pause.js'
+import { pause } from '../../client/pause.js'
 import type { Task } from '../context/task.js'
 import { write } from '../output/terminal.js'
 

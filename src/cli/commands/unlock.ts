@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { pause } from '../../client/pause.js'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../errors.js'
@@ -17,7 +18,6 @@ import {
   requireVault,
   retryPassphrase,
 } from '../context/credentials.js'
-import { pause } from '../context/pause.js'
 import { hardenHost } from '../context/sandbox.js'
 import type { Options } from '../context/task.js'
 import { readSession, sessionPath, writeSession } from '../context/unlocked.js'

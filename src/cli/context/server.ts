@@ -1,5 +1,6 @@
 /** A server of the interface in the place of a vault: what `--url` names. */
 import { createHttpClient } from '../../client/http-client.js'
+import { pause } from '../../client/pause.js'
 import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
 import type { Config } from '../../config.js'
 import { CofferError, usage } from '../../errors.js'
@@ -7,7 +8,6 @@ import type { RegisteredOperation, RoutedOperation } from '../../framework/regis
 import { loadOperation } from '../../operations/load.js'
 import type { Vault } from '../../vault/vault.js'
 import type { CommandContext } from './context.js'
-import { pause } from './pause.js'
 
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {

@@ -74,7 +74,7 @@ export function createForm(
     const isEditable = isLong(schema) && hasEditor(context)
     const read = async (text: string) => {
       const texts = shape === 'list' ? text.split(',').map((item) => item.trim()) : [text]
-      return take(text === '' ? undefined : readFlag(flag, texts, { isText: flag.isText === true }))
+      return take(text === '' ? undefined : readFlag(flag, texts))
     }
     const question = {
       message: property + (HINTS[shape] ?? '') + hint + (isEditable ? `, ${EDIT} for your editor` : ''),

@@ -194,12 +194,9 @@ function phrase(sentence: string): string {
   return text.replace(/\.$/, '')
 }
 
-/**
- * Parses the values given to a flag. `isText`: a value that may be any JSON is text.
- * @throws CofferError `usage` naming the flag
- */
-export function readFlag(flag: Flag, texts: readonly string[], { isText = false } = {}): unknown {
-  const { name, shape, schema } = flag
+/** Parses the values given to a flag. @throws CofferError `usage` naming the flag */
+export function readFlag(flag: Flag, texts: readonly string[]): unknown {
+  const { name, shape, schema, isText = false } = flag
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
     return texts.map((text) => (isJson(items) ? readJson(name, text) : readText(items, text)))

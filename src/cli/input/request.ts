@@ -131,7 +131,7 @@ function readValues(
     const texts = contents[flag.property]
     if (texts === undefined) continue
     const isText = isTextOf(flag, { ...body, ...given })
-    const value = typeof texts === 'boolean' ? texts : readFlag(flag, texts, { isText })
+    const value = typeof texts === 'boolean' ? texts : readFlag({ ...flag, isText }, texts)
     given[flag.property] = readMoment(flag.schema, value, clock)
   }
   return given

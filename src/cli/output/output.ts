@@ -230,13 +230,9 @@ function drawLines(lines: readonly { path: string; message: string }[], width: n
     .join('')
 }
 
-interface Paint {
-  bold(text: string): string
-  red(text: string): string
-  yellow(text: string): string
-}
+type Paint = Awaited<ReturnType<typeof loadPaint>>
 
-async function loadPaint(isColoured: boolean): Promise<Paint> {
+async function loadPaint(isColoured: boolean) {
   if (!isColoured) return { bold: String, red: String, yellow: String }
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level: 1 })

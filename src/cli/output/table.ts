@@ -44,7 +44,10 @@ const STAND_IN = '\ue000'
  * A table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode version,
  * so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
  */
-async function* drawTable({ heads, rows, widths }: TablePlan, bold: Bold): AsyncGenerator<string> {
+async function* drawTable(
+  { heads, rows, widths }: NonNullable<ReturnType<typeof planTable>>,
+  bold: Bold,
+): AsyncGenerator<string> {
   const { default: Table } = await import('cli-table3')
   const cells = [...heads.map((head) => bold(head)), ...rows.flat()].filter((cell) => cell !== '').values()
   const all = [heads, ...rows]
@@ -75,20 +78,8 @@ const NO_RULES = {
   ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: GAP },
 }
 
-interface TablePlan {
-  heads: string[]
-  rows: string[][]
-  widths: number[]
-  /** Whether some cell is. */
-  isCut: boolean
-}
-
-/** Truncates the cells to fit `width`; undefined if a column would be too narrow. */
-function planTable(
-  items: readonly unknown[],
-  columns: readonly string[],
-  width: number,
-): TablePlan | undefined {
+/** Truncates the cells to fit `width`; undefined if a column would be too narrow. `isCut`: whether some cell is. */
+function planTable(items: readonly unknown[], columns: readonly string[], width: number) {
   const heads = columns.map(display)
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const widths = fitColumns(heads, rows, width)

@@ -34,13 +34,6 @@ const SAMPLES = 'applications.json'
 const STAGING = '.new-'
 const RANDOM_CHARACTERS = 6
 
-export interface DemoVault {
-  app: App
-  directory: string
-  /** With their keys. */
-  samples: SampleApplications
-}
-
 /** What a start that was killed while it created a vault has left is removed after so long. */
 const ABANDONED_MS = 10 * 60 * 1000
 
@@ -48,7 +41,7 @@ const ABANDONED_MS = 10 * 60 * 1000
 export async function openDemoVault(
   { cwd, pid, clock }: CommandContext,
   notice: (text: string) => void,
-): Promise<DemoVault> {
+): Promise<{ app: App; directory: string; samples: SampleApplications }> {
   const directory = resolve(cwd, DEMO_DIRECTORY)
   const samplesFile = join(directory, SAMPLES)
   const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }

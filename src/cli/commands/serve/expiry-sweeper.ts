@@ -1,6 +1,6 @@
 /** Upkeep while a server runs: purges expired tokens, which reads ignore before that, and mail that others left. */
+import { pause } from '../../../client/pause.js'
 import type { App } from '../../../vault/app.js'
-import { pause } from '../../context/pause.js'
 
 const SWEEP_MS = 30_000
 

@@ -1,5 +1,5 @@
-/** Parses the flags of `serve` and `openapi`. */
-import type { Config } from '../../../config.js'
+/** Parses the flags of `serve` and `openapi`, and the environment variables of those of `serve`. */
+import { type Config, type Environment, isTrue } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { usage } from '../../../errors.js'
 import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
@@ -7,11 +7,28 @@ import { PREFIX } from '../../../http/headers.js'
 import { parseRate } from '../../../http/rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
 import type { Options } from '../../context/task.js'
+import { keyOf } from '../../input/options.js'
+import { nameServeVariable, SERVE_OPTIONS } from './serve-flags.js'
 
 export type ServeOptions = ReturnType<typeof readServeFlags>
 
 /** Limits the memory of one request. */
 const MOST_BODY_BYTES = 256 * 1024 * 1024
+
+/** The flags, by commander's names, with those that the environment sets where the line does not. */
+export function withServeVariables(flags: Options, env: Environment): Record<string, unknown> {
+  const merged = { ...flags }
+  for (const [flag] of SERVE_OPTIONS) {
+    const text = env[nameServeVariable(flag)]
+    if (text === undefined || text === '') continue
+    const [word = '', isNegated] = flag.split(' ')[0]!.slice(2).split(/^no-/).toReversed()
+    const key = keyOf(word)
+    // Commander gives a negated flag that is absent the value true.
+    if (isNegated !== undefined) merged[key] = merged[key] !== false && !isTrue(text)
+    else merged[key] ??= flag.includes(' ') ? text : isTrue(text)
+  }
+  return merged
+}
 
 /** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {

@@ -18,27 +18,20 @@ import {
 import type { CommandContext } from '../../context/context.js'
 import { findVaultDirectory } from '../../context/credentials.js'
 import { hardenHost } from '../../context/sandbox.js'
+import type { Options } from '../../context/task.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
 import { announce, type Opened } from './announcement.js'
 import type { ServedOptions } from './answering.js'
 import { sweepRegularly } from './expiry-sweeper.js'
-import { readServeFlags, type ServeOptions } from './serve-options.js'
-import { withServeVariables } from './serve-variables.js'
+import { readServeFlags, type ServeOptions, withServeVariables } from './serve-options.js'
 
 const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
-export async function serve(
-  context: CommandContext,
-  flags: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  const options = readServeFlags(withServeVariables(flags, context.env), context.config)
-  if (options.exitsWithParent) return serveFor(withParent(context), options)
-  await serveFor(context, options)
-}
-
-async function serveFor(context: CommandContext, options: ServeOptions): Promise<void> {
+export async function serve(given: CommandContext, flags: Options): Promise<void> {
+  const options = readServeFlags(withServeVariables(flags, given.env), given.config)
+  const context = options.exitsWithParent ? withParent(given) : given
   const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
@@ -110,10 +103,9 @@ async function serveVault(
   opened: Opened,
 ): Promise<void> {
   const { signal, terminal } = context
-  const { tls, addresses, port } = options
+  const { tls, addresses, port, prefix, isRemote } = options
   const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
-  app.configureReactors({ prefix: options.prefix, spares: 1 })
-  const { prefix, isRemote } = options
+  app.configureReactors({ prefix, spares: 1 })
   const plane = opened.plane ?? new Plane(app)
   const hasControls = opened.plane !== undefined || options.hasControls
   if (hasControls) app.control = plane
@@ -128,7 +120,7 @@ async function serveVault(
     disablePretenuring()
     return answer
   })
-  if (options.isRemote) app.admitOthers()
+  if (isRemote) app.admitOthers()
   const server = await listenFor(answerer, service, { port, addresses, ...pem })
   context.stopsItself()
   const stopped = new Promise<void>((resolve) => {
@@ -194,10 +186,7 @@ function describeFault(error: unknown, traceId: string): string {
   return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
 }
 
-async function readPem(
-  { input }: CommandContext,
-  tls: { cert: string; key: string },
-): Promise<{ cert: string; key: string }> {
+async function readPem({ input }: CommandContext, tls: { cert: string; key: string }) {
   return {
     cert: await input.readFile(tls.cert, '--tls-cert'),
     key: await input.readFile(tls.key, '--tls-key'),
