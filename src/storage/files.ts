@@ -15,7 +15,7 @@ export interface FileStat {
 /** `read` and `write` open what is there; `create` makes a file that must not exist, mode 0600. */
 export type Opening = 'read' | 'write' | 'create'
 
-/** Synchronous. Every failure is a CofferError `storage_failed` that says what to do. */
+/** Synchronous, but for one. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
   /** The user id of this process; undefined where the system has none (Windows). */
   readonly user: number | undefined
@@ -30,6 +30,8 @@ export interface Files {
   truncate(file: number, length: number): void
   /** fdatasync: makes contents and length durable. */
   syncData(file: number): void
+  /** The same for what was written to the file at `path` until now, while the process goes on. */
+  syncDataBeside(path: string): Promise<void>
   sync(file: number): void
   /** Makes the names in the directory durable. */
   syncDirectory(path: string): void

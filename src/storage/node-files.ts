@@ -1,5 +1,6 @@
 /** The port of files over node:fs: modes, links and errors of the operating system. */
 import * as fs from 'node:fs'
+import { open } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { CofferError } from '../errors.js'
 import { codeOf, type FileStat, type Files, type Opening, storageError } from './files.js'
@@ -83,6 +84,15 @@ export function nodeFiles(): Files {
     size: (file) => attempt('examine', pathOf(file), () => fs.fstatSync(file).size),
     truncate: (file, length) => attempt('cut', pathOf(file), () => fs.ftruncateSync(file, length)),
     syncData: (file) => attempt('sync', pathOf(file), () => fs.fdatasyncSync(file)),
+    syncDataBeside: async (path) => {
+      try {
+        // A descriptor of its own: the system reports an error to each of them, so `syncData` meets it too.
+        const file = await open(path, FLAGS.write | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
+        await file.datasync().finally(() => file.close())
+      } catch (error) {
+        throw storageError('sync', path, error)
+      }
+    },
     sync: (file) => attempt('sync', pathOf(file), () => fs.fsyncSync(file)),
     syncDirectory: (path) =>
       attempt('sync', path, () => {

@@ -118,6 +118,16 @@ export class FakeFiles implements Files {
     held.bytes = Buffer.from(held.bytes.subarray(0, length))
   }
 
+  async syncDataBeside(path: string): Promise<void> {
+    const file = this.open(path, 'write')
+    if (file === undefined) throw storageError('sync', path, new Error('ENOENT'))
+    try {
+      this.syncData(file)
+    } finally {
+      this.close(file)
+    }
+  }
+
   syncData(file: number): void {
     this.#step('sync', this.#open.get(file)!.path)
     const held = this.#file(file)

@@ -1,5 +1,6 @@
 /** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
+import { CofferError } from '../../src/errors.js'
 import { copyCounters } from '../../src/storage/lsm/counters.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { nameRow, REMOVE } from '../../src/storage/lsm/sstable/row-change.js'
@@ -327,6 +328,86 @@ t.test('a log entry that is answered soon is held, given at once, and stored bef
   await cut.close()
   await engine.close()
 })
+
+/** A disk that syncs beside other work only when it is let. */
+class SlowFiles extends FakeFiles {
+  readonly asked: (() => void)[] = []
+  override async syncDataBeside(path: string): Promise<void> {
+    await new Promise<void>((resolve) => this.asked.push(resolve))
+    return super.syncDataBeside(path)
+  }
+  /** Resolves when a sync is asked for. */
+  async awaitSync(): Promise<void> {
+    while (this.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+t.test(
+  'while the log is synced beside it other work goes on, and finds what is not synced yet',
+  async (t) => {
+    const files = new SlowFiles()
+    const options = { ...optionsFor(files, 'server'), files }
+    const engine = await createFileEngine(options)
+    const append = (name: string, durability?: 'soon') =>
+      engine.write((writer) => writer.append(asLog(draftOf({ name }))), durability)
+    const query = { kind: 255, tenant: 1, all: digest('key/1/logs', 8), page: 1, size: 5 } as const
+    const find = async () => {
+      const rows = await engine.read(async (reader) => (await reader.find(query)).total)
+      const held = await engine.read((reader) => reader.held?.(1))
+      return { rows, held: held?.length }
+    }
+    const countAfterCut = async () => {
+      const cut = await openFileEngine({ ...options, files: files.afterCrash(true), notice: () => {} })
+      const { total } = await cut.read((reader) => reader.find(query))
+      await cut.close()
+      return total
+    }
+    await append('a', 'soon')
+    await files.awaitSync()
+    t.strictSame(await find(), { rows: 0, held: 1 })
+    await append('b', 'soon')
+    t.strictSame(await find(), { rows: 0, held: 2 })
+    await append('c')
+    t.strictSame(await find(), { rows: 3, held: 0 }, 'a change that is synced at once takes the others along')
+    files.asked.shift()!()
+    await append('d', 'soon')
+    await files.awaitSync()
+    t.strictSame(await find(), { rows: 3, held: 1 })
+    t.equal(await countAfterCut(), 3)
+    files.asked.shift()!()
+    while ((await find()).rows === 3) await new Promise((resolve) => setTimeout(resolve, 5))
+    t.strictSame(await find(), { rows: 4, held: 0 })
+    t.equal(await countAfterCut(), 4)
+    await append('e', 'soon')
+    await files.awaitSync()
+    const closing = engine.close()
+    files.asked.shift()!()
+    await closing
+    t.equal(await countAfterCut(), 5)
+    t.strictSame(options.notices, [])
+  },
+)
+
+t.test(
+  'a disk that cannot sync beside other work is told of once, and nothing is stored any more',
+  async (t) => {
+    const files = new SlowFiles()
+    const options = { ...optionsFor(files, 'server'), files }
+    const engine = await createFileEngine(options)
+    const append = (name: string) => engine.write((writer) => writer.append(asLog(draftOf({ name }))), 'soon')
+    await append('a')
+    await files.awaitSync()
+    files.syncData = () => {
+      throw new CofferError('storage_failed', 'The disk reports an error.')
+    }
+    files.asked.shift()!()
+    while (options.notices.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await t.rejects(append('b'), { code: 'storage_failed' })
+    await t.rejects(engine.close(), { code: 'storage_failed' })
+    t.match(options.notices, [/could not be synced now/])
+    t.equal(options.notices.length, 1)
+  },
+)
 
 t.test(
   'a header is replaced without a moment at which none fits, and an older one is refused then',

@@ -10,7 +10,7 @@ import type { CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } 
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
 import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
-import { attempt, settle } from '../lsm/settle.js'
+import { attempt } from '../lsm/settle.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
 import type { Durability } from '../store.js'
@@ -61,6 +61,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
   const groupCommit = new GroupCommit(tree, now)
   /** What is to be done soon, once. */
   const timers = new Map<string, NodeJS.Timeout>()
+  let isSyncing = false
   let closing: Promise<void> | undefined
   const isConcurrent = role === 'server'
   const background = createBackgroundJobs({ tree, isConcurrent, runExclusive })
@@ -73,7 +74,10 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
       await background.flushIfLarger(flushAt)
       syncSoon()
       // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
-      if (tree.memtable.isErasing) later('flushed', options.eraseAfterMs ?? ERASE_AFTER_MS, ANYTHING)
+      if (tree.memtable.isErasing)
+        later('flushed', options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
+          runExclusive(() => background.flushIfLarger(ANYTHING)),
+        )
     },
   })
 
@@ -184,17 +188,18 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     groupCommit.reset()
   }
 
+  /** Runs `work` between two units of work. */
+  function runBetween<T>(work: () => T | Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      tasks.add({ run: async () => resolve(await work()), refuse: reject })
+    })
+  }
+
   /** Runs `work` after everything before it was committed, and nothing meanwhile. */
   function runExclusive<T>(work: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const run = async () => {
-        await groupCommit.commitAll()
-        const settled = await settle(work)
-        groupCommit.reset()
-        if (settled.ok) resolve(settled.value)
-        else reject(settled.error)
-      }
-      tasks.add({ run, refuse: reject })
+    return runBetween(async () => {
+      await groupCommit.commitAll()
+      return work().finally(() => groupCommit.reset())
     })
   }
 
@@ -202,19 +207,38 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
   function syncSoon(): void {
     const { isUnsynced, hasFailed } = groupCommit
     // What the disk has refused is tried again by the next unit of work and on closing.
-    if (isUnsynced && !hasFailed) later('synced', SOON_MS, flushAt)
+    if (isUnsynced && !hasFailed && !isSyncing) later('synced', SOON_MS, syncBeside)
   }
 
-  /**
-   * Has a server sync the log, and flush it if it is larger than `size`: who only reads never waits for a commit, after
-   * which it would be flushed.
-   */
-  function later(what: 'synced' | 'flushed', afterMs: number, size: Size): void {
+  /** Syncs the log while units of work go on: who only reads does not wait for the disk. */
+  async function syncBeside(): Promise<void> {
+    if (!groupCommit.isUnsynced) return
+    isSyncing = true
+    try {
+      const failure = await runBetween(() => groupCommit.commit())
+      if (failure !== undefined) throw failure
+      const publish = await tree.syncBeside()
+      if (closing !== undefined) return
+      await runBetween(() => groupCommit.endSync(publish))
+    } finally {
+      isSyncing = false
+    }
+    await flushLarger(flushAt)
+    syncSoon()
+  }
+
+  /** Who only reads never waits for a commit, after which a log that has grown would be flushed. */
+  async function flushLarger(size: Size): Promise<void> {
+    if (closing === undefined && tree.isLargerThan(size))
+      await runExclusive(() => background.flushIfLarger(size))
+  }
+
+  /** Has a server do what is due, once. */
+  function later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
     if (role === 'command' || timers.has(what)) return
     const timer = setTimeout(() => {
       timers.delete(what)
-      if (closing !== undefined || (what === 'synced' && !groupCommit.isUnsynced)) return
-      void attempt(options.notice, what, () => runExclusive(() => background.flushIfLarger(size)))
+      if (closing === undefined) void attempt(options.notice, what, work)
     }, afterMs)
     if (what === 'flushed') timer.unref()
     timers.set(what, timer)

@@ -56,6 +56,8 @@ export class GroupCommit {
   /** Why entries that nobody waits for could not be stored the last time. */
   #failure: unknown
   #group = createGroup()
+  /** Entries of rows that are written but not synced. */
+  #written: LogEntry[] = []
   /** What only writers see: changes of the group, and those written but not synced. */
   #unsynced = new Memtable()
   /** The last view, and the one that it was made of. */
@@ -81,9 +83,15 @@ export class GroupCommit {
     return this.#failure !== undefined
   }
 
-  /** Entries of committed transactions that are in no row yet. */
+  /** Entries of committed transactions that are in no row yet which readers see. */
   get held(): readonly LogEntry[] {
-    return this.#group.owed
+    const written = this.#unreadable()
+    return written.length === 0 ? this.#group.owed : [...written, ...this.#group.owed]
+  }
+
+  #unreadable(): LogEntry[] {
+    if (!this.#tree.isUnsynced) this.#written = []
+    return this.#written
   }
 
   view(): View {
@@ -167,6 +175,17 @@ export class GroupCommit {
     if (failure !== undefined) throw failure
   }
 
+  /** Ends what {@link LsmTree.syncBeside} began, which is `publish`. */
+  endSync(publish: () => void): void {
+    try {
+      publish()
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
+    if (this.#group.changes.length === 0) this.#unsynced = new Memtable()
+  }
+
   /** Writes the group as a frame and answers it. Returns the failure that it was answered with, if any. */
   async commit(): Promise<unknown> {
     const group = this.#group
@@ -174,12 +193,14 @@ export class GroupCommit {
     const removals = group.changes.filter(isRemoval)
     const wasInWal = removals.length > 0 && this.#tree.holdsAny(removals, group.changes)
     try {
+      const written = this.#unreadable()
       if (group.entries.length > 0) await this.#seal(group)
-      if (group.changes.length > 0 || group.isNoted)
-        this.#tree.append(group.changes, this.counters, group.isUrgent)
+      const isWritten = group.changes.length > 0 || group.isNoted
+      if (isWritten) this.#tree.append(group.changes, this.counters, group.isUrgent)
       else if (group.isUrgent) this.#tree.sync()
       if (group.isUrgent) this.#unsynced = new Memtable()
-      this.#failure = undefined
+      else written.push(...group.entries)
+      if (isWritten || group.isUrgent) this.#failure = undefined
     } catch (error) {
       this.reset()
       this.#failure = error

@@ -137,6 +137,11 @@ export class LsmTree {
       this.manifest.break(error)
       throw error
     }
+    this.#publish()
+  }
+
+  /** Lets readers see what is pending. Contract: it is synced. */
+  #publish(): void {
     for (const change of this.pending) {
       this.changeCounters.note(change)
       this.memtable.apply(change)
@@ -144,6 +149,25 @@ export class LsmTree {
     this.pending = []
     this.isUnsynced = false
     this.#log.acknowledge()
+  }
+
+  /**
+   * Begins to sync everything written so far while other work runs. The function that it resolves to lets readers see it,
+   * or syncs anew if more was written meanwhile; contract: called between two units of work. A failure is left to
+   * {@link sync}, which meets it too.
+   */
+  async syncBeside(): Promise<() => void> {
+    const { wal } = this.#log
+    const { frames } = wal.position
+    const isSynced = await wal.syncBeside().then(
+      () => true,
+      () => false,
+    )
+    return () => {
+      const isAll = wal === this.#log.wal && frames === wal.position.frames
+      if (isSynced && isAll && this.isUnsynced && this.manifest.isSound) this.#publish()
+      else this.sync()
+    }
   }
 
   /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */

@@ -92,6 +92,12 @@ export class Wal {
     this.#context.files.syncData(this.#file)
   }
 
+  /** The same while the process goes on. */
+  syncBeside(): Promise<void> {
+    const { files, directory } = this.#context
+    return files.syncDataBeside(walPath(directory, this.id))
+  }
+
   /** Removes what was appended after `position`. */
   truncate(position: WalPosition): void {
     this.#context.files.truncate(this.#file, position.end)
