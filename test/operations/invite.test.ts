@@ -6,6 +6,7 @@ import {
   acceptInvitation,
   inspectLink,
 } from '../../src/operations/invite/accept-invitation.js'
+import { drawSecret } from '../../src/operations/invite/link.js'
 import { findLetter, listLetters, type OutboxLetter } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault, type TestVault } from './vault.js'
@@ -277,4 +278,11 @@ t.test('a member is found by their user; page limits are those of the interface'
   await t.rejects(vault.ask('member list', { size: 51 }), { code: 'validation' })
   await t.rejects(vault.ask('member delete', { id: all[3]!.id }), { code: 'unprocessable', status: 422 })
   await t.rejects(vault.ask('member delete', { id: 'nobody' }), { code: 'not_found' })
+})
+
+t.test('the secret of a link does not begin as an option does', (t) => {
+  const draws = [0xfb, 0xf8, 0x00]
+  const secret = drawSecret({ bytes: (count) => new Uint8Array(count).fill(draws.shift()!) })
+  t.equal(secret, 'A'.repeat(43))
+  t.end()
 })

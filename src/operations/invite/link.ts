@@ -10,9 +10,10 @@ export interface SecretHashing {
   isEqualSecret(a: string, b: string): boolean
 }
 
-/** A new secret: 256 random bits, base64url (RFC 4648, 5). */
+/** A new secret: 256 random bits, base64url (RFC 4648, 5); none that a command line would read as an option. */
 export function drawSecret(random: RandomSource): string {
-  return Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
+  const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
+  return secret.startsWith('-') ? drawSecret(random) : secret
 }
 
 /** The link with this secret, also if it has ended. */
