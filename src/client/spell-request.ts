@@ -1,5 +1,4 @@
 /** An operation and its input as an HTTP request, derived from the route. Pure. */
-import { omitUndefined } from '../domain/omit-undefined.js'
 import { invalid } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
@@ -36,7 +35,9 @@ function spellPairs(name: string, value: unknown): string[] {
   const spell = (key: string, item: unknown) => `${encode(key, name)}=${encode(String(item), name)}`
   if (Array.isArray(value)) return value.map((item) => spell(name, item))
   if (typeof value === 'object')
-    return Object.entries(omitUndefined(value as object)).map(([key, item]) => spell(`${name}.${key}`, item))
+    return Object.entries(value as object)
+      .filter(([, item]) => item !== undefined)
+      .map(([key, item]) => spell(`${name}.${key}`, item))
   return [spell(name, value)]
 }
 

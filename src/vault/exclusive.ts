@@ -56,7 +56,8 @@ export function refuseBesideServer(effects: Effects): void {
   if (held?.state !== 'alive') return
   const { pid: owner, host, since } = held.holder
   const who = `Process ${owner} on ${host} has this vault open since ${formatDate(since)}`
-  throw new CofferError('unavailable', `${who}, and commands reach it there. Stop it first: kill ${owner}`)
+  const end = `Stop it first: kill ${owner} (if that is \`coffer unlock\`: coffer vault lock)`
+  throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
 type Opened = Awaited<ReturnType<typeof openKeyring>> & { primitives: Primitives; secret: Secret }
