@@ -47,7 +47,7 @@ export async function answerOnce(
   const workAfterLook = async (failure?: { error: unknown }) => {
     const { kept, answer } = await host.store.read(async (reader) => {
       const kept = await findKept(reader, caller.tenant, definition, await nameAnswer(reader))
-      return { kept, answer: kept && (await requireWhole(reader, caller, definition, kept)) }
+      return { kept, answer: kept && (await findWhole(reader, caller, definition, kept)) }
     })
     if (answer !== undefined) return readAnswer(answer, recipient)
     if (kept === undefined && failure !== undefined && !first.isIdTaken) throw failure.error
@@ -91,7 +91,7 @@ async function findKept(
  * The answer, if everything that it is about still exists.
  * @throws CofferError `forbidden` if the caller could do less with a token today
  */
-async function requireWhole(
+async function findWhole(
   reader: StoreReader,
   caller: Caller,
   definition: AnyOperation,

@@ -57,7 +57,7 @@ type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'contain
 export class Keeping {
   /** Whether a unit of work that keeps the answer was committed. */
   isDone = false
-  /** Whether a token has the id of the answer. */
+  /** Whether a token may not have the id of the answer: another has it, or had it. */
   isIdTaken = false
   readonly #definition: AnyOperation
   readonly #nameAnswer: (reader: StoreReader) => Promise<string>

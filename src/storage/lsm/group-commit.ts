@@ -4,6 +4,7 @@
  */
 
 import type { MaybePromise } from '../../maybe-promise.js'
+import { toText } from '../bytes.js'
 import type { LogEntry, LogSealer } from '../engine.js'
 import type { Durability } from '../store.js'
 import { type Counters, copyCounters } from './counters.js'
@@ -11,7 +12,7 @@ import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
 import { attempt, settle } from './settle.js'
-import { type Change, FRAME_HEAD, isRemoval, MAX_CHANGES } from './sstable/row-change.js'
+import { type Change, FRAME_HEAD, INSERT, isRemoval, MAX_CHANGES, REPLACE } from './sstable/row-change.js'
 import { Transaction } from './transaction.js'
 import type { LsmTree } from './tree.js'
 
@@ -191,7 +192,7 @@ export class GroupCommit {
     const group = this.#group
     this.#group = createGroup()
     const removals = group.changes.filter(isRemoval)
-    const wasInWal = removals.length > 0 && this.#tree.holdsAny(removals, group.changes)
+    const wasInWal = removals.length > 0 && this.#isInLog(removals, group.changes)
     try {
       const written = this.#unreadable()
       if (group.entries.length > 0) await this.#seal(group)
@@ -213,6 +214,18 @@ export class GroupCommit {
       await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removals, wasInWal))
     for (const { done } of group.waiting) done()
     return undefined
+  }
+
+  /** Whether a version of one of the removed rows is in the log, or will be in the frame of `changes`. */
+  #isInLog(removals: readonly Change[], changes: readonly Change[]): boolean {
+    const { pending } = this.#tree
+    const { memtables } = this.#tree.view()
+    const puts = [...pending, ...changes].filter(({ kind }) => kind === INSERT || kind === REPLACE)
+    const written = new Set(puts.map(({ row }) => toText(row.id)))
+    return removals.some(({ row }) => {
+      const id = toText(row.id)
+      return written.has(id) || memtables.some((memtable) => memtable.entry(id)?.item !== undefined)
+    })
   }
 
   async #seal(group: Group): Promise<void> {

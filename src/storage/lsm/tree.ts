@@ -19,7 +19,7 @@ import type { LsmContexts, LsmOptions } from './options.js'
 import type { View } from './query.js'
 import type { BlockCache } from './sstable/block-cache.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
-import { type Change, decodeFrame, encodeFrame, INSERT, REPLACE } from './sstable/row-change.js'
+import { type Change, decodeFrame, encodeFrame } from './sstable/row-change.js'
 import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents, type LsmStatus } from './status.js'
 import { type Wal, walPath } from './wal.js'
@@ -159,10 +159,7 @@ export class LsmTree {
   async syncBeside(): Promise<() => void> {
     const { wal } = this.#log
     const { frames } = wal.position
-    const isSynced = await wal.syncBeside().then(
-      () => true,
-      () => false,
-    )
+    const isSynced = await wal.syncBeside()
     return () => {
       const isAll = wal === this.#log.wal && frames === wal.position.frames
       if (isSynced && isAll && this.isUnsynced && this.manifest.isSound) this.#publish()
@@ -275,20 +272,6 @@ export class LsmTree {
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
     await this.manifest.replaceHeader(header, write)
     this.options = { ...this.options, header }
-  }
-
-  /** Whether a version of one of the removed rows is in a frame, or will be in that of `changes`. */
-  holdsAny(removals: readonly Change[], changes: readonly Change[]): boolean {
-    const written = new Set<string>()
-    for (const { kind, row } of [...this.pending, ...changes]) {
-      if (kind === INSERT || kind === REPLACE) written.add(toText(row.id))
-    }
-    return removals.some(({ row }) => {
-      const text = toText(row.id)
-      return (
-        written.has(text) || this.#memtables().some((memtable) => memtable.entry(text)?.item !== undefined)
-      )
-    })
   }
 
   /** The files of the vault apart from its header; relative to the directory. */

@@ -92,10 +92,13 @@ export class Wal {
     this.#context.files.syncData(this.#file)
   }
 
-  /** The same while the process goes on. */
-  syncBeside(): Promise<void> {
+  /** The same while the process goes on. Resolves to whether it worked. */
+  syncBeside(): Promise<boolean> {
     const { files, directory } = this.#context
-    return files.syncDataBeside(walPath(directory, this.id))
+    return files.syncDataBeside(walPath(directory, this.id)).then(
+      () => true,
+      () => false,
+    )
   }
 
   /** Removes what was appended after `position`. */
