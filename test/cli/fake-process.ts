@@ -21,6 +21,8 @@ export interface Run {
   closesInput?: boolean
   /** Sends an interrupt once this text is printed. */
   interruptAt?: string
+  /** Sends an interrupt once this is aborted. */
+  interrupt?: AbortSignal
   /** Sends an interrupt as soon as somebody listens for it. */
   interruptsAtOnce?: boolean
   /** Told all that is printed, as it comes. */
@@ -47,11 +49,15 @@ export async function runProcess(
   const input = isTTY ? createKeyboard() : Readable.from(stdin === '' ? [] : [Buffer.from(stdin)])
   const listeners = new Set<() => void>()
   const type = answerInTurn(input, answers, run.closesInput === true)
+  const sendInterrupt = () => {
+    for (const listener of listeners) listener()
+  }
+  run.interrupt?.addEventListener('abort', sendInterrupt)
   const watch = (text: string) => {
     type(text)
     run.watch?.(text)
     if (run.interruptAt === undefined || !text.includes(run.interruptAt)) return
-    for (const listener of listeners) listener()
+    sendInterrupt()
   }
   const stdout = collect(columns, watch, run.stdoutFailure)
   const stderr = collect(columns, watch)
