@@ -167,12 +167,7 @@ function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
   return isInternal !== true && form === undefined
 }
 
-function addOperation(
-  group: Command,
-  registry: Registry,
-  definition: RegisteredOperation,
-  accept: Accept,
-): void {
+function addOperation(group: Command, registry: Registry, definition: RegisteredOperation, accept: Accept) {
   const forms = listForms(registry, definition)
   const command = addCommand(group, definition.verb, definition.summary)
   const { arguments: words, options = [] } = findPresentation(definition)
@@ -210,12 +205,7 @@ function addOperation(
   )
 }
 
-function addTerminalCommand(
-  parent: Command,
-  name: string,
-  definition: TerminalCommand,
-  accept: Accept,
-): void {
+function addTerminalCommand(parent: Command, name: string, definition: TerminalCommand, accept: Accept) {
   const command = addCommand(parent, name, definition.summary)
   for (const [word, description] of definition.arguments ?? []) command.argument(word, description)
   addOptions(command, definition.options ?? [])

@@ -229,11 +229,7 @@ function createUse(context: CommandContext, definition: RegisteredOperation) {
 }
 
 /** A failure to purge does not make the command fail. */
-async function sweepExpired(
-  { terminal }: CommandContext,
-  vault: Vault,
-  { endpoint }: RegisteredOperation,
-): Promise<void> {
+async function sweepExpired({ terminal }: CommandContext, vault: Vault, { endpoint }: RegisteredOperation) {
   try {
     await vault.sweep(endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined)
   } catch (error) {
@@ -274,10 +270,7 @@ function hintsFor({ context, definition, input }: Pick<Task, 'context' | 'defini
 }
 
 /** Explains why a token without a mask has no data in the output. */
-async function noteHiddenData(
-  { context, definition, options, format }: Task,
-  result: unknown,
-): Promise<void> {
+async function noteHiddenData({ context, definition, options, format }: Task, result: unknown) {
   if (options.reveal === true || definition.isRevealable !== true || format !== 'table') return
   // Where the body is any JSON, so is the answer.
   if (definition.wholeBody !== undefined) return

@@ -11,7 +11,7 @@ import { authenticate } from '../framework/authenticate.js'
 import type { RequestRecord } from '../framework/control-port.js'
 import { type ExplainedDecision, noteDecisions } from '../framework/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
-import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
+import type { RegisteredOperation } from '../framework/registry.js'
 import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
@@ -246,11 +246,7 @@ function queryNames(search: string, operation: RegisteredOperation | undefined):
   return Object.keys(operation?.endpoint?.query ?? {}).filter((name) => names.has(name))
 }
 
-function findOperation(
-  router: ReturnType<typeof createRouter>,
-  method: string,
-  path: string,
-): RoutedOperation | undefined {
+function findOperation(router: ReturnType<typeof createRouter>, method: string, path: string) {
   try {
     const match = router.match(method, path)
     return 'operation' in match ? match.operation : undefined

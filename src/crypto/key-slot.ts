@@ -185,11 +185,7 @@ function slotText(slot: Slot | Omit<Slot, 'wrapped'>): Uint8Array {
   return utf8.encode(JSON.stringify(['coffer/1/slot', ...slotFields(bare)]))
 }
 
-async function deriveSlotKey(
-  primitives: Primitives,
-  slot: Omit<Slot, 'wrapped'>,
-  secret: Secret,
-): Promise<Uint8Array> {
+async function deriveSlotKey(primitives: Primitives, slot: Omit<Slot, 'wrapped'>, secret: Secret) {
   // The key file's own vault id counts, so that a header with a changed id is seen as damaged, not as another vault.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)

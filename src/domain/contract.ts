@@ -101,10 +101,7 @@ const BOOLEANS = new Map([
  * Configuration values, given or stored, cast to the types that the contract declares.
  * @throws CofferError `validation` for values that are missing, not declared, or of another type.
  */
-export function castConfiguration(
-  contract: readonly ConfigurationElement[],
-  values: Readonly<Json>,
-): Record<string, Value> {
+export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {
   const errors: PropertyErrors = {}
   const cast: Record<string, Value> = {}
   for (const { name, type } of contract) {

@@ -75,12 +75,7 @@ function spellScope({ tenant, actor, session }: Caller, { definition, input, key
 }
 
 /** The answer with the id: a record of its own, or the token that it is about. */
-async function findKept(
-  reader: StoreReader,
-  tenant: number,
-  { viewWritten }: AnyOperation,
-  id: string,
-): Promise<AnswerRecord | undefined> {
+async function findKept(reader: StoreReader, tenant: number, { viewWritten }: AnyOperation, id: string) {
   const kept = await reader.get('answer', tenant, id)
   if (kept !== undefined || viewWritten === undefined) return kept
   const token = await reader.get('token', tenant, id)

@@ -71,11 +71,7 @@ export async function writeOutAnswer(
 }
 
 /** Notes for a while that a removed token has had the id of an answer, so that the same key gives it to no other token. */
-export async function endAnswer(
-  store: StoreWriter,
-  tenant: number,
-  { id, answer_granted }: TokenRecord,
-): Promise<void> {
+export async function endAnswer(store: StoreWriter, tenant: number, { id, answer_granted }: TokenRecord) {
   if (answer_granted === undefined) return
   const kept = await store.get('answer', tenant, id)
   if (kept?.subjects.some((subject) => subject.id === id)) await removeAnswer(store, tenant, id)

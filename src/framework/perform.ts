@@ -57,11 +57,7 @@ export function perform(
 
 const keepAll = (outcome: Outcome) => outcome
 
-async function run(
-  facts: Facts,
-  input: OperationInput,
-  misspelled: Readonly<PropertyErrors> = {},
-): Promise<Outcome> {
+async function run(facts: Facts, input: OperationInput, misspelled: Readonly<PropertyErrors> = {}) {
   const { host, caller, definition, recipient, keeping } = facts
   authorize(caller, definition)
   const success = successOf(definition)

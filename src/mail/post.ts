@@ -155,11 +155,7 @@ export class LastingPost implements Post {
     )
   }
 
-  async #handOver(
-    tenant: number,
-    due: readonly MailRecord[],
-    settings: MailSettings & { url: string },
-  ): Promise<void> {
+  async #handOver(tenant: number, due: readonly MailRecord[], settings: MailSettings & { url: string }) {
     const mailer = await this.#powers.openMailer(settings)
     const { server } = mailer
     this.#mailers.add(mailer)

@@ -145,12 +145,7 @@ export async function readHeader(files: Files, directory: string): Promise<Heade
 }
 
 /** Replaces `vault.json` whole; durable when it resolves. */
-export async function writeHeader(
-  files: Files,
-  directory: string,
-  random: RandomSource,
-  header: Header,
-): Promise<void> {
+export async function writeHeader(files: Files, directory: string, random: RandomSource, header: Header) {
   const nonce = encodeId(random.bytes(10))
   await new Low<unknown>(headerAdapter(files, directory, nonce), header).write()
 }

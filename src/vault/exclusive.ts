@@ -77,11 +77,7 @@ export async function runUnlocked<T>(
 }
 
 /** Runs `work` over the records in `engine`, which is closed afterwards. */
-export async function usingRecords<T>(
-  engine: Engine,
-  keyring: Keyring,
-  work: (store: Store) => Promise<T>,
-): Promise<T> {
+export async function usingRecords<T>(engine: Engine, keyring: Keyring, work: (store: Store) => Promise<T>) {
   const store = createSealedStore(engine, keyring)
   try {
     return await work(store)

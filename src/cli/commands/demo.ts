@@ -74,11 +74,7 @@ export async function runDemo(context: CommandContext): Promise<void> {
   await write(stdout, '\nCreate your own:  coffer init    All commands:  coffer --help\n')
 }
 
-async function showStep(
-  context: CommandContext,
-  place: string,
-  { say, words, stdin, exit = 0 }: Step,
-): Promise<void> {
+async function showStep(context: CommandContext, place: string, { say, words, stdin, exit = 0 }: Step) {
   const { stdout } = context.terminal
   const line = ['coffer', ...words.filter((word, at) => word !== '-' && words[at + 1] !== '-')].join(' ')
   const pipe = stdin === undefined ? '' : `echo '${stdin}' | `
@@ -89,12 +85,7 @@ async function showStep(
 }
 
 /** Runs coffer in this process, with the temporary vault in its environment. */
-function runIn(
-  context: CommandContext,
-  place: string,
-  words: readonly string[],
-  text: string,
-): Promise<number> {
+function runIn(context: CommandContext, place: string, words: readonly string[], text: string) {
   const { stdout, stderr } = context.terminal
   const { NO_COLOR, FORCE_COLOR, TERM, HOME } = context.env
   const env: Environment = {

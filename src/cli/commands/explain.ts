@@ -94,10 +94,7 @@ function describeCondition({ attribute, operator, value }: RuleCondition): strin
   return `${about} that ${operator === 'equals' ? 'is' : 'starts with'} ${display(value)}`
 }
 
-function nameDecider(
-  decider: NonNullable<ExplainedDecision['decided_by']>,
-  of: ExplainedDecision['of'],
-): string {
+function nameDecider(decider: NonNullable<ExplainedDecision['decided_by']>, of: ExplainedDecision['of']) {
   if (decider === 'owner') return 'ownership'
   if (decider === 'permissions') return `the permissions of the ${of === 'session' ? of : 'application'}`
   return nameRule(decider.priority, decider.description)

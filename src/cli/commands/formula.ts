@@ -93,11 +93,7 @@ function findFormulaFile({ cwd }: CommandContext, name: string): string {
 }
 
 /** A contract needs no code. @throws CofferError `usage` */
-async function readFormula(
-  { input }: CommandContext,
-  path: string,
-  { isContract = false } = {},
-): Promise<FormulaFile> {
+async function readFormula({ input }: CommandContext, path: string, { isContract = false } = {}) {
   const value = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
   const { code, configuration, request_parameters } = (value ?? {}) as Partial<FormulaFile>
   const isFormula =

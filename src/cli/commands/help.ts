@@ -14,11 +14,7 @@ import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
 import { describeTopic } from './help-topics.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
-export async function printHelp(
-  context: CommandContext,
-  words: readonly string[],
-  { json }: Options,
-): Promise<void> {
+export async function printHelp(context: CommandContext, words: readonly string[], { json }: Options) {
   const { stdout } = context.terminal
   if (json === true) {
     const path = words.join(' ')

@@ -148,10 +148,7 @@ export async function deleteProfile(context: CommandContext, name: string): Prom
   await printNotice(context.terminal, 'Deleted.')
 }
 
-async function change(
-  context: CommandContext,
-  next: (settings: UserSettings) => UserSettings,
-): Promise<void> {
+async function change(context: CommandContext, next: (settings: UserSettings) => UserSettings) {
   const { directory } = context.config
   await writeUserSettings({ directory, pid: context.pid }, next(await readUserSettings(directory)))
 }

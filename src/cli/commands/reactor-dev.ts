@@ -77,10 +77,7 @@ async function* saves(path: string, signal: AbortSignal): AsyncGenerator<void> {
 }
 
 /** @throws CofferError the failure of the code, after printing its place */
-async function runOnce(
-  { context, options, ask, print }: Task,
-  input: Readonly<OperationInput>,
-): Promise<void> {
+async function runOnce({ context, options, ask, print }: Task, input: Readonly<OperationInput>) {
   const { terminal } = context
   const run = (await ask({ ...input })) as ReactorRun & { sandbox: Sandbox }
   if (options.verbose === true) await printNotice(terminal, describeConfinement(run.sandbox))

@@ -55,12 +55,7 @@ export async function gatherInputs(
 }
 
 /** The values of flags that were given as arguments. @throws CofferError `usage` for one given twice */
-function readWords(
-  flags: readonly Flag[],
-  positionals: readonly string[],
-  words: Words,
-  options: Options,
-): Record<string, string[]> {
+function readWords(flags: readonly Flag[], positionals: readonly string[], words: Words, options: Options) {
   const given = flags.flatMap(({ property, name, key }): [string, string[]][] => {
     const word = words[positionals.indexOf(property)]
     if (word === undefined) return []
@@ -143,11 +138,7 @@ function readMoment({ duration }: Schema, value: unknown, clock: () => number): 
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
-async function warnOfExposed(
-  { terminal }: GatheringContext,
-  flags: readonly Flag[],
-  options: Options,
-): Promise<void> {
+async function warnOfExposed({ terminal }: GatheringContext, flags: readonly Flag[], options: Options) {
   const exposed = flags.filter((flag) => {
     const texts = options[flag.key]
     const isInClear = (text: string) => !isSource(text.slice(sourceOffset(flag, text)))
@@ -163,11 +154,7 @@ async function warnOfExposed(
 }
 
 /** Tells that the command reads from the terminal. */
-async function noteWaiting(
-  { terminal }: GatheringContext,
-  flags: readonly Flag[],
-  options: Options,
-): Promise<void> {
+async function noteWaiting({ terminal }: GatheringContext, flags: readonly Flag[], options: Options) {
   const texts = flags.flatMap(({ key }) => (Array.isArray(options[key]) ? (options[key] as string[]) : []))
   const isAsked = options.file === '-' || texts.some((text) => /^(?:[^=]+=)?@?-$/.test(text))
   if (isAsked && isTerminal(terminal.stdin))
@@ -198,11 +185,7 @@ async function readBodies(
 }
 
 /** A body on each line, if the first line is one by itself and more follow. */
-function parseBodies(
-  { success }: RegisteredOperation,
-  text: string,
-  name: string,
-): Record<string, unknown>[] {
+function parseBodies({ success }: RegisteredOperation, text: string, name: string) {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const isMany = success === 201 && lines.length > 1 && /\}\s*$/.test(lines[0]!) && /^\s*\{/.test(lines[1]!)
   return isMany ? lines.map((line) => parseBody(line, name)) : [parseBody(text, name)]

@@ -10,12 +10,7 @@ export type Bold = (text: string) => string
 const LONGEST_ALIGNED_LABEL = 24
 
 /** One object, one line per field. Values are never truncated; JSON that is too wide is indented below its label. */
-export function drawOne(
-  value: unknown,
-  fields: readonly string[] | undefined,
-  width: number,
-  bold: Bold,
-): string {
+export function drawOne(value: unknown, fields: readonly string[] | undefined, width: number, bold: Bold) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
   const entries = (fields ?? Object.keys(value)).map((path) => [
     display(path),

@@ -44,10 +44,7 @@ const STAND_IN = '\ue000'
  * A table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode version,
  * so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
  */
-async function* drawTable(
-  { heads, rows, widths }: NonNullable<ReturnType<typeof planTable>>,
-  bold: Bold,
-): AsyncGenerator<string> {
+async function* drawTable({ heads, rows, widths }: NonNullable<ReturnType<typeof planTable>>, bold: Bold) {
   const { default: Table } = await import('cli-table3')
   const cells = [...heads.map((head) => bold(head)), ...rows.flat()].filter((cell) => cell !== '').values()
   const all = [heads, ...rows]
@@ -101,11 +98,7 @@ const TIME_WIDTH = '2030-01-01 00:00:00Z'.length
 const MOST_PADDED = 200
 
 /** Narrows the widest columns first; undefined if the minimum widths do not fit. */
-function fitColumns(
-  heads: readonly string[],
-  rows: readonly (readonly string[])[],
-  width: number,
-): number[] | undefined {
+function fitColumns(heads: readonly string[], rows: readonly (readonly string[])[], width: number) {
   const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
   const natural = heads.map((head, at) =>
     [head, ...rows.map((row) => row[at] ?? '')].reduce(

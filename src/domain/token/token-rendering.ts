@@ -80,11 +80,7 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
  * The value to fingerprint. A custom expression must not yield null or blank text, because all tokens without the data
  * it names would then be equal. The `usual` expression, the default of the type, may: it uses all of the data.
  */
-export async function renderFingerprint(
-  rendering: Rendering,
-  text: unknown,
-  usual?: string,
-): Promise<unknown> {
+export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
     const isBlank = typeof rendered === 'string' && rendered.trim() === ''

@@ -90,10 +90,7 @@ export async function prepareToken(
  * and `containers` cannot be removed.
  * @throws CofferError `validation` with all errors by property path.
  */
-export async function checkPatch(
-  patch: Readonly<Record<string, unknown>>,
-  { expressions, now }: TokenRules,
-): Promise<void> {
+export async function checkPatch(patch: Readonly<Record<string, unknown>>, { expressions, now }: TokenRules) {
   const errors: PropertyErrors = {}
   refuseUnsupported(patch, errors)
   if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
@@ -180,11 +177,7 @@ function readExpiry(text: unknown, now: number, errors: PropertyErrors): number 
 }
 
 /** Validates and renders all attributes. @throws CofferError `validation` with all errors. */
-async function settle(
-  requested: RequestedToken,
-  expressions: Expressions,
-  errors: PropertyErrors,
-): Promise<TokenDraft> {
+async function settle(requested: RequestedToken, expressions: Expressions, errors: PropertyErrors) {
   const { type, expires } = requested
   const data = collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)

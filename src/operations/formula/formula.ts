@@ -112,11 +112,7 @@ export async function requireFormula(context: Context, formulaId: string): Promi
   throw new CofferError('not_found', 'There is no formula with this id.')
 }
 
-export async function findFormula(
-  store: StoreReader,
-  tenant: number,
-  formulaId: string,
-): Promise<FormulaRecord | undefined> {
+export async function findFormula(store: StoreReader, tenant: number, formulaId: string) {
   return (
     (await store.get('formula', tenant, formulaId)) ?? (await store.get('formula', VAULT_TENANT, formulaId))
   )

@@ -27,11 +27,7 @@ export async function findLink(
   return link !== undefined && context.isEqualSecret(link.id, hash) ? link : undefined
 }
 
-export async function endLink(
-  store: StoreWriter,
-  id: string,
-  ended: NonNullable<LinkRecord['ended']>,
-): Promise<void> {
+export async function endLink(store: StoreWriter, id: string, ended: NonNullable<LinkRecord['ended']>) {
   const link = await store.get('link', 0, id)
   if (link !== undefined) await store.replace('link', 0, { ...link, ended })
 }

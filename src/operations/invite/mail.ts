@@ -189,11 +189,7 @@ function afterDelivery(
 }
 
 /** Moves waiting mail to the outbox, after the mail server was removed from the settings. */
-export async function keepInOutbox(
-  store: Store,
-  tenant: number,
-  mails: readonly MailRecord[],
-): Promise<void> {
+export async function keepInOutbox(store: Store, tenant: number, mails: readonly MailRecord[]) {
   await changeMails(store, tenant, mails, ({ due_at: _, ...mail }) =>
     mail.state === 'waiting' ? { ...mail, state: 'outbox' } : undefined,
   )

@@ -5,7 +5,7 @@
 import { formatDate } from '../../domain/dates.js'
 import { normalizeEmail } from '../../domain/email.js'
 import type { PersonNames } from '../../domain/invitation.js'
-import type { MemberRecord, UserRecord } from '../../domain/records.js'
+import type { UserRecord } from '../../domain/records.js'
 import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
@@ -17,11 +17,7 @@ export async function findUser(reader: StoreReader, email: string): Promise<User
   return findNewest(reader, 'user', 0, { field: 'email', value: normalizeEmail(email) })
 }
 
-export async function findMember(
-  reader: StoreReader,
-  tenant: number,
-  userId: string,
-): Promise<MemberRecord | undefined> {
+export async function findMember(reader: StoreReader, tenant: number, userId: string) {
   return findNewest(reader, 'member', tenant, { field: 'user', value: userId })
 }
 

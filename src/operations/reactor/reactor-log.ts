@@ -78,11 +78,7 @@ export async function removeRuns(store: StoreWriter, tenant: number, reactorId: 
 }
 
 /** Newest first, at most {@link KEPT_RUNS}. */
-export async function listRuns(
-  store: StoreReader,
-  tenant: number,
-  reactorId: string,
-): Promise<ReactorLogRecord[]> {
+export async function listRuns(store: StoreReader, tenant: number, reactorId: string) {
   const where = { field: 'reactor', value: reactorId }
   return (await store.find('reactor_log', tenant, { where, page: 1, size: KEPT_RUNS })).records
 }

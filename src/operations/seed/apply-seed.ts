@@ -185,10 +185,7 @@ function collector(reached: ReachedEntity[]): Context['reached'] {
     void reached.push({ type, id, ...(as && { as }) })
 }
 
-async function fill(
-  context: Context,
-  { place, contents, expiries, rows }: Part,
-): Promise<Infer<typeof appliedOutput>[number]> {
+async function fill(context: Context, { place, contents, expiries, rows }: Part) {
   const { name, settings, applications = [], associations = [] } = contents
   const each = async <T, R>(
     list: string,

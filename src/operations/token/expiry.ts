@@ -68,12 +68,7 @@ async function purgeSome(store: StoreWriter, limit: number, traceId: string, isO
  * Purges the token with this id, its links and the answers kept about it if it has expired, and logs the expiry.
  * Contract: called before an id is reused, so that no link of the old token leads to the new one.
  */
-export async function purgeToken(
-  store: StoreWriter,
-  tenant: number,
-  id: string,
-  traceId: string,
-): Promise<void> {
+export async function purgeToken(store: StoreWriter, tenant: number, id: string, traceId: string) {
   const record = await store.purge('token', tenant, id)
   if (record === undefined) return
   await removeLinks(store, tenant, id)

@@ -40,12 +40,7 @@ export function noteToken(
 }
 
 /** Records an access to the token for the log and the usage report. */
-export async function reachToken(
-  context: Context,
-  record: Noted,
-  as?: LogEntry,
-  transform?: Transform,
-): Promise<void> {
+export async function reachToken(context: Context, record: Noted, as?: LogEntry, transform?: Transform) {
   noteToken(context, record, as, transform)
   await noteUse(context, record)
 }

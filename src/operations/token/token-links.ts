@@ -1,13 +1,9 @@
 /** Records of links between tokens. */
-import { type AssociationRecord, associationId } from '../../domain/records.js'
+import { associationId } from '../../domain/records.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-export function findChildLinks(
-  store: StoreReader,
-  tenant: number,
-  parentId: string,
-): Promise<AssociationRecord[]> {
+export function findChildLinks(store: StoreReader, tenant: number, parentId: string) {
   return readAll(store, 'association', tenant, { field: 'parent', value: parentId })
 }
 
@@ -18,11 +14,6 @@ export async function removeLinks(store: StoreWriter, tenant: number, tokenId: s
     await store.remove('association', tenant, id)
 }
 
-export async function isLinked(
-  store: StoreReader,
-  tenant: number,
-  parentId: string,
-  childId: string,
-): Promise<boolean> {
+export async function isLinked(store: StoreReader, tenant: number, parentId: string, childId: string) {
   return (await store.get('association', tenant, associationId(parentId, childId))) !== undefined
 }

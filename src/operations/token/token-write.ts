@@ -24,18 +24,12 @@ const ID_DRAWS = 10
 const LARGEST_DATA = 4 * 1024 * 1024
 
 /** Validates create-token attributes. @throws CofferError `validation` */
-export async function checkNewToken(
-  input: Readonly<Record<string, unknown>>,
-  tools: CheckTools,
-): Promise<TokenDraft> {
+export async function checkNewToken(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
   return prepareToken(input, await readRules(input, tools))
 }
 
 /** Validates update-token attributes, as far as that is possible without the token. @throws CofferError `validation` */
-export async function checkTokenPatch(
-  patch: Readonly<Record<string, unknown>>,
-  tools: CheckTools,
-): Promise<void> {
+export async function checkTokenPatch(patch: Readonly<Record<string, unknown>>, tools: CheckTools) {
   return checkPatch(patch, await readRules(patch, tools))
 }
 
@@ -155,11 +149,7 @@ function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boo
 }
 
 /** The oldest token with this fingerprint. */
-async function findByFingerprint(
-  context: Context,
-  value: string,
-  except?: string,
-): Promise<TokenRecord | undefined> {
+async function findByFingerprint(context: Context, value: string, except?: string) {
   const others = except === undefined ? [] : [{ not: { ids: [except] } }]
   const where = { and: [{ field: 'fingerprint', value }, ...others] }
   const find = (page: number) => context.store.find('token', context.caller.tenant, { where, page, size: 1 })

@@ -18,7 +18,7 @@ import {
   toFilter,
 } from './log-block.js'
 import { eachBlock, eachHeader, eachPiece, toPiece, verifyChain } from './log-chain.js'
-import { mergePage, type Piece, type Source } from './log-merge.js'
+import { mergePage, type Source } from './log-merge.js'
 import { type Chain, FIRST_CHAIN, LogRows, readEnd } from './log-rows.js'
 import type { SealedLog } from './sealed-log.js'
 import { digestAll, digestKey, openRecord, unseal } from './sealing.js'
@@ -104,12 +104,7 @@ export function createLogReader(
     return sources
   }
 
-  async function* eachEntityBlock(
-    chain: number,
-    dropped: number,
-    filter: LogFilter,
-    entity: string,
-  ): AsyncGenerator<Piece> {
+  async function* eachEntityBlock(chain: number, dropped: number, filter: LogFilter, entity: string) {
     for await (const { blocks } of eachEntityPage(chain, entity))
       for (const block of blocks) if (block.first >= dropped) yield toPiece(block, filter)
   }

@@ -58,11 +58,7 @@ export class SealedLog {
   }
 
   /** Adds the entries to a chain. On failure nothing of the unit of work may be committed. */
-  async append(
-    rows: LogWriter,
-    entries: readonly LogEntry[],
-    batches: readonly Uint8Array[] = [],
-  ): Promise<void> {
+  async append(rows: LogWriter, entries: readonly LogEntry[], batches: readonly Uint8Array[] = []) {
     const known = await this.load(rows)
     const lines = entries.map((entry) => (entry as SealedEntry).line)
     const { taken = { until: 0, by: {} } } = known.head
@@ -112,11 +108,7 @@ function nameOf({ tenant, chain }: LogRows): string {
 /** The next version of a chain, before its head is put. */
 type Changed = Pick<Chain, 'head' | 'end' | 'indexes'>
 
-async function addPart(
-  rows: LogWriter,
-  { head, end, indexes }: Changed,
-  lines: readonly LogLine[],
-): Promise<Changed> {
+async function addPart(rows: LogWriter, { head, end, indexes }: Changed, lines: readonly LogLine[]) {
   const part = pack(rows.ids.part(head.parts), head.count, lines)
   await rows.put(part, head.parts >= head.mostParts)
   const next: LogHeadRecord = {
@@ -155,11 +147,7 @@ async function join(rows: LogWriter, chain: Chain, lines: readonly LogLine[]): P
 }
 
 /** Adds the headers to those of the chain; gives the indexes of the next version. */
-async function putHeaders(
-  rows: LogWriter,
-  chain: Chain,
-  headers: readonly LogBlockHeader[],
-): Promise<Chain['indexes']> {
+async function putHeaders(rows: LogWriter, chain: Chain, headers: readonly LogBlockHeader[]) {
   const indexes = copyIndexes(chain)
   for (let done = 0; done < headers.length; ) {
     const block = chain.head.blocks + done

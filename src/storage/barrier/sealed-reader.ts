@@ -5,7 +5,7 @@ import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js
 import type { TakenBatches } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import { isPromise, type MaybePromise } from '../../maybe-promise.js'
-import type { EngineReader, Row, RowPage, Where } from '../engine.js'
+import type { EngineReader, Row, Where } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
 import { createLogReader, type LogReader } from './log-reader.js'
@@ -199,13 +199,7 @@ export class SealedReader implements StoreReader {
     return found
   }
 
-  #findRows(
-    keys: RecordKeys,
-    kind: Kind,
-    tenant: number,
-    { where, page, size }: Search,
-    mostBytes?: number,
-  ): MaybePromise<RowPage> {
+  #findRows(keys: RecordKeys, kind: Kind, tenant: number, { where, page, size }: Search, mostBytes?: number) {
     const selected = select(keys, kind, tenant, where)
     return this.rows.find({ ...selected, page, size, ...(mostBytes === undefined ? {} : { mostBytes }) })
   }

@@ -25,12 +25,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   /** The set of containers that was noted last: the tokens of one unit often share it. */
   #noted = ''
 
-  insert<K extends Kind>(
-    kind: K,
-    tenant: number,
-    record: RecordOf[K],
-    options: PutOptions = {},
-  ): MaybePromise<void> {
+  insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     // A tenant's keys are in its own record, so that record is under the vault's.
     return andThen(this.keysOf(tenant), (keys) => {
       const name = idOf(record)
@@ -61,12 +56,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     })
   }
 
-  async replace<K extends Kind>(
-    kind: K,
-    tenant: number,
-    record: RecordOf[K],
-    options: PutOptions = {},
-  ): Promise<void> {
+  async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     const opening = this.keysOf(tenant)
     const keys = isPromise(opening) ? await opening : opening
     const id = digestId(keys, kind, tenant, idOf(record))

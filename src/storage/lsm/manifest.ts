@@ -64,12 +64,7 @@ export class Manifest {
    * Adds the tables that a memtable was written as, marks what it shadows in the older ones, and keeps only `wal`.
    * Returns the tables that have no live rows left.
    */
-  async addFlushed(
-    memtable: Memtable,
-    written: readonly LiveSSTable[],
-    counters: Counters,
-    wal: WalRef,
-  ): Promise<LiveSSTable[]> {
+  async addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
     const { files, directory } = this.context
     const { wals, sstables } = this.#contents
     const older = sstables.map((live) => markShadowed(live, memtable))

@@ -73,10 +73,7 @@ function withParent(context: CommandContext): CommandContext {
   return { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
 }
 
-async function openInMemory(
-  context: CommandContext,
-  { seed: path }: ServeOptions,
-): Promise<Opened & { app: App }> {
+async function openInMemory(context: CommandContext, { seed: path }: ServeOptions) {
   const { clock, input } = context
   const seed =
     path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })

@@ -203,12 +203,7 @@ export function decodeTail(tail: Uint8Array): { position: number; length: number
   return bytes.equals(encodeTail(location.position, location.length)) ? location : undefined
 }
 
-export function writeRowEntry(
-  bytes: Buffer,
-  at: number,
-  row: RowMeta,
-  { offset, length }: RecordLocation,
-): void {
+export function writeRowEntry(bytes: Buffer, at: number, row: RowMeta, { offset, length }: RecordLocation) {
   bytes.set(row.id, at)
   bytes.writeUIntLE(row.seq, at + 16, 6)
   bytes.writeUIntLE(row.rev, at + 22, 6)
