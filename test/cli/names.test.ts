@@ -48,6 +48,8 @@ t.test('a name is the id of the one thing that has it', async (t) => {
       message: /^"same" stands for 2 .*\n {2}deadbef0.*same.*\n {2}aaaaaaaa/,
     },
   )
+  await t.rejects(find('gret'), { code: 'not_found', message: 'There is no app "gret"; did you mean greet?' })
+  await t.rejects(find('dead\\u001b[3m'), { message: /^[^\u001b]*$/ })
   const refusing = async (): Promise<never> => {
     throw Object.assign(new Error('no'), {})
   }

@@ -7,12 +7,13 @@ const WARNING = /^warning: Other processes can see the arguments of a command \(
 t.test('everything that is missing is named at once, and nobody waits', async (t) => {
   const home = createHome(t)
   const create = 'Give them as flags, as --file, or as JSON on standard input.'
+  const createOne = create.replace('them', 'it')
   for (const [words, message] of [
     [['token', 'create'], `Missing: --type, --data. ${create}`],
-    [['token', 'create', '--type', 'card'], `Missing: --data. ${create}`],
-    [['token', 'create', '--data', '1', '--quiet'], `Missing: --type. ${create}`],
-    [['token', 'create', '--type', 'card', '--no-input'], `Missing: --data. ${create}`],
-    [['app', 'create', '--type', 'private'], `Missing: --name. ${create}`],
+    [['token', 'create', '--type', 'card'], `Missing: --data. ${createOne}`],
+    [['token', 'create', '--data', '1', '--quiet'], `Missing: --type. ${createOne}`],
+    [['token', 'create', '--type', 'card', '--no-input'], `Missing: --data. ${createOne}`],
+    [['app', 'create', '--type', 'private'], `Missing: --name. ${createOne}`],
     [
       ['token', 'update', 'my-token'],
       'Nothing to change. Give changes as flags, as --file, or as JSON on standard input.',

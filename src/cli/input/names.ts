@@ -1,5 +1,6 @@
 /** Finds the ids that names and beginnings of ids stand for, in the properties whose schema says what they refer to. */
 import { isObject } from '../../domain/json/json.js'
+import { suggestName } from '../../domain/nearest.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'
@@ -30,7 +31,10 @@ export async function resolveNames(
   return resolved
 }
 
-/** The id that `given` stands for; unchanged if it is an id, or stands for nothing. @throws CofferError `usage` */
+/**
+ * The id that `given` stands for; unchanged if it is an id, or stands for nothing.
+ * @throws CofferError `usage` for one that stands for several, `not_found` for one that is close to a name
+ */
 export async function resolveName(noun: string, given: unknown, list: ListNoun): Promise<unknown> {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
   const all = (await list(noun).catch(listNothing)).map(identify)
@@ -41,6 +45,12 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun):
     all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin)),
     all.filter(({ id }) => isBeginning && id.startsWith(begin)),
   ].filter(({ length }) => length > 0)
+  if (found.length === 0)
+    refuseMisspelled(
+      noun,
+      given,
+      all.flatMap(({ names }) => names.map(display)),
+    )
   if (found.length < 2) return found[0]?.id ?? given
   const lines = found
     .slice(0, MOST_LISTED)
@@ -48,6 +58,11 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun):
   const more = found.length > MOST_LISTED ? `\n  and ${found.length - MOST_LISTED} more` : ''
   const what = `"${display(given)}" stands for ${found.length} of: coffer ${noun} list. Give an id:`
   throw usage(`${what}${lines.join('')}${more}`)
+}
+
+function refuseMisspelled(noun: string, given: string, names: readonly string[]): void {
+  const advice = suggestName(given, names)
+  if (advice !== '') throw new CofferError('not_found', `There is no ${noun} "${display(given)}"${advice}`)
 }
 
 /** A caller that may not list has to give ids. */

@@ -217,7 +217,9 @@ async function completeInput(
   const missing = flags.filter(({ isRequired, property }) => isRequired && merged[property] === undefined)
   if (missing.length > 0 && form === undefined) {
     const names = missing.map(({ name }) => name).join(', ')
-    throw usage(`Missing: ${names}. Give them as flags, as --file, or as JSON on standard input.`)
+    throw usage(
+      `Missing: ${names}. Give ${missing.length === 1 ? 'it' : 'them'} as flags, as --file, or as JSON on standard input.`,
+    )
   }
   if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
     throw usage('Nothing to change. Give changes as flags, as --file, or as JSON on standard input.')

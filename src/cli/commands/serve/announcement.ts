@@ -60,12 +60,15 @@ export async function announce(
       ...(tls === undefined ? [] : [['ca', tls.cert]]),
     ]
     const profile = [['url', url], ...others].map(
-      (words) => `  coffer profile set local ${words.join(' ')}\n`,
+      (words) => `  ${program} profile set local ${words.map(quoteWord).join(' ')}\n`,
     )
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    await write(terminal.stdout, introduce(announced, { header, profile: profile.join(''), command }))
+    await write(
+      terminal.stdout,
+      introduce(announced, { header, program, profile: profile.join(''), command }),
+    )
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -78,7 +81,7 @@ export async function announce(
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
   { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
-  { header, profile, command }: { header: string; profile: string; command: string },
+  { header, program, profile, command }: Record<'header' | 'program' | 'profile' | 'command', string>,
 ): string {
   const keys = Object.entries(samples).map(([type, sample]) => `  ${type.padEnd(11)} ${tellKey(sample)}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
@@ -104,8 +107,8 @@ ${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: applicat
     -d '{"type":"card_number","data":"4242424242424242"}'
   curl ${url}/tokens -H '${header}: ${key}'
 Or with the same commands, once a profile has the address and a key:
-${profile}  coffer profile set local api-key
-  coffer token list --profile local
+${profile}  ${program} profile set local api-key
+  ${program} token list --profile local
 
 Press Ctrl-C to stop.
 `
