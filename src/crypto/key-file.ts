@@ -19,11 +19,10 @@ export function parseKeyFile(text: string): FileKey {
   const [mark, vault, encoded, ...rest] = text.trim().split(' ')
   const key = Buffer.from(encoded ?? '', 'base64')
   const isWhole = mark === MARK && vault !== undefined && rest.length === 0 && key.length === KEY_BYTES
-  if (!isWhole || key.toString('base64') !== encoded) {
+  if (!isWhole || key.toString('base64') !== encoded)
     throw new CofferError(
       'vault_locked',
       `This is not a key file: it should be one line that starts with ${MARK}.`,
     )
-  }
   return { vault, key: new Uint8Array(key) }
 }

@@ -2,7 +2,6 @@
  * The key hierarchy: a key slot of the vault's header opens the root key, from which the engine's keys and the vault's own
  * are derived; each tenant has random keys.
  */
-
 import { PRESENT_DIGEST, withDigest } from './digest.js'
 import { createMac, createTextMac, deriveKey } from './mac.js'
 import type { EngineKeys, Mac, RandomSource, RecordKeys } from './ports.js'

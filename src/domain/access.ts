@@ -1,5 +1,4 @@
 /** Access rules: which rule of a caller applies to a container, and how much of the data it shows. */
-
 import { isContainerWithin } from './container.js'
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 

@@ -54,9 +54,8 @@ export function checkGrants(
   { permissions = [], rules = [] }: Lenient<RequestedGrants<Rule>>,
 ): PropertyErrors {
   const errors: PropertyErrors = {}
-  if (permissions.length === 0 && rules.length === 0) {
+  if (permissions.length === 0 && rules.length === 0)
     addError(errors, 'permissions', 'must name at least one permission, unless rules are given')
-  }
   checkPermissions(errors, 'permissions', holder, permissions)
   if (holder === 'management' && rules.length > 0)
     addError(errors, 'rules', 'are for public and private applications')

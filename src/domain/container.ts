@@ -33,13 +33,12 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   }
   if (!isWellFormed) return []
   const containers = [...new Set<string>(value)]
-  if (new Set(containers.flatMap(containerAncestors)).size > MAX_CONTAINERS_WITH_ANCESTORS) {
+  if (new Set(containers.flatMap(containerAncestors)).size > MAX_CONTAINERS_WITH_ANCESTORS)
     addError(
       errors,
       path,
       `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} distinct containers on and above them`,
     )
-  }
   return containers
 }
 

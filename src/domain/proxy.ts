@@ -1,5 +1,4 @@
 /** What a proxy is configured with. */
-
 import type { PropertyErrors } from '../errors.js'
 import { MAX_CODE_BYTES } from './formula.js'
 import { isObject } from './json/json.js'

@@ -6,7 +6,6 @@
  * of its last characters, and told from others that end alike by the hash of its length. Values that end alike cost at
  * most a comparison for each length and byte, and no value is compared again once it is found.
  */
-
 import { decodings, isText, SEXTETS } from './text-encodings.js'
 
 /** A shorter value would be found everywhere. */

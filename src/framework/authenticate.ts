@@ -1,5 +1,4 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
-
 import { isApiKey, keysOf } from '../domain/application.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { isSessionKey } from '../domain/session.js'

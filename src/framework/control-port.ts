@@ -1,5 +1,4 @@
 /** The port of the control plane, by which tests put a vault into a known state and watch it. */
-
 import type { ExplainedDecision } from './decisions.js'
 import { anyJson, count, date, enumOf, number, object, text, textMap, texts, uuid } from './output.js'
 import type { Infer } from './schema.js'

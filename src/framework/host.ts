@@ -1,5 +1,4 @@
 /** What operations run on: a vault, and the effects of its process. `vault/app.ts` implements it. */
-
 import type { Store, StoreReader } from '../storage/store.js'
 import type { ControlPlane } from './control-port.js'
 import type { KnownCallers } from './known-callers.js'

@@ -3,7 +3,6 @@
  * asked, and the same request with the same key gets it again: so a retry never does it twice. A kept answer goes with
  * each token, reactor and application that it is about.
  */
-
 import type { AnswerRecord, Grants } from '../domain/answer-record.js'
 import { type Permission, stricterTransform } from '../domain/permissions.js'
 import { CofferError } from '../errors.js'

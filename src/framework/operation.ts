@@ -2,7 +2,6 @@
  * The declaration of an operation, from which the command, the route, the permission check, the validation, the help
  * and the log record are derived. `perform` runs it.
  */
-
 import type { RandomSource } from '../crypto/ports.js'
 import type { Grants } from '../domain/answer-record.js'
 import type { EntityType } from '../domain/entity-types.js'

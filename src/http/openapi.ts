@@ -2,7 +2,6 @@
  * The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. Nothing here answers
  * a request.
  */
-
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'

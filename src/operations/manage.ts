@@ -2,7 +2,6 @@
  * What management operations share. A noun says once how its records are found, shown and logged; reading, listing and
  * deleting one, and what a change notes, follow from that.
  */
-
 import type { EntityType } from '../domain/entity-types.js'
 import { matchesName } from '../domain/formula.js'
 import type { Permission } from '../domain/permissions.js'

@@ -1,5 +1,4 @@
 /** The host's side of `fetch`, the only network access of reactor code. */
-
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'

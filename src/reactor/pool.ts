@@ -1,5 +1,4 @@
 /** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
-
 import { createHash, randomUUID } from 'node:crypto'
 import { CofferError } from '../errors.js'
 import type {

@@ -1,5 +1,4 @@
 /** Converts the outcome of a guest's run to the result and errors that operations use. */
-
 import { readCodeAnswer } from '../domain/code-answer.js'
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'

@@ -2,7 +2,6 @@
  * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written, and of
  * two processes that find its holder dead only one can break it.
  */
-
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { encodeId } from './bytes.js'

@@ -77,9 +77,8 @@ export function nodeFiles(): Files {
       }),
     write: (file, bytes, position) =>
       attempt('write', pathOf(file), () => {
-        for (let done = 0; done < bytes.length; ) {
+        for (let done = 0; done < bytes.length; )
           done += fs.writeSync(file, bytes, done, bytes.length - done, position + done)
-        }
       }),
     size: (file) => attempt('examine', pathOf(file), () => fs.fstatSync(file).size),
     truncate: (file, length) => attempt('cut', pathOf(file), () => fs.ftruncateSync(file, length)),

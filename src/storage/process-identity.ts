@@ -1,5 +1,4 @@
 /** Identifies processes, so that a living holder of a lock is told from another process that got a dead one's number. */
-
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -2,7 +2,6 @@
  * The vault's time. Expiry goes by the wall clock, order by sequence numbers. The times of changes are stored, so that a
  * jump of the clock is noticed and nothing is purged because of it.
  */
-
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
 

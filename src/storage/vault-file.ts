@@ -101,19 +101,17 @@ export function noVault(directory: string): CofferError {
 function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void {
   const stat = files.stat(path)
   if (stat === undefined) return
-  if (stat.kind !== kind) {
+  if (stat.kind !== kind)
     throw new CofferError(
       'vault_exposed',
       `${path} is not a plain ${kind}. Put the real ${kind} in its place.`,
     )
-  }
   if (files.user === undefined) return
-  if (stat.owner !== files.user) {
+  if (stat.owner !== files.user)
     throw new CofferError(
       'vault_exposed',
       `${path} belongs to another user (id ${stat.owner}). Use a vault of your own, or run \`chown ${files.user} ${path}\`.`,
     )
-  }
   if ((stat.mode & EXPOSED) === 0) return
   const mode = kind === 'directory' ? '700' : '600'
   throw new CofferError('vault_exposed', `Other users may read ${path}. Run \`chmod ${mode} ${path}\` first.`)
@@ -125,9 +123,8 @@ export function hasHeader(files: Files, directory: string): boolean {
 
 /** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
 export function beginVault(files: Files, directory: string): void {
-  if (hasHeader(files, directory)) {
+  if (hasHeader(files, directory))
     throw conflict(`There is a vault in ${directory} already. Choose another directory.`)
-  }
   makeDirectories(files, directory)
   checkPath(files, directory, 'directory')
   files.makeDirectory(`${directory}/segments`)
@@ -183,17 +180,15 @@ export function checkHeader(value: unknown, path: string): Header {
   const header = value as Partial<Record<keyof Header, unknown>> | null
   if (typeof header !== 'object' || header === null) throw malformed(path)
   const { format, vault, created, cipher, digest, slots, mac } = header
-  if (typeof format === 'number' && Number.isInteger(format) && format > FORMAT) {
+  if (typeof format === 'number' && Number.isInteger(format) && format > FORMAT)
     throw new CofferError(
       'vault_unsupported',
       `${path} has format ${format}, and this program knows up to ${FORMAT}. Use a newer coffer.`,
     )
-  }
   const texts = [vault, created, cipher, digest, mac]
   const isKnown = format === 1 || format === FORMAT
-  if (!isKnown || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots)) {
+  if (!isKnown || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots))
     throw malformed(path)
-  }
   if (decodeId(vault as string)?.length !== 16) throw malformed(path)
   return value as Header
 }
@@ -268,12 +263,11 @@ function sealedAdapter<T>(
     },
     write: async (content) => {
       const sealed = cipher.seal(Buffer.from(JSON.stringify(content)), associated)
-      if (sealed.length > STATE_LIMIT) {
+      if (sealed.length > STATE_LIMIT)
         throw new CofferError(
           'storage_failed',
           `${path} would outgrow its limit. Run \`coffer vault compact\`.`,
         )
-      }
       replaceWhole(files, directory, name, sealed, encodeId(random.bytes(10)))
     },
   }

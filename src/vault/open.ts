@@ -2,7 +2,6 @@
  * Creates and opens vaults by address: chooses the kind of storage, takes the lock, opens the keys and the engine, and
  * passes them to {@link createApp}.
  */
-
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

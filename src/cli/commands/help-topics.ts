@@ -1,5 +1,4 @@
 /** The topics of `coffer help`. */
-
 import { ERRORS } from '../../errors.js'
 import { ALL_SETTINGS } from '../../global-flags.js'
 import { TOPIC_NAMES } from '../help-layout.js'

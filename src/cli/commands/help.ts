@@ -1,5 +1,4 @@
 /** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
-
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { toJsonSchema } from '../../framework/schema.js'

@@ -234,12 +234,11 @@ export async function readGivenPassphrase({ config, input }: CommandContext): Pr
 
 async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opener> {
   if (typed.passphrase !== undefined) return { kind: 'passphrase', passphrase: typed.passphrase }
-  if (!terminal.mayPrompt) {
+  if (!terminal.mayPrompt)
     throw new CofferError(
       'vault_locked',
       'This vault needs a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
     )
-  }
   const { ask } = await import('../input/prompt.js')
   const { triesLeft } = typed
   const passphrase = await ask(terminal, {

@@ -34,9 +34,8 @@ export async function readUserSettings(directory: string): Promise<UserSettings>
   if (file === undefined) return NOTHING
   const settings = parseSettings(file.text, path)
   const mayOthers = (file.mode & OTHERS_MAY) !== 0
-  if (mayOthers && Object.keys(settings.profiles).length > 0) {
+  if (mayOthers && Object.keys(settings.profiles).length > 0)
     throw new CofferError('vault_exposed', `Other users can read or change ${path}. Run: chmod 600 ${path}`)
-  }
   return settings
 }
 
@@ -60,9 +59,8 @@ function parseSettings(text: string, path: string): UserSettings {
   if (parsed === undefined) throw usage(`${path} is not JSON. Correct or remove it.`)
   const { profile, profiles = {}, tenants = {}, ...others } = isObject(parsed) ? parsed : { tenants: false }
   const isProfile = profile === undefined || typeof profile === 'string'
-  if (isProfile && isTexts(tenants) && isObject(profiles) && Object.values(profiles).every(isTexts)) {
+  if (isProfile && isTexts(tenants) && isObject(profiles) && Object.values(profiles).every(isTexts))
     return { ...omitUndefined({ profile }), profiles: profiles as Record<string, Texts>, tenants, others }
-  }
   throw usage(`${path} is not a settings file of coffer. Correct or remove it.`)
 }
 

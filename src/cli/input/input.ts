@@ -1,5 +1,4 @@
 /** Reads values from files, standard input and descriptors, limits their size and decodes them. */
-
 import {
   closeSync,
   constants,
@@ -188,9 +187,8 @@ export function createInputReader(sources: {
     },
     async readDescriptor(descriptor, flag) {
       const name = `${flag} (descriptor ${descriptor})`
-      if (!Number.isInteger(descriptor) || descriptor < 0) {
+      if (!Number.isInteger(descriptor) || descriptor < 0)
         throw usage(`${flag} takes the number of an open descriptor.`)
-      }
       return readFirstLine(descriptor === 0 ? takeStdin(flag) : files.openDescriptor(descriptor), name)
     },
   }
@@ -270,9 +268,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
 
 /** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
 function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void {
-  if (!stat.isFile()) {
-    throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
-  }
+  if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
   const remedy = 'Make it private (chmod 600), and change the secret if others may have read it.'

@@ -127,9 +127,7 @@ type InquirerQuestion = Record<string, unknown> & {
 }
 
 async function prompt(terminal: Terminal, missing: string, question: InquirerQuestion): Promise<unknown> {
-  if (!terminal.mayPrompt) {
-    throw usage(`${missing} is missing, and prompts are not possible here.`)
-  }
+  if (!terminal.mayPrompt) throw usage(`${missing} is missing, and prompts are not possible here.`)
   const { default: inquirer } = await import('inquirer')
   const { stdin } = terminal
   const ended = new AbortController()

@@ -193,9 +193,8 @@ function parseBodies({ success }: RegisteredOperation, text: string, name: strin
 
 /** A body that may be any JSON. */
 async function readDocument({ input, terminal }: GatheringContext, source: string): Promise<unknown> {
-  if (source === '-' && isTerminal(terminal.stdin)) {
+  if (source === '-' && isTerminal(terminal.stdin))
     throw usage('Give the JSON document on standard input or as --file FILE.')
-  }
   const name = source === '-' ? 'standard input' : source
   return parseJson(await input.readFile(source, source === '-' ? name : '--file'), { source: name })
 }
@@ -221,8 +220,7 @@ async function completeInput(
       `Missing: ${names}. Give ${missing.length === 1 ? 'it' : 'them'} as flags, as --file, or as JSON on standard input.`,
     )
   }
-  if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined)) {
+  if (definition.contentType !== undefined && flags.every(({ property }) => merged[property] === undefined))
     throw usage('Nothing to change. Give changes as flags, as --file, or as JSON on standard input.')
-  }
   return form === undefined ? merged : form.complete(merged, missing)
 }

@@ -82,23 +82,19 @@ interface Check {
 
 function checkValue(check: Check, token: Token): void {
   const kinds: typeof TokenKind = check.library.TokenKind
-  if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText()))) {
+  if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText())))
     throw syntaxError(check.text, token.begin, 'this number is too large')
-  }
   if (token.kind === kinds.Quoted || token.kind === kinds.Number || token.kind === kinds.Literal) return
-  if (token.kind !== kinds.PropertyAccess) {
+  if (token.kind !== kinds.PropertyAccess)
     throw syntaxError(check.text, token.begin, 'ranges and parentheses are not supported')
-  }
   const { variable, props, end } = token as PropertyAccessToken
   const [root, ...path] = props as Token[]
-  if (variable !== undefined || root?.kind !== kinds.Word) {
+  if (variable !== undefined || root?.kind !== kinds.Word)
     throw syntaxError(check.text, token.begin, 'expected a value such as data.number')
-  }
   if (!check.variables.includes(root.getText())) throw unknownVariable(check, root)
   for (const part of path) checkPathPart(check, part)
-  if (check.text.slice(token.begin, end).trimEnd().endsWith('.')) {
+  if (check.text.slice(token.begin, end).trimEnd().endsWith('.'))
     throw syntaxError(check.text, end, 'expected a property name after "."')
-  }
 }
 
 /** A name after a dot, or a value in brackets. */
@@ -125,9 +121,8 @@ function checkFilter(text: string, filter: FilterToken, use: ExpressionUse): voi
     const reason = `unknown filter "${filter.name}"; there are those of standard Liquid, and ${ours}`
     throw syntaxError(text, filter.begin, reason)
   }
-  if (own?.onlyIn !== undefined && own.onlyIn !== use) {
+  if (own?.onlyIn !== undefined && own.onlyIn !== use)
     throw syntaxError(text, filter.begin, `filter "${filter.name}" works in token ids only`)
-  }
   if (filter.args.length < least || filter.args.length > most) {
     const amount = least === most ? `${least}` : `${least} to ${most}`
     throw syntaxError(
@@ -153,12 +148,11 @@ function checkArgument(check: Check, filter: FilterToken, argument: FilterToken[
     return
   }
   const [name, value] = argument
-  if (filter.name !== 'default' || name !== 'allow_false' || value === undefined) {
+  if (filter.name !== 'default' || name !== 'allow_false' || value === undefined)
     throw syntaxError(
       check.text,
       filter.begin,
       `filter "${filter.name}" takes no named argument like this one`,
     )
-  }
   checkValue(check, value as LiteralToken)
 }

@@ -1,5 +1,4 @@
 /** The input of an expression, and the conversion of its result to plain JSON or text. */
-
 import { canonicalJson } from '../json/json.js'
 import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
 

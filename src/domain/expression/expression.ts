@@ -80,9 +80,8 @@ export function createExpressions(random: RandomSource, hmac: Hmac): Expressions
 type OutputReader = (text: string, piece: OutputPiece, use: ExpressionUse) => Promise<Output>
 
 async function compileExpression(text: string, use: ExpressionUse, read: OutputReader): Promise<Expression> {
-  if (use !== 'detokenize' && isTooLong(text)) {
+  if (use !== 'detokenize' && isTooLong(text))
     throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
-  }
   const parts: (string | Output)[] = []
   const references = new Set<string>()
   const pieces = use === 'detokenize' ? splitDetokenization(text) : splitExpression(text)

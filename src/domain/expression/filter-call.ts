@@ -54,9 +54,8 @@ export function callFilter(
   work: () => unknown,
 ): unknown {
   try {
-    for (const operand of operands) {
+    for (const operand of operands)
       budget.use(sizeOf(operand) + (Array.isArray(operand) ? operand.length * MEMBER_COST : 0))
-    }
     budget.use(productCost(name, operands))
     const result = work()
     if (typeof result !== 'number' || Number.isFinite(result)) return result

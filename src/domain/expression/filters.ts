@@ -114,9 +114,8 @@ type Cover = (character: string, at: number) => string | undefined
 function coverMiddle(characters: readonly string[], { first, last }: Shown, cover: Cover, coverAll = cover) {
   const isHidden = (at: number) => at >= first && at < characters.length - last
   const covers = characters.map((character, at) => (isHidden(at) ? cover(character, at) : undefined))
-  if (covers.every((character) => character === undefined)) {
+  if (covers.every((character) => character === undefined))
     return characters.map((character, at) => coverAll(character, at) ?? character).join('')
-  }
   return characters.map((character, at) => covers[at] ?? character).join('')
 }
 

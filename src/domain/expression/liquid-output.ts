@@ -97,9 +97,8 @@ function createHandlers(library: Library, tools: LiquidTools): Map<string, Handl
     }
     handlers.set(name, charged(library, handler))
   }
-  for (const [name, rule] of OWN_FILTERS) {
+  for (const [name, rule] of OWN_FILTERS)
     handlers.set(name, charged(library, applyRule(library, rule, tools)))
-  }
   return handlers
 }
 

@@ -81,8 +81,7 @@ function encodeUrlSafe(value: unknown): string {
 
 function decodeUrlSafe(value: unknown): string {
   const text = String(value ?? '')
-  if (!/^[A-Za-z0-9_-]*={0,2}$/.test(text)) {
+  if (!/^[A-Za-z0-9_-]*={0,2}$/.test(text))
     throw validationError('base64_url_safe_decode takes URL-safe base64')
-  }
   return Buffer.from(text, 'base64url').toString('utf8')
 }

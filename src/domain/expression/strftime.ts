@@ -18,9 +18,8 @@ const MAX_FORMAT_LENGTH = 400
 export function formatDateFilter(value: unknown, format: unknown): unknown {
   const date = readInstant(value)
   if (date === undefined || format === null || format === '') return value
-  if (typeof format !== 'string' || format.length > MAX_FORMAT_LENGTH) {
+  if (typeof format !== 'string' || format.length > MAX_FORMAT_LENGTH)
     throw validationError(`date takes a format of at most ${MAX_FORMAT_LENGTH} characters such as "%Y-%m"`)
-  }
   return formatInstant(date, format)
 }
 
@@ -32,9 +31,8 @@ function readInstant(value: unknown): Date | undefined {
 }
 
 function readText(text: string): number {
-  if (/^(?:now|today)$/i.test(text)) {
+  if (/^(?:now|today)$/i.test(text))
     throw validationError('"now" and "today" cannot be used: an expression must not depend on the clock')
-  }
   if (text.length > 64) return Number.NaN
   if (/^-?\d{1,12}$/.test(text)) return Number(text) * 1000
   if (!(text.match(/[a-z]+/gi) ?? []).every(isDateWord)) return Number.NaN

@@ -95,9 +95,8 @@ function takeName(scan: Scan): string | undefined {
 
 function refuseName(frame: Frame, name: string): string | undefined {
   if (frame.names!.has(name)) return 'this property occurs twice in one object; keep one of them'
-  if (name === '__proto__' || (frame.isConstructor && name === 'prototype')) {
+  if (name === '__proto__' || (frame.isConstructor && name === 'prototype'))
     return 'a property of this name could change object prototypes and is refused'
-  }
   return undefined
 }
 
@@ -114,9 +113,8 @@ function takeScalar(scan: Scan): string | undefined {
   const { text, at } = scan
   const number = match(NUMBER, text, at)
   if (number !== undefined) {
-    if (exactNumber(number) === undefined) {
+    if (exactNumber(number) === undefined)
       return 'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string'
-    }
     scan.at += number.length
     return undefined
   }

@@ -44,9 +44,8 @@ interface Text {
 /** Counts all values and collects the strings. @throws CofferError `validation` for too many values or levels. */
 function findTexts(found: { texts: Text[]; values: number }, value: unknown, path: string, depth: number) {
   found.values++
-  if (found.values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH) {
+  if (found.values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH)
     throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)
-  }
   if (typeof value === 'string') found.texts.push({ text: value, path })
   else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) findTexts(found, item, `${path}[${index}]`, depth + 1)
@@ -68,9 +67,8 @@ function renderValue(rendering: Rendering, value: unknown, path: string): unknow
     return collect(errors, path, () => compiled.get(value)?.render(scope, budget))
   }
   if (value === null || typeof value !== 'object') return value
-  if (Array.isArray(value)) {
+  if (Array.isArray(value))
     return value.map((item, index) => renderValue(rendering, item, `${path}[${index}]`))
-  }
   const members = Object.entries(value)
   return Object.fromEntries(
     members.map(([name, member]) => [name, renderValue(rendering, member, `${path}.${name}`)]),

@@ -7,10 +7,8 @@ export const MAX_TOKEN_ID_LENGTH = 400
 /** @throws CofferError `validation` for an invalid id; the message does not contain it. Lengths are in code points. */
 export function checkTokenId(id: string): void {
   const length = [...id.slice(0, 2 * MAX_TOKEN_ID_LENGTH + 1)].length
-  if (length < MIN_TOKEN_ID_LENGTH || length > MAX_TOKEN_ID_LENGTH) {
+  if (length < MIN_TOKEN_ID_LENGTH || length > MAX_TOKEN_ID_LENGTH)
     throw validationError(`must have ${MIN_TOKEN_ID_LENGTH} to ${MAX_TOKEN_ID_LENGTH} characters`)
-  }
-  if (/[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u.test(id)) {
+  if (/[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u.test(id))
     throw validationError('must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters')
-  }
 }

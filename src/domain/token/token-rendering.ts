@@ -43,9 +43,8 @@ export async function readId(
 }
 
 function requireDrawnId(drawn: unknown): string {
-  if (typeof drawn !== 'string' && typeof drawn !== 'number') {
+  if (typeof drawn !== 'string' && typeof drawn !== 'number')
     throw validationError('the expression must yield text that can be an id')
-  }
   try {
     checkTokenId(String(drawn))
   } catch (cause) {

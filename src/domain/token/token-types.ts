@@ -135,9 +135,8 @@ function structure(
 ): TokenType['check'] {
   const names = [...Object.keys(required), ...Object.keys(optional)].join(', ')
   return (data) => {
-    if (data === null || typeof data !== 'object' || Array.isArray(data)) {
+    if (data === null || typeof data !== 'object' || Array.isArray(data))
       return { data: [`must be an object with the properties ${names}`] }
-    }
     const errors: PropertyErrors = {}
     const members = data as Record<string, unknown>
     for (const [name, check] of Object.entries(required)) {

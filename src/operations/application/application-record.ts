@@ -1,5 +1,4 @@
 /** The record of an application: its view, its grants and its API keys. */
-
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
 import {
   API_KEY_BYTES,

@@ -1,5 +1,4 @@
 /** The control plane as operations: state, clock, requests and mail of a vault that tests use. */
-
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, invalid } from '../../errors.js'

@@ -1,5 +1,4 @@
 /** The outbox: the mail of a tenant and its delivery state, for the vault's owner. */
-
 import { formatLink } from '../../domain/invitation.js'
 import type { MailRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'

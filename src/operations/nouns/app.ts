@@ -1,5 +1,4 @@
 /** The noun `app` and its operations, in the order of the help. */
-
 import * as application from '../application/application.js'
 import * as key from '../application/application-key.js'
 

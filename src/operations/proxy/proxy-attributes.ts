@@ -1,5 +1,4 @@
 /** Input and output attributes of proxies. */
-
 import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
 import type { ProxyRecord } from '../../domain/records.js'
 import {

@@ -1,5 +1,4 @@
 /** Runs the transforms of a proxy, in the sandbox where code of reactors runs. */
-
 import { type CodeAnswer, isCodeAnswer } from '../../domain/code-answer.js'
 import type { Direction, ProxyTransform } from '../../domain/proxy.js'
 import type { ProxyRequest } from '../../domain/proxy-request.js'

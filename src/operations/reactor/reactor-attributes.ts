@@ -1,5 +1,4 @@
 /** Input and output attributes of reactors. */
-
 import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
 import { PERMISSIONS, type Permission } from '../../domain/permissions.js'
 import { IMAGES } from '../../domain/reactor.js'

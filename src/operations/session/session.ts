@@ -1,5 +1,4 @@
 /** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
-
 import { checkGrants, MAX_RULES } from '../../domain/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'

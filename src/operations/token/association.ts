@@ -128,9 +128,8 @@ async function requireBoth(
 
 /** @throws CofferError `conflict` if the link exists */
 async function associate(context: Context, parentId: string, childId: string): Promise<void> {
-  if (await isLinked(context.store, context.caller.tenant, parentId, childId)) {
+  if (await isLinked(context.store, context.caller.tenant, parentId, childId))
     throw conflict('These tokens are already linked.')
-  }
   const record: AssociationRecord = {
     id: associationId(parentId, childId),
     parent_id: parentId,

@@ -110,12 +110,11 @@ export async function updateFrom(
     if (original !== undefined) return showDuplicate(context, original)
   }
   // Repeated patches could grow a token without limit; only a single request is limited.
-  if (JSON.stringify(draft.record.data).length > LARGEST_DATA) {
+  if (JSON.stringify(draft.record.data).length > LARGEST_DATA)
     throw invalid(
       'data',
       `must have at most ${LARGEST_DATA.toLocaleString('en')} characters as JSON once it is merged`,
     )
-  }
   const record: TokenRecord = {
     id: before.id,
     tenant_id: before.tenant_id,

@@ -1,5 +1,4 @@
 /** Tokens: create, list, get, update, delete. */
-
 import { endAnswer } from '../../framework/kept-answers.js'
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'

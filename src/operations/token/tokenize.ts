@@ -40,9 +40,8 @@ export const tokenize = operation({
 
 /** The token requests of the payload, in order. @throws CofferError `validation` */
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
-  if (countTokens(payload) > MOST_TOKENS) {
+  if (countTokens(payload) > MOST_TOKENS)
     throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
-  }
   const drafts: TokenDraft[] = []
   const errors: PropertyErrors = {}
   await replaceValues(payload, '', async (request, path) => {
@@ -82,8 +81,7 @@ async function replaceValues(value: unknown, path: string, replace: Replace): Pr
   }
   if (isTokenRequest(value)) return replace(value, path)
   const entries: [string, unknown][] = []
-  for (const [name, item] of Object.entries(value)) {
+  for (const [name, item] of Object.entries(value))
     entries.push([name, await replaceValues(item, path === '' ? name : `${path}.${name}`, replace)])
-  }
   return Object.fromEntries(entries)
 }

@@ -1,5 +1,4 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
-
 import { CofferError, conflict, usage } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'

@@ -1,5 +1,4 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
-
 import { operation } from '../../framework/operation.js'
 import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
@@ -83,13 +82,12 @@ export const upgradeVault = operation({
   runDetached: async (session) => {
     const maintenance = session.vault().maintenance()
     const upgraded = await maintenance.upgrade()
-    if (upgraded) {
+    if (upgraded)
       await session.inUnit(async ({ store, caller, reached }) => {
         const tenant = await store.get('tenant', 0, String(caller.tenant))
         if (tenant !== undefined)
           reached('tenant', tenant.id, { operation: 'update', message: 'Vault upgraded' })
       })
-    }
     return { format: (await maintenance.describe()).format, upgraded }
   },
 })

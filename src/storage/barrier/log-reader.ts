@@ -1,5 +1,4 @@
 /** Finds log records newest first, with exact totals, and checks the chain; in format 1 too. */
-
 import type { RecordKeys } from '../../crypto/ports.js'
 import { ENTITY_DIGITS, entityField } from '../../domain/index-fields.js'
 import type { LogBlockRecord } from '../../domain/log-record.js'

@@ -1,5 +1,4 @@
 /** The rows that a log is kept in: their names, and reading and writing them in one unit of work. */
-
 import { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
 import type {

@@ -57,11 +57,10 @@ export function createLogSalvage() {
       if (gaps > 0) missing.set(tenant, gaps)
       if ((await store.read((reader) => reader.get('tenant', 0, String(tenant)))) === undefined) continue
       salvaged += records.length
-      for (let first = 0; first < records.length; first += BATCH) {
+      for (let first = 0; first < records.length; first += BATCH)
         await store.write(async (writer) => {
           for (const record of records.slice(first, first + BATCH)) await writer.log(tenant, record)
         })
-      }
     }
     return { salvaged, missing }
   }

@@ -2,7 +2,6 @@
  * Taking a vault's rows from the keys it has to others: each record is opened, sealed and digested anew. It knows
  * records and keys; walking the files is the engine's.
  */
-
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { chainOf, isBlock } from '../../domain/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'

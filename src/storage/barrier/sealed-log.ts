@@ -3,7 +3,6 @@
  * about 16 KiB; records of headers say what is in each block, and the head where the chain ends. All of these are rows
  * to an engine. ARCHITECTURE.md has the layout.
  */
-
 import { BoundedMap } from '../../bounded-map.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { takeBatches } from '../../domain/taken-batches.js'

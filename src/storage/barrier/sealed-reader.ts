@@ -1,5 +1,4 @@
 /** Reads records in a unit of work: finds their rows by keyed digests, and opens them. */
-
 import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
 import type { TakenBatches } from '../../domain/taken-batches.js'

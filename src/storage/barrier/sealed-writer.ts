@@ -166,9 +166,8 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   #removeExpired(kind: Kind, tenant: number, row: Row): MaybePromise<void> {
-    if (row.expires === 0 || row.expires > this.now) {
+    if (row.expires === 0 || row.expires > this.now)
       throw conflict(`There is a ${kind} with this id already. Choose another id.`)
-    }
     if (row.expires > this.clock.purgeUntil) {
       const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
       throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)

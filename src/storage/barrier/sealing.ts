@@ -2,7 +2,6 @@
  * How a record becomes a row: sealed bytes, the digest of its id, and the digests of what it can be found by. The one
  * place that knows how the two belong together; it knows nothing of engines or units of work.
  */
-
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { type IndexField, indexFieldsOf, searchField } from '../../domain/index-fields.js'
 import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
@@ -53,9 +52,7 @@ export function unseal(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>):
 /** @throws CofferError `vault_damaged` */
 export function openRecord(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): RecordOf[Kind] {
   const plain = unseal(keys, row)
-  if (plain === undefined) {
-    throw damaged('A record does not open with its key')
-  }
+  if (plain === undefined) throw damaged('A record does not open with its key')
   const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)
   if (keys.renamed !== undefined && 'tenant_id' in record)

@@ -1,5 +1,4 @@
 /** The keys of tenants, which are in their own records. It knows no other record. */
-
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, type TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'

@@ -2,7 +2,6 @@
  * Background jobs: flush, compaction and backup. In a server they run beside units of work, in small slices, and change
  * what counts only while nothing else runs. Decides when a job runs; the tree does it.
  */
-
 import type { BackupWriter } from '../lsm/maintenance/backup.js'
 import { attempt } from '../lsm/settle.js'
 import { finish } from '../lsm/sstable/row-writer.js'

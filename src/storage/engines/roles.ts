@@ -1,5 +1,4 @@
 /** How much an engine caches and when it flushes, by how long its process lives. */
-
 import { WAL_HEADER } from '../lsm/frames.js'
 import type { Size } from './background.js'
 

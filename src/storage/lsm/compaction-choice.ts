@@ -1,5 +1,4 @@
 /** Chooses what to compact: four tables of one size tier, or one with many dead rows. */
-
 import { MAX_BYTES, MAX_ROWS } from './sstable/format.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableMeta } from './sstable/reader.js'

@@ -199,14 +199,13 @@ class Dictionary {
   }
 
   *entries(): Generator<[high: number, low: number, start: number, count: number]> {
-    for (let at = 0; at < this.#length; at += 16) {
+    for (let at = 0; at < this.#length; at += 16)
       yield [
         this.#bytes.readUInt32BE(at),
         this.#bytes.readUInt32BE(at + 4),
         this.#bytes.readUInt32LE(at + 8),
         this.#bytes.readUInt32LE(at + 12),
       ]
-    }
   }
 }
 

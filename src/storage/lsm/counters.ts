@@ -1,5 +1,4 @@
 /** The numbers that the next row gets. */
-
 import type { Times } from '../time.js'
 import type { OldLogEnds } from '../vault-file.js'
 

@@ -2,7 +2,6 @@
  * Logs as format 1 has them: a row for each record, in tables of their own and in the write-ahead log. Each row's chain
  * value is a digest of the one before and of the row. They are read, and brought to the present format; never written.
  */
-
 import type { Mac } from '../../crypto/ports.js'
 import { fromBase64, isEqual } from '../bytes.js'
 import type { Key, OldLog, Row } from '../engine.js'

@@ -1,5 +1,4 @@
 /** Frames of a write-ahead log: finds them in its bytes, and opens them by what they are chained to. */
-
 import type { Cipher } from '../../crypto/ports.js'
 import { decodeFrame, FRAME_HEAD, type Frame } from './sstable/row-change.js'
 

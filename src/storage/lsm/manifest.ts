@@ -2,7 +2,6 @@
  * The sorted tables of a vault, and the `state` document that lists them. Tables are added, compacted, erased and
  * removed each by one new `state`: a file counts from the moment that `state` names it.
  */
-
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { isEqual, toBase64 } from '../bytes.js'

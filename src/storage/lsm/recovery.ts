@@ -48,12 +48,11 @@ export async function openLsmTree(options: LsmOptions): Promise<LsmTree> {
   await readState(options, contexts.state)
   const contents = decodeContents(contexts.state.data, contexts.sstables)
   const digest = digestHeader(keys, header)
-  if (!contents.headers.includes(digest)) {
+  if (!contents.headers.includes(digest))
     throw new CofferError(
       'vault_damaged',
       `${directory}/vault.json is not the one this vault had last. Restore it.`,
     )
-  }
   checkPresence(options, contents)
   const { wal, frames } = openWals(options, contexts.wals, contents)
   const tree = new LsmTree(options, { ...contexts, contents, wal })
@@ -111,9 +110,8 @@ function openWals(options: LsmOptions, context: WalContext, contents: Contents) 
       return { wal: opened.wal, frames }
     }
     opened.wal.close()
-    if (opened.torn > 0 || !isEqual(opened.wal.position.tag, next.previous)) {
+    if (opened.torn > 0 || !isEqual(opened.wal.position.tag, next.previous))
       throw damaged('An older write-ahead log ends before the next one begins')
-    }
   }
   throw damaged('The vault names no write-ahead log')
 }
@@ -124,9 +122,8 @@ function openWals(options: LsmOptions, context: WalContext, contents: Contents) 
  */
 function repairTail(options: LsmOptions, { wal, frames, torn, acknowledged }: OpenedWal): void {
   const { notice } = options
-  if (acknowledged === undefined && frames.length > 0) {
+  if (acknowledged === undefined && frames.length > 0)
     notice("The vault's file `head` is missing or does not fit; the write-ahead log was read without it.")
-  }
   if (torn > 0) {
     const path = setAside(options, wal)
     wal.truncate(wal.position)
@@ -150,9 +147,7 @@ function setAside({ files, directory, random }: LsmOptions, { id }: Wal): string
 
 /** Applies a frame of the log. @throws CofferError `vault_damaged` when it does not follow the last one. */
 function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame): void {
-  if (rev !== counters.rev) {
-    throw damaged("The write-ahead log does not begin where the vault's state ends")
-  }
+  if (rev !== counters.rev) throw damaged("The write-ahead log does not begin where the vault's state ends")
   counters.rev += changes.length
   Object.assign(counters, passTime(counters, time))
   for (const change of changes) {

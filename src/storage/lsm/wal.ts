@@ -2,7 +2,6 @@
  * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and the file `head`, which
  * says how far the frames were acknowledged.
  */
-
 import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { CofferError, damaged } from '../../errors.js'
 import { asBuffer, encodeId, isEqual } from '../bytes.js'

@@ -1,5 +1,4 @@
 /** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
-
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { Dashboard } from '../../../control/dashboard.js'

@@ -2,7 +2,6 @@
  * Writes a backup: a whole vault in one file, its header in the clear, because its key slots open the rest, then sealed
  * frames, each chained to the one before, so that nothing can be left out, swapped or cut off.
  */
-
 import type { EngineKeys, RandomSource } from '../../../crypto/ports.js'
 import { CofferError, conflict } from '../../../errors.js'
 import { type Files, removeQuietly } from '../../files.js'

@@ -2,7 +2,6 @@
  * Changes the root key: every row is sealed anew into new tables beside the old ones, and one rename makes them count.
  * Tables that were finished before a kill are not written again.
  */
-
 import type { EngineKeys } from '../../../crypto/ports.js'
 import { conflict } from '../../../errors.js'
 import { fromBase64, toBase64 } from '../../bytes.js'
@@ -93,9 +92,8 @@ async function resealAll(options: RekeyOptions, tree: LsmTree): Promise<void> {
   const document = rekeyDocument<RekeyNote>(present.files, present.directory, documentContext(present))
   await document.read()
   const note = document.data
-  if (note && digestHeader(keys, note.header) !== digestHeader(keys, header)) {
+  if (note && digestHeader(keys, note.header) !== digestHeader(keys, header))
     throw conflict('Another change of keys is under way. Go on with that one first.')
-  }
   const next = { ...present, header, keys }
   const contexts = createContexts(next)
   const { records, contents } = tree.manifest

@@ -2,7 +2,6 @@
  * Repairs the records of a salvaged vault: removes links to lost records, makes anew what can be, and notes in each
  * tenant's log how many log records are missing.
  */
-
 import { keysOf } from '../../../domain/application.js'
 import { containerSet, containerSetId } from '../../../domain/container.js'
 import { formatDate } from '../../../domain/dates.js'

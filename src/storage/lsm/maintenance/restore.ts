@@ -1,5 +1,4 @@
 /** Restores a vault from a backup: every frame must open and be chained, and the header is written last. */
-
 import type { EngineKeys } from '../../../crypto/ports.js'
 import { CofferError } from '../../../errors.js'
 import { asBuffer } from '../../bytes.js'
@@ -45,9 +44,8 @@ function openBackup(files: Files, path: string): number {
 
 function readText(files: Files, file: number, path: string): Buffer {
   const start = Buffer.alloc(FIXED)
-  if (files.read(file, start, 0) < FIXED || !start.subarray(0, 8).equals(MAGIC)) {
+  if (files.read(file, start, 0) < FIXED || !start.subarray(0, 8).equals(MAGIC))
     throw new CofferError('vault_damaged', `${path} is not a backup of a vault.`)
-  }
   const format = start.readUInt16LE(8)
   if (format !== FORMAT) {
     const known = `and this program knows up to ${FORMAT}. Use a newer coffer.`

@@ -48,9 +48,8 @@ async function readContents(options: LsmOptions, findings: Finding[]): Promise<C
     return undefined
   }
   const contents = decodeContents(state.data, sstables)
-  if (!contents.headers.includes(digestHeader(options.keys, options.header))) {
+  if (!contents.headers.includes(digestHeader(options.keys, options.header)))
     findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
-  }
   return contents
 }
 
@@ -62,9 +61,8 @@ function readChanges(options: LsmOptions, contents: Contents | undefined, findin
     try {
       const { wal, frames, torn } = openWal(wals, ref)
       wal.close()
-      if (ends !== undefined && !isEqual(ends, ref.previous)) {
+      if (ends !== undefined && !isEqual(ends, ref.previous))
         findings.push({ place: WAL_PLACE, problem: 'An older one ends before the next one begins.' })
-      }
       ends = wal.position.tag
       if (torn > 0) findings.push({ place: WAL_PLACE, problem: `It ends with ${torn} unconfirmed bytes.` })
       for (const frame of frames) changes.push(...frame.changes)

@@ -3,7 +3,6 @@
  * yet, puts the new header in place, so that no older program opens the vault any more, and then the `state` that names
  * the new tables. Killed before the header, it leaves format 1; killed after it, the next write goes on.
  */
-
 import { CofferError } from '../../../errors.js'
 import { toText } from '../../bytes.js'
 import type { EngineWriter, LogSealer, Row } from '../../engine.js'
@@ -60,13 +59,12 @@ function makeBackup(tree: LsmTree): void {
   const needed = bytes + logs + MEBIBYTE
   const free = files.free(directory)
   const size = (count: number) => `${(count / MEBIBYTE).toFixed(1)} MiB`
-  if (free < needed) {
+  if (free < needed)
     throw new CofferError(
       'storage_failed',
       `This vault has format 1, and bringing it to format ${header.format + 1} needs ${size(needed)} of room for a backup and its log; ` +
         `there are ${size(free)}. Nothing was changed. Make room, then run: coffer vault upgrade`,
     )
-  }
   const path = freeName(tree)
   const seconds = Math.max(1, Math.ceil(bytes / BYTES_PER_SECOND))
   notice(

@@ -71,9 +71,8 @@ export function countBits(bits: Bitset): number {
 /** The rows of the set, ascending. */
 export function* rowsOf(bits: Bitset): Generator<number> {
   for (let word = 0; word < bits.length; word++) {
-    for (let rest = bits[word]!; rest !== 0; rest &= rest - 1) {
+    for (let rest = bits[word]!; rest !== 0; rest &= rest - 1)
       yield word * 32 + (31 - Math.clz32(rest & -rest))
-    }
   }
 }
 

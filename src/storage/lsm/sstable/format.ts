@@ -159,9 +159,8 @@ export function decodeFooter(plain: Uint8Array): Footer | undefined {
   let at = FIXED_FOOTER
   const count = bytes.readUInt32LE(at)
   at += 4
-  for (let index = 0; index < count; index++, at += 6) {
+  for (let index = 0; index < count; index++, at += 6)
     tenants.set(bytes.readUInt16LE(at), bytes.readUInt32LE(at + 2))
-  }
   const idFences = bytes.subarray(at + 4, at + 4 + 8 * bytes.readUInt32LE(at))
   at += 4 + idFences.length
   const keyFences = bytes.subarray(at + 4, at + 4 + 8 * bytes.readUInt32LE(at))

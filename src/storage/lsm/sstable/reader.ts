@@ -2,7 +2,6 @@
  * Reads one immutable sorted table, one sealed block at a time, when an entry in it is asked for. Which of its rows are
  * dead is the business of {@link LiveSSTable}.
  */
-
 import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { damaged } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
@@ -117,9 +116,8 @@ export class SSTable {
         ? piece.subarray(inPiece, inPiece + tail.length)
         : this.readExactly(tail.position, tail.length)
     const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
-    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag)) {
+    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag))
       throw damaged(`${this.path} has a footer that does not open`)
-    }
     const footer = decodeFooter(plain)
     if (footer === undefined || footer.family !== family)
       throw damaged(`${this.path} has a footer of another version`)

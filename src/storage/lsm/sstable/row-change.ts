@@ -167,12 +167,11 @@ export function decodeFrame(plain: Uint8Array): Frame {
   const bytes = asBuffer(plain)
   if (bytes.length < FRAME_HEAD) throw malformed()
   const version = bytes.readUInt8(0)
-  if (version !== FRAME_VERSION) {
+  if (version !== FRAME_VERSION)
     throw new CofferError(
       'vault_unsupported',
       `The write-ahead log has a frame of version ${version}, and this program knows ${FRAME_VERSION}. Use a newer coffer.`,
     )
-  }
   const count = bytes.readUInt16LE(1)
   const frame: Frame = { rev: bytes.readUIntLE(3, 6), time: bytes.readUIntLE(9, 6), changes: [] }
   let at = FRAME_HEAD

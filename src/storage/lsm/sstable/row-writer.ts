@@ -1,5 +1,4 @@
 /** Writes rows that are in memory as sorted tables, in small steps. */
-
 import type { Row } from '../../engine.js'
 import { removeQuietly } from '../../files.js'
 import { DICT, EXPIRY, IDS, MAX_BYTES, MAX_ROWS, POST, ROWS, sstablePath } from './format.js'

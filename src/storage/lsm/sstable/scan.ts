@@ -1,5 +1,4 @@
 /** Scans all entries of sorted tables in order, block by block and without the cache. */
-
 import type { Row } from '../../engine.js'
 import { blockOf, DICT, EXPIRY, IDS, offsetOf, ROWS, type Section } from './format.js'
 import type { LiveSSTable } from './live-sstable.js'

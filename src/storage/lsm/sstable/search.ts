@@ -2,7 +2,6 @@
  * Finds the rows of one sorted table that match a condition, by bit sets and postings, rarest first, without those that
  * are dead, expired or hidden by a memtable. Order and pages over several tables are the business of `query.ts`.
  */
-
 import type { Query, RowId, Where } from '../../engine.js'
 import type { RangeField } from '../../store.js'
 import { isWithin } from '../../time.js'
