@@ -9,6 +9,7 @@ import { openTestVault, permissionsOf, requireOperation } from './vault.js'
 
 const MIB = 1024 * 1024
 const TOKENS = 18
+const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
 /** The rules of all, with numbers for which little has to be made. */
 const SMALL: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MIB }
 
@@ -113,7 +114,9 @@ t.test('what is removed while a large page is read is not on it, and nothing fai
   const removing = ask('token delete', { id: 'large-1' })
   await removing
   const { data: items, pagination } = await listing
-  t.equal(pagination.total_items, TOKENS + 1, 'the number is that of the moment when it was asked')
+  // Over PostgreSQL the two have connections of their own, so either may come first.
+  const totals = isOverPostgres ? [TOKENS, TOKENS + 1] : [TOKENS + 1]
+  t.ok(totals.includes(pagination.total_items), 'the number is that of the moment when it was asked')
   t.ok([TOKENS, TOKENS + 1].includes(items.length))
   t.equal(items[0]?.id, 'parent')
   const again = (await askAs(masked.key, 'token list', { size: 100 })) as List
@@ -182,11 +185,10 @@ t.test('any page may be asked for; past the end there is nothing, and the totals
     }
 })
 
-/** Over PostgreSQL records join the log a moment later. */
-const skip = process.env.COFFER_TEST_ENGINE === 'postgres'
 t.test(
   'a page of a hundred tokens is one visit to the log: one part has its records',
-  { skip },
+  // Over PostgreSQL records join the log a moment later.
+  { skip: isOverPostgres },
   async (t) => {
     const { app } = await openTestVault()
     const owner = await app.owner({ reveal: true })

@@ -4,7 +4,7 @@ import type { Draft, EngineWriter, LogSealer } from '../../src/storage/engine.js
 import { bytesArray, numbersArray } from '../../src/storage/postgres/binary.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Gatherer } from '../../src/storage/postgres/gatherer.js'
-import { Collision, ConnectionPool } from '../../src/storage/postgres/pool.js'
+import { Collision, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
 import { findStatement, seekStatement } from '../../src/storage/postgres/query-sql.js'
 import { insertStatement } from '../../src/storage/postgres/write-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
@@ -270,3 +270,15 @@ t.test('log entries that are sent again, because no answer came, are there once'
   const { rows } = await pool.query({ text: 'select count(*) as count from coffer_waiting' })
   t.equal(rows[0].count, 1)
 })
+
+t.test(
+  'while the store answers, statements wait for a free connection for as long as it takes',
+  async (t) => {
+    const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
+    t.teardown(() => pool.close())
+    const since = performance.now()
+    const statements = Array.from({ length: 320 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
+    t.equal((await Promise.all(statements)).length, 320)
+    t.ok(performance.now() - since > PATIENCE_MS, 'longer than for a store that is away')
+  },
+)

@@ -12,6 +12,10 @@ export const PATIENCE_MS = 1_700
 const LONG_PATIENCE_MS = 30_000
 const WHOLE_PATIENCE_MS = 12 * 60 * 60_000
 const IDLE_MS = 30_000
+/** A store that answered this short a time ago is there; with the wait above, one that is away is known in under 2 s. */
+const BUSY_MS = 250
+/** How much earlier than asked for a timer may end. */
+const TIMER_MS = 5
 const RETRY_AFTER_SECONDS = 1
 const ALIVE: Statement = { name: 'alive', text: 'select 1' }
 
@@ -155,6 +159,7 @@ export class ConnectionPool {
   readonly #pool: pg.Pool
   readonly #times: number[] = []
   #next = 0
+  #answeredAt = -BUSY_MS
   #ending: Promise<void> | undefined
 
   constructor(config: ClientConfig) {
@@ -178,12 +183,20 @@ export class ConnectionPool {
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
-  /** @throws CofferError `unavailable`, `storage_failed` */
+  /**
+   * While all connections are in use and the store answers, this waits for one.
+   * @throws CofferError `unavailable`, `storage_failed`
+   */
   async connect(): Promise<Connection> {
-    try {
-      return new Connection(await this.#pool.connect(), (ms) => this.#note(ms))
-    } catch (error) {
-      throw translateError(error)
+    for (const since = performance.now(); ; ) {
+      const asked = performance.now()
+      try {
+        return new Connection(await this.#pool.connect(), (ms) => this.#note(ms))
+      } catch (error) {
+        const now = performance.now()
+        const isBusy = now - asked > PATIENCE_MS - TIMER_MS && now - this.#answeredAt < BUSY_MS
+        if (!isBusy || now - since > LONG_PATIENCE_MS) throw translateError(error)
+      }
     }
   }
 
@@ -222,6 +235,7 @@ export class ConnectionPool {
   }
 
   #note(ms: number): void {
+    this.#answeredAt = performance.now()
     this.#times[this.#next] = ms
     this.#next = (this.#next + 1) % MEASURED
   }
