@@ -28,10 +28,6 @@ export const importRows: Steps = {
     const settings = readSettings(task)
     const log = await openImportLog(settings.files, await describeRun(task, settings))
     const { run, rows, isComplete } = log.start
-    if (isComplete) {
-      await log.end(true)
-      return task.notice(`This import is complete: ${rows} rows. Nothing is left to do.`)
-    }
     const sending = { run, stops: options.continueOnError !== true, rehearses: options.dryRun === true }
     const isRemote = context.config.url !== undefined
     const send = !isRemote
@@ -51,6 +47,8 @@ export const importRows: Steps = {
       await log.end(isDone && !sending.rehearses)
     }
     const { refused, created, deduplicated } = work.tally
+    if (isComplete && refused + created + deduplicated === 0)
+      return task.notice(`This import is complete: ${rows} rows. Nothing is left to do.`)
     const told = sending.rehearses
       ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
       : { created, deduplicated, refused }
@@ -122,6 +120,8 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     try {
       if (signal.aborted) stop()
       batch = await batches.next()
+      // The file may have grown since.
+      if (batch.done && log.start.isComplete) return true
       for (let attempt = 1, before = -1; ; attempt++) {
         if (done > before) attempt = 1
         before = done
@@ -142,7 +142,11 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
 
   /** False if the run ends with a refused row. */
   async function sendOne(rows: readonly Row[]): Promise<boolean> {
-    const results = await send({ first: done, rows })
+    const results = await send({ first: done, rows }).catch((error: unknown) => {
+      if (error instanceof CofferError && error.code === 'interrupted')
+        throw interrupted(', and perhaps a batch more')
+      throw error
+    })
     const isStopped = options.continueOnError !== true && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
     const count = isStopped ? results.length - 1 : results.length
@@ -169,12 +173,12 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     throw validationError(`${where}: ${reason}`)
   }
 
-  function interrupted(): CofferError {
+  function interrupted(perhaps = ''): CofferError {
     const advice =
       files.resume === undefined
         ? 'The same command would import them again; --resume FILE, from the beginning, would not.'
         : 'The same command goes on from there.'
-    return new CofferError('interrupted', `Interrupted after ${countOf(done, 'row')}. ${advice}`)
+    return new CofferError('interrupted', `Interrupted after ${countOf(done, 'row')}${perhaps}. ${advice}`)
   }
 
   async function* count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -210,7 +214,9 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     }
     if (batch.length > 0) yield batch
     if (skipped < log.start.rows)
-      throw usage(`The file has fewer rows than the ${log.start.rows} that are imported.`)
+      throw usage(
+        `The file has fewer rows than the ${log.start.rows} that are imported. If it is another one now, give another file as --resume.`,
+      )
   }
 
   return { tally, finish, refuse }

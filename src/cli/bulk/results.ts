@@ -51,7 +51,8 @@ export async function openImportLog(
       if (resume === undefined) return
       await file?.datasync()
       const bytes = file === undefined ? 0 : Buffer.byteLength(lines.slice(0, done).join(''))
-      position = { ...position, rows: position.rows + done, results: position.results + bytes }
+      const reached = { rows: position.rows + done, results: position.results + bytes }
+      position = { ...position, ...reached, isComplete: false }
       await writePosition(resume, position)
     },
     end: async (isComplete: boolean) => {

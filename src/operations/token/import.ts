@@ -84,7 +84,9 @@ async function importBatch(
     if (before.actor_id !== caller.actor.id || before.first + before.results.length !== first)
       throw conflict('This batch does not follow what was imported of this run.')
   } else if (first > 0 && run !== undefined)
-    throw conflict('Nothing is known of this run any more; after 30 days it is forgotten.')
+    throw conflict(
+      `Nothing is known of this run any more; after 30 days it is forgotten. Import the rows after the first ${first} anew.`,
+    )
   const results = (await loadRows(context, prepared, { stops })).map(describeRow)
   // A row that ended the run is not done: the run may be resumed with a better one in its place.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import type { Fetch } from '../../../src/client/http-client.js'
 import { openTestVault } from '../../../src/index.js'
 import { createMachine, waitFor } from '../binary.js'
+import type { Run } from '../fake-process.js'
 import { createHome, createVaultHome, type Home } from '../home.js'
 
 t.setTimeout(500_000)
@@ -144,6 +145,29 @@ t.test(
   },
 )
 
+t.test('a file that has grown since its import was complete has its further rows imported', async (t) => {
+  const home = await createVaultHome(t)
+  const far = await connect(t)
+  for (const [place, run] of [
+    [home, (words: string[]) => home.run(['token', 'import', ...words])],
+    [far.home, (words: string[]) => far.run(words)],
+  ] as const) {
+    const words = ['rows.ndjson', '--resume', 'state', '--results', 'done']
+    place.write('rows.ndjson', lines(3))
+    t.match((await run(words)).stdout, /"created":3/)
+    t.match(await run(words), { code: 0, stdout: '', stderr: /is complete: 3 rows/ })
+    place.write('rows.ndjson', lines(5))
+    t.match((await run(words)).stdout, /"resumed_after":3,"created":2/)
+    t.match(await run(words), { code: 0, stdout: '', stderr: /is complete: 5 rows/ })
+    t.same(
+      results(place, 'done').map(({ line: at }) => at),
+      [1, 2, 3, 4, 5],
+    )
+    place.write('rows.ndjson', lines(4))
+    t.match(await run(words), { code: 2, stderr: /fewer rows than the 5 .*another file as --resume/ })
+  }
+})
+
 t.test('a state file that was tampered with cuts no other file', async (t) => {
   const home = await createVaultHome(t)
   const words = ['token', 'import', 'rows.ndjson', '--resume', 'state', '--results', 'done']
@@ -193,6 +217,23 @@ t.test('an interrupt ends a run between two batches, and says how to go on', asy
   t.match(stderr, /█.* %.*\/s/, 'with a bar, the rate and the time that is left')
   t.match(await home.json(words), { resumed_after: 2000, created: 6000 })
   t.equal(await total(home), 8000)
+})
+
+t.test('an interrupt while a server has a batch tells that it may be done', async (t) => {
+  const { home, run } = await connect(t)
+  home.write('rows.ndjson', lines(3))
+  const stop = new AbortController()
+  const fetch: Fetch = (_, { signal }) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('cut')))
+      stop.abort()
+    })
+  const words = ['rows.ndjson', '--resume', 'state']
+  t.match(await run(words, {}, { fetch, interrupt: stop.signal }), {
+    code: 130,
+    stderr: /Interrupted after 0 rows, and perhaps a batch more\. The same command goes on/,
+  })
+  t.match((await run(words)).stdout, /"created":3/)
 })
 
 t.test('two imports at once both complete, and other commands work meanwhile', async (t) => {
@@ -246,8 +287,8 @@ async function connect(t: Test, lose: (asked: number) => boolean = () => false) 
     return answer
   }
   const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
-  const run = (words: readonly string[], other = {}) =>
-    home.run(['token', 'import', ...words], { fetch, env: { ...env, ...other } })
+  const run = (words: readonly string[], other = {}, more: Partial<Run> = {}) =>
+    home.run(['token', 'import', ...words], { fetch, env: { ...env, ...other }, ...more })
   const all = async () => (await vault.ask('token list', {})).pagination.total_items
   return { home, run, all, keys, vault }
 }
