@@ -1,6 +1,8 @@
 /** Finds the name that misspelled text means. Pure. */
 
 const MOST_LETTERS = 50
+/** A slip in a shorter name is another name. */
+const LEAST_LETTERS = 3
 /** Of the pairs of letters of both. */
 const LEAST_SHARE = 0.52
 
@@ -11,8 +13,19 @@ export function suggestName(text: string, names: readonly string[]): string {
   let best = { share: 0, name: '' }
   for (const name of names) {
     const own = pairs(name)
+    if (isSlip(text, name)) return `; did you mean ${name}?`
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)
     if (share > best.share) best = { share, name }
   }
   return best.share < LEAST_SHARE ? '' : `; did you mean ${best.name}?`
+}
+
+/** Whether one letter is missing, added or another, or two neighbours have changed places. */
+function isSlip(text: string, name: string): boolean {
+  if (text.length < LEAST_LETTERS || Math.abs(text.length - name.length) > 1) return false
+  let start = 0
+  while (start < name.length && text[start] === name[start]) start++
+  const [given, own] = [text.slice(start), name.slice(start)]
+  const swapped = (given[1] ?? '') + (given[0] ?? '') + given.slice(2)
+  return swapped === own || [given.slice(1), given].some((one) => [own.slice(1), own].includes(one))
 }

@@ -4,10 +4,12 @@ import { resolve } from 'node:path'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { isObject } from '../../domain/json/json.js'
 import { CofferError, usage, validationError } from '../../errors.js'
+import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
 import { placeOf } from '../context/credentials.js'
 import type { Steps, Task } from '../context/task.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
+import { createUnknownNotice } from '../input/unknown.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { readCsv } from './csv.js'
@@ -39,7 +41,11 @@ export const importRows: Steps = {
     context.stopsItself()
     const stopping = () => void task.notice('Stopping…')
     context.signal.addEventListener('abort', stopping, { once: true })
-    const work = createRun(task, settings, log, send)
+    const noteUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
+    const work = createRun(task, settings, log, async (batch) => {
+      await noteUnknown(batch.rows.map(({ value }) => value))
+      return send(batch)
+    })
     let isDone = false
     try {
       isDone = await work.finish()

@@ -12,6 +12,7 @@ import { isTerminal } from '../output/terminal.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource } from './input.js'
 import { type Flag, isTextOf, listFlags, readFlag, takesBody } from './options.js'
+import { createUnknownNotice } from './unknown.js'
 
 /** `form` asks for what is missing; it is absent where prompts are not possible. */
 type GatheringContext = Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> & {
@@ -45,6 +46,7 @@ export async function gatherInputs(
     words[at] === undefined || flags.some(({ property }) => property === name) ? [] : [[name, words[at]]],
   )
   const inputs: Record<string, unknown>[] = []
+  await createUnknownNotice(context.terminal, definition)(bodies)
   for (const body of bodies) {
     const sent = { ...body, ...document, ...readValues(flags, contents, body, context.clock) }
     const whole = sentBody === undefined ? {} : { [sentBody]: sent }
