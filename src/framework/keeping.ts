@@ -167,14 +167,11 @@ function refuseTooLarge(json: JsonText | undefined, subjects = 1): void {
   )
 }
 
-/** The application that asks, as one that the answer goes with. */
-function actorOf({ actor: { type, id } }: Caller): AnswerSubject[] {
-  return type === 'application' ? [{ kind: type, id }] : []
-}
-
-function listSubjects(caller: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+/** With the application that asks. */
+function listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
   const subjects = new Map<string, Subject>()
-  for (const subject of actorOf(caller)) subjects.set(`application/${subject.id}`, subject)
+  if (actor.type === 'application')
+    subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
   for (const { type, id, as, containers } of reached) {
     const kind = SUBJECTS[type]
     if (kind === undefined) continue

@@ -22,7 +22,7 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
     if (isFull(errors)) break
     const path = pathOf(failure, input)
     errors[path] ??= []
-    errors[path].push(describe(failure))
+    errors[path].push(MESSAGES[failure.keyword]?.(failure.params) ?? 'is not valid')
   }
   return { ...errors }
 }
@@ -58,10 +58,6 @@ const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {
   minProperties: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
   maxProperties: ({ limit }) => `must have at most ${limit} ${limit === 1 ? 'entry' : 'entries'}`,
   format: ({ format }) => `must be a ${String(format).toUpperCase()}`,
-}
-
-function describe({ keyword, params }: ErrorObject): string {
-  return MESSAGES[keyword]?.(params) ?? 'is not valid'
 }
 
 function withArticle(type: unknown): string {

@@ -36,7 +36,7 @@ export async function send(
     response.write(Buffer.from(first).subarray(0, cutAt), () => request.socket.destroy())
     return
   }
-  const isWhole = isComplete || body.isHopeless
+  const isWhole = isComplete || body.isHopeless()
   if (bytes > CHUNK_BYTES && request.method !== 'HEAD') await pour(response, [first, ...more.splice(0)])
   else if (isWhole) return void response.end(first)
   else response.write(first)

@@ -12,7 +12,7 @@ import { Connection, describeParserError } from './connection.js'
 import type { Ask } from './exchange.js'
 import { listen } from './listen.js'
 import { Load, Share } from './load.js'
-import { RequestBody } from './request-body.js'
+import { createRequestBody } from './request-body.js'
 import { type Exchange, send } from './send.js'
 
 export interface ServerLimits {
@@ -196,14 +196,14 @@ function createConnections(options: ServerOptions, create: CreateServer) {
       connection.end()
       if (isDone) share.end()
     })
-    const body = new RequestBody(request, connection, share, invite)
+    const body = createRequestBody(request, connection, share, invite)
     const ask: Ask = {
       method: request.method ?? '',
       target: request.url ?? '/',
       headers: request.headers,
       client: request.socket.remoteAddress ?? '',
       share,
-      readBody: (limitBytes) => body.read(limitBytes),
+      readBody: body.read,
       left: (listener) => onLeave(exchange, listener),
     }
     try {

@@ -65,14 +65,11 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   // The user nobody could not read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
+  // Where the kernel lists no children, the guest behind a wrapper is not found, and its memory not measured.
+  const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
-    (words) => (forRoot || !words.includes(NOBODY)) && (!words.includes('--fork') || canFindChildren()),
+    (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),
   )
-}
-
-/** Whether the kernel lists a process's children; needed to find the guest behind a wrapper and measure its memory. */
-function canFindChildren(): boolean {
-  return existsSync('/proc/thread-self/children')
 }
 
 /** Finds out how guests can be confined on this machine. Starts some processes; call it once. */

@@ -16,7 +16,7 @@ import { type Caller, ownerCaller } from '../framework/caller.js'
 import { createClaims } from '../framework/claims.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
 import type { Host } from '../framework/host.js'
-import { KnownCallers } from '../framework/known-callers.js'
+import { createKnownCallers } from '../framework/known-callers.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { performEach } from '../framework/perform-each.js'
@@ -124,7 +124,7 @@ export function createApp(parts: {
     random,
     tenant,
     background,
-    callers: new KnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
+    callers: createKnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')

@@ -50,7 +50,7 @@ function describeEnvironment(): string {
     ({ word, variable, description }) => `  ${variable.padEnd(27)} ${word.padEnd(22)} ${description}`,
   )
   const others = [
-    ...listServeVariables(),
+    ...SERVE_OPTIONS.map(([flag]) => [nameServeVariable(flag), `coffer serve ${flag.split(' ')[0]}`]),
     ['NO_COLOR, FORCE_COLOR', 'disable or force colours'],
     ['XDG_CONFIG_HOME', 'the parent of the directory coffer/ with the key files; default ~/.config'],
   ].map(([name, meaning]) => `  ${name!.padEnd(50)} ${meaning}`)
@@ -59,10 +59,6 @@ function describeEnvironment(): string {
 Examples:
   $ COFFER_OUTPUT=ndjson COFFER_FIELDS=id,type coffer token list
   $ COFFER_VAULT=.coffer-demo coffer vault status`
-}
-
-function listServeVariables(): string[][] {
-  return SERVE_OPTIONS.map(([flag]) => [nameServeVariable(flag), `coffer serve ${flag.split(' ')[0]}`])
 }
 
 const EXPRESSIONS = `Masks, ids, fingerprints and search indexes are Liquid expressions over the token's data:

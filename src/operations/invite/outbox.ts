@@ -37,7 +37,7 @@ export const readOutbox = operation({
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
       if (id !== undefined) return findLetter(store, caller.tenant, id, post.publicUrl)
       const list = await listLetters(store, caller.tenant, { page, size }, post.publicUrl)
-      return { ...list, data: list.data.map(summarizeLetter) }
+      return { ...list, data: list.data.map(({ text: _, html: __, ...mail }) => mail) }
     })
   },
 })
@@ -74,10 +74,6 @@ export async function findLetter(
     (await reader.get('mail', tenant, id)) ?? (await findNewest(reader, 'mail', tenant, ofInvitation))
   if (mail !== undefined) return viewLetter(mail, publicUrl)
   throw new CofferError('not_found', 'There is no mail with this id, and none of an invitation with it.')
-}
-
-function summarizeLetter({ text: _, html: __, ...mail }: OutboxLetter): OutboxMail {
-  return mail
 }
 
 function viewLetter(mail: MailRecord, publicUrl: string): OutboxLetter {

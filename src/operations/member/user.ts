@@ -8,10 +8,6 @@ import type { UserRecord } from '../../domain/records.js'
 import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-export interface NewUser extends PersonNames {
-  email: string
-}
-
 export async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
   return findNewest(reader, 'user', 0, { field: 'email', value: normalizeEmail(email) })
 }
@@ -29,7 +25,7 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
 export async function joinTenant(
   store: StoreWriter,
   tenant: number,
-  { email, ...names }: NewUser,
+  { email, ...names }: PersonNames & { email: string },
   createUuid: () => string,
 ): Promise<UserRecord> {
   const known = await findUser(store, email)

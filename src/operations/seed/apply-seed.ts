@@ -211,8 +211,10 @@ async function fill(context: Context, { place, contents, expiries, rows }: Part)
   }
   await each('formulas', contents.formulas ?? [], (input) => createFormula.run!(context, input, undefined))
   await each('tokens', await loadRows(context, rows, { stops: true }), async (row) => refuseRow(row))
-  const linked = { ...context, reached: linkCollector(context) }
-  await each('associations', associations, (both) => linkTokens.run!(linked, both, undefined))
+  const reached: Context['reached'] = (type, id) => context.reached(type, id, linkTokens.log)
+  await each('associations', associations, (both) =>
+    linkTokens.run!({ ...context, reached }, both, undefined),
+  )
   await each('reactors', contents.reactors ?? [], async ({ formula, application, ...rest }) => {
     const found = formula === undefined ? {} : { formula: { id: await findByName(context, formula) } }
     return createReactor.run!(context, { ...rest, ...found, ...bind(application) }, undefined)
@@ -225,10 +227,6 @@ async function fill(context: Context, { place, contents, expiries, rows }: Part)
   const shown = views.map(({ id, name: own, type, key }) => ({ id, name: own, type, key: key! }))
   const tenant = await context.tenant()
   return { id: tenant.id, name: tenant.name, applications: shown, tokens: rows.length }
-}
-
-function linkCollector({ reached }: Context): Context['reached'] {
-  return (type, id) => reached(type, id, linkTokens.log)
 }
 
 /** The id of the newest formula with this name that the tenant sees. */

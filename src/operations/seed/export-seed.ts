@@ -76,8 +76,8 @@ function exportApplication({ name, type, permissions, rules, expires_at }: Appli
   return { name, type, permissions, rules, ...omitUndefined({ expires_at }) }
 }
 
-function exportFormula({ id: _, status, created_by, created_at, ...rest }: FormulaRecord): object {
-  const { modified_by, modified_at, ...formula } = rest
+function exportFormula(record: FormulaRecord): object {
+  const { id, status, created_by, created_at, modified_by, modified_at, ...formula } = record
   return formula
 }
 

@@ -10,12 +10,6 @@ const MOST_TENANTS = 65_535
 /** Shorter text is a name only. */
 const LEAST_BEGINNING = 4
 
-export interface NewTenant {
-  name: string
-  keys: TenantKeyBytes
-  createUuid(): string
-}
-
 /** Creates the records of a new vault: its settings, and the user who owns it. */
 export async function createVaultRecords(
   store: StoreWriter,
@@ -38,7 +32,7 @@ export async function createVaultRecords(
  */
 export async function createTenant(
   store: StoreWriter,
-  { name, keys, createUuid }: NewTenant,
+  { name, keys, createUuid }: { name: string; keys: TenantKeyBytes; createUuid(): string },
 ): Promise<TenantRecord> {
   const settings = await readSettings(store)
   const { next_tenant: number, owner_id } = settings

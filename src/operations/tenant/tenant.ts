@@ -8,7 +8,6 @@ import { operation } from '../../framework/operation.js'
 import { component, count, date, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord } from '../../storage/pages.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/member.js'
@@ -109,9 +108,12 @@ export const deleteTenant = operation({
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run(context) {
-    await removeApiKeys(context.store, context.caller.tenant)
-    await removePeople(context.store, context.caller.tenant)
-    await context.store.removeTenant(context.caller.tenant)
+    const { store, caller } = context
+    // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
+    for await (const application of eachRecord(store, 'application', caller.tenant))
+      await revokeKeys(store, keysOf(application))
+    await removePeople(store, caller.tenant)
+    await store.removeTenant(caller.tenant)
     return undefined
   },
 })
@@ -145,10 +147,4 @@ export const reportUsage = operation({
 export function viewTenant(tenant: TenantRecord): TenantView {
   const { number: _number, keys: _keys, log_chains: _chains, ...view } = tenant
   return view
-}
-
-/** API key records belong to the vault, so deleting the rows of the tenant does not remove them. */
-async function removeApiKeys(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
-  for await (const application of eachRecord(store, 'application', tenant))
-    await revokeKeys(store, keysOf(application))
 }

@@ -192,15 +192,12 @@ async function takeBlocks(rows: LogRows, chain: Chain, filter: LogFilter, taking
 
 /** Whether the number of an entity's records is known from the keys of blocks. */
 function isCountable(filter: LogFilter): boolean {
-  return filter.types === undefined && !filter.isSpecial && !isRanged(filter)
+  const isRanged = filter.from !== Number.NEGATIVE_INFINITY || filter.below !== Number.POSITIVE_INFINITY
+  return filter.types === undefined && !filter.isSpecial && !isRanged
 }
 
 function isAll(filter: LogFilter): boolean {
   return filter.entity === undefined && isCountable(filter)
-}
-
-function isRanged({ from, below }: LogFilter): boolean {
-  return from !== Number.NEGATIVE_INFINITY || below !== Number.POSITIVE_INFINITY
 }
 
 /** Gathers a page from blocks, newest first, and counts what matches. */

@@ -17,7 +17,10 @@ export function createTenantCache(keys: VaultKeys) {
       throw new CofferError('not_found', 'The tenant does not exist any more.')
     }
     const known = opened.get(tenant)
-    const found = known?.rev === row.rev ? known.keys : openTenantKeys(keys, tenantKeysIn(keys, row))
+    const isSame = known?.rev === row.rev
+    const found = isSame
+      ? known.keys
+      : openTenantKeys(keys, (openRecord(keys.vault, row) as TenantRecord).keys)
     // The `rev` of a row that is taken back is given again, to another row.
     if (counter !== undefined) opened.set(tenant, { counter, rev: row.rev, keys: found })
     return found
@@ -37,8 +40,4 @@ export function createTenantCache(keys: VaultKeys) {
         : open(tenant, counter, reading)
     },
   }
-}
-
-function tenantKeysIn(keys: VaultKeys, row: Row) {
-  return (openRecord(keys.vault, row) as TenantRecord).keys
 }

@@ -222,14 +222,10 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     } finally {
       isSyncing = false
     }
-    await flushLarger(flushAt)
+    // Who only reads never waits for a commit, after which a log that has grown would be flushed.
+    if (closing === undefined && tree.isLargerThan(flushAt))
+      await runExclusive(() => background.flushIfLarger(flushAt))
     syncSoon()
-  }
-
-  /** Who only reads never waits for a commit, after which a log that has grown would be flushed. */
-  async function flushLarger(size: Size): Promise<void> {
-    if (closing === undefined && tree.isLargerThan(size))
-      await runExclusive(() => background.flushIfLarger(size))
   }
 
   /** Has a server do what is due, once. */

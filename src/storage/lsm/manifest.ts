@@ -19,12 +19,6 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { type WalRef, walPath } from './wal.js'
 
-export interface Compaction {
-  inputs: readonly LiveSSTable[]
-  /** Write new files only; between the steps the vault may change. */
-  steps: Generator<undefined, CompactionResult>
-}
-
 export class Manifest {
   readonly context: SSTableContext
   readonly #keys: EngineKeys
@@ -104,8 +98,11 @@ export class Manifest {
     for (const live of this.#records) eraseIn(live, ids)
   }
 
-  /** A compaction that is due, of at most `limit` bytes; undefined when none is. */
-  planCompaction(limit: number): Compaction | undefined {
+  /**
+   * A compaction that is due, of at most `limit` bytes; undefined when none is. Its steps write new files only, and between
+   * them the vault may change.
+   */
+  planCompaction(limit: number) {
     const inputs = this.#broken === undefined ? chooseInputs(this.#records, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
