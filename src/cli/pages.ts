@@ -1,5 +1,6 @@
 /** Lists that are read page by page: for `--all`, and to find what a name stands for. */
-import { CofferError } from '../errors.js'
+import { isObject } from '../domain/json/json.js'
+import { CofferError, usage } from '../errors.js'
 import type { CursorPage } from '../framework/cursor.js'
 import type { OperationInput } from '../framework/operation.js'
 import { type List, listOf } from '../framework/page.js'
@@ -11,6 +12,8 @@ import type { Task } from './context/task.js'
 const LARGEST_PAGE = 1000
 /** The largest page of members. */
 const NAMES_AT_ONCE = 50
+/** Things among which a name is looked up. */
+const MOST_NAMES = 10_000
 
 /** Prints all pages: as ndjson and ids while they are read, else after that. */
 export async function printPages(task: Task): Promise<void> {
@@ -45,7 +48,9 @@ export async function* walkPages(
       const { pagination } = list
       done += size
       yield list
-      if ('total_items' in pagination ? done >= pagination.total_items : pagination.next === undefined) return
+      // An empty page is the last, whatever total a server gives.
+      const isEnd = (total: number) => done >= total || list.data.length === 0
+      if ('total_items' in pagination ? isEnd(pagination.total_items) : pagination.next === undefined) return
       if ('next' in pagination) next = pagination.next
     } catch (error) {
       if (!isTooLarge(error) || size === 1) throw error
@@ -69,11 +74,23 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
   for await (const { data } of pages) yield* data
 }
 
+/** @throws CofferError `usage` for a list that does not end */
 export async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
   const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
   const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
-  return together(async () => (await collectPages(pages)).data)
+  const found = new Map<unknown, unknown>()
+  await together(async () => {
+    for await (const { data } of pages) {
+      const before = found.size
+      for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
+      if (found.size > MOST_NAMES || (data.length > 0 && found.size === before)) throw usage(endless(noun))
+    }
+  })
+  return [...found.values()]
 }
+
+const endless = (noun: string) =>
+  `coffer ${noun} list has more than ${MOST_NAMES}, or the same again and again, so no name is looked up. Give an id.`
 
 async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
   const items: unknown[] = []

@@ -97,6 +97,33 @@ t.test('an address that is none is refused before a key is asked for', async (t)
     t.match(await home.run(['token', 'list', '--url', address]), { code: 2, stdout: '', stderr: message })
 })
 
+t.test('a server whose list does not end is not asked for ever', async (t) => {
+  const home = createHome(t)
+  const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
+  let asked = 0
+  const serve = (pageOf: (page: number) => object[]): Fetch => {
+    asked = 0
+    return async () => Response.json({ pagination: { total_items: 1e15 }, data: pageOf(++asked) })
+  }
+  const page = (number: number) =>
+    Array.from({ length: 50 }, (_, at) => ({ id: `${number}-${at}`, name: 'x' }))
+  const get = async (fetch: Fetch) => home.run(['app', 'get', 'front'], { fetch, env })
+  const refusal = {
+    code: 2,
+    stdout: '',
+    stderr: /app list has more than 10000, or the same again.* Give an id/,
+  }
+  t.match(await get(serve(page)), refusal)
+  t.equal(asked, 201)
+  t.match(await get(serve(() => page(1))), refusal)
+  t.equal(asked, 2)
+  const last = serve((number) => (number < 3 ? page(number) : []))
+  const all = await home.run(['app', 'list', '--all', '--output', 'id'], { fetch: last, env })
+  t.equal(all.code, 0)
+  t.equal(all.stdout.split('\n').length - 1, 100)
+  t.equal(asked, 3)
+})
+
 t.test('what a server says reaches a terminal without its control characters', async (t) => {
   const home = createHome(t)
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n\u202e'
