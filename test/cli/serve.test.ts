@@ -47,6 +47,36 @@ t.test('a seed gives an ephemeral server its contents, and its errors name their
   t.match((await request(announcement, key, 'GET /tokens/abc')).json, { data: 2 })
   child.kill('SIGTERM')
   await ended
+  const reader = {
+    name: 'reader',
+    type: 'management',
+    permissions: ['log:read'],
+    key: key.replace(/1$/, 'r'),
+  }
+  const able = {
+    ...application,
+    permissions: ['token:create', 'token:read'],
+    name: 'able',
+    key: key.replace(/1$/, 'a'),
+  }
+  const root = { priority: 1, container: '/', transform: 'mask', permissions: able.permissions }
+  const ruled = { name: 'ruled', type: 'private', rules: [root], key: key.replace(/1$/, 'u') }
+  for (const [applications, tried] of [
+    [
+      [reader, application],
+      /curl \S+\/applications\/key -H 'SVC-API-KEY: key_1{21}r'\n[\s\S]* app whoami --profile/,
+    ],
+    [[reader, able], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}a'\n[\s\S]* token list --profile/],
+    [[application, ruled], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}u'\n/],
+  ] as const) {
+    writeFileSync(join(place.directory, 'tried.json'), JSON.stringify({ applications }))
+    const words = ['serve', '--ephemeral', '--seed', 'tried.json', '--port', '0']
+    const { child, ended } = startCommand(place, words)
+    const [chunk] = (await once(child.stdout!, 'data')) as [Buffer]
+    child.kill('SIGTERM')
+    await ended
+    t.match(chunk.toString(), tried)
+  }
   const refused = async (words: string[]) => {
     const { code, stderr } = await runCommand(place, [
       'serve',

@@ -35,7 +35,7 @@ export type Announced = Opened & {
 /** Prints it in the format of the configuration, and what weakens the server on standard error. */
 export async function announce(
   { terminal, config, program }: CommandContext,
-  { prefix, isRemote, tls }: ServeOptions,
+  { prefix, isRemote, tls, seed }: ServeOptions,
   app: App,
   announced: Announced,
 ): Promise<void> {
@@ -65,10 +65,9 @@ export async function announce(
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    await write(
-      terminal.stdout,
-      introduce(announced, { header, program, profile: profile.join(''), command }),
-    )
+    const tried = await chooseTried(app, samples, seed !== undefined)
+    const text = introduce(announced, { ...tried, header, program, profile: profile.join(''), command })
+    await write(terminal.stdout, text)
   }
   const gaps = describeConfinementGaps(sandbox)
   if (gaps !== undefined) await printNotice(terminal, gaps)
@@ -78,21 +77,38 @@ export async function announce(
   }
 }
 
+/** The key for the lines to try, and whether its application may create and list tokens everywhere. */
+async function chooseTried(app: App, samples: Announced['samples'], isSeed: boolean) {
+  const all = Object.values(samples)
+  const given = all.length === 0 ? 'KEY' : '<the key of the private one>'
+  // Of the samples the private one alone may.
+  if (!isSeed) return { key: samples.private?.key ?? given, mayStore: true }
+  const keys = all.flatMap(({ key }) => key ?? [])
+  for (const key of keys) {
+    const { permissions = [], rules } = (await app.ask({ operation: 'app whoami', input: {}, as: { key } }))
+      .result
+    const everywhere = rules?.filter(({ container }) => container === '/') ?? []
+    const granted = [permissions, everywhere.map((rule) => rule.permissions)].flat(2)
+    if (granted.includes('token:create') && granted.includes('token:read')) return { key, mayStore: true }
+  }
+  return { key: keys[0] ?? given, mayStore: keys.length === 0 }
+}
+
+type Lines = Record<'header' | 'program' | 'profile' | 'command' | 'key', string> & { mayStore: boolean }
+
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
   { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
-  { header, program, profile, command }: Record<'header' | 'program' | 'profile' | 'command', string>,
+  { header, program, profile, command, key, mayStore }: Lines,
 ): string {
   const keys = Object.entries(samples).map(([type, sample]) => `  ${type.padEnd(11)} ${tellKey(sample)}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
-  // Of the samples the private one alone may create and list tokens; of a seed that is not known.
-  const known =
-    samples.private === undefined
-      ? Object.values(samples).find(({ key }) => key !== undefined)?.key
-      : samples.private.key
-  const key = known ?? (keys.length === 0 ? 'KEY' : '<the key of the private one>')
+  const send = (path: string) => `  curl ${url}${path} -H '${header}: ${key}'`
+  const store = `${send('/tokens')} -H 'Content-Type: application/json' \\
+    -d '{"type":"card_number","data":"4242424242424242"}'
+${send('/tokens')}`
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
   const control =
     controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
@@ -103,12 +119,10 @@ ${page}Vault: ${place}
 ${describeConfinement(sandbox)}
 ${control}${list}${advice}
 Try:
-${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
-    -d '{"type":"card_number","data":"4242424242424242"}'
-  curl ${url}/tokens -H '${header}: ${key}'
+${command}${mayStore ? store : send('/applications/key')}
 Or with the same commands, once a profile has the address and a key:
 ${profile}  ${program} profile set local api-key
-  ${program} token list --profile local
+  ${program} ${mayStore ? 'token list' : 'app whoami'} --profile local
 
 Press Ctrl-C to stop.
 `
