@@ -71,6 +71,7 @@ t.test('commands take names of applications, formulas, reactors, members and inv
   t.equal((await home.json(['app', 'get', 'support'])).id, made.id)
   t.equal((await home.json(['app', 'get', made.id.slice(0, 8)])).id, made.id)
   t.same((await home.json(['app', 'list', '--id', 'support'])).data.length, 1)
+  t.same((await home.json(['app', 'list', '--id', 'suport'])).data, [], 'a filter may name what there is not')
   t.equal((await home.json(['app', 'key', 'list', 'support'])).length, 1)
   t.match(await home.json(['token', 'list', '--explain-as', 'support']), { caller: { id: made.id } })
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'

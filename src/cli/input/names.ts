@@ -24,18 +24,19 @@ export async function resolveNames(
   for (const [name, { refersTo }] of Object.entries(properties)) {
     const value = input[name]
     if (refersTo === undefined || value === undefined) continue
-    const find = (given: unknown) => resolveName(refersTo, given, list)
-    if (Array.isArray(value)) resolved[name] = await Promise.all(value.map(find))
+    const isFilter = Array.isArray(value)
+    const find = (given: unknown) => resolveName(refersTo, given, list, isFilter)
+    if (isFilter) resolved[name] = await Promise.all(value.map(find))
     else resolved[name] = isObject(value) ? { ...value, id: await find(value.id) } : await find(value)
   }
   return resolved
 }
 
 /**
- * The id that `given` stands for; unchanged if it is an id, or stands for nothing.
+ * The id that `given` stands for; unchanged if it is an id, or stands for nothing. A filter may name what there is not.
  * @throws CofferError `usage` for one that stands for several, `not_found` for one that is close to a name
  */
-export async function resolveName(noun: string, given: unknown, list: ListNoun): Promise<unknown> {
+export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
   const all = (await list(noun).catch(listNothing)).map(identify)
   const begin = given.toLowerCase()
@@ -45,12 +46,8 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun):
     all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin)),
     all.filter(({ id }) => isBeginning && id.startsWith(begin)),
   ].filter(({ length }) => length > 0)
-  if (found.length === 0)
-    refuseMisspelled(
-      noun,
-      given,
-      all.flatMap(({ names }) => names.map(display)),
-    )
+  const names = all.flatMap((each) => each.names.map(display))
+  if (found.length === 0 && !isFilter) refuseMisspelled(noun, given, names)
   if (found.length < 2) return found[0]?.id ?? given
   const lines = found
     .slice(0, MOST_LISTED)
