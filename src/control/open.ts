@@ -1,13 +1,10 @@
 /** Opens vaults in memory with a control plane. */
 import type { RandomSource } from '../crypto/ports.js'
-import { base58 } from '../domain/base58.js'
+import { drawKey } from '../domain/base58.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
 import { type SeededApplications, seedVault } from '../vault/sample-applications.js'
 import { TestClock } from './clock.js'
 import { Plane } from './plane.js'
-
-const KEY_BYTES = 16
-const KEY_LENGTH = 22
 
 /** A vault in memory, with the contents of `seed`, to which it can be reset. */
 export async function openControlled(
@@ -28,7 +25,7 @@ export async function openControlled(
   }
 }
 
-/** A key of a control plane: `ctl_` and 22 base58 characters. */
+/** A key of a control plane. */
 export function drawControlKey(random: RandomSource): string {
-  return `ctl_${base58(random.bytes(KEY_BYTES), KEY_LENGTH)}`
+  return drawKey(random, 'ctl_')
 }

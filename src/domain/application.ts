@@ -1,7 +1,6 @@
-/** Validation of applications: the permissions of each type, rules, and the format of API keys. */
+/** Validation of applications: the permissions of each type, rules, and their keys. */
 import type { PropertyErrors } from '../errors.js'
 import type { ContainerRule, Rule } from './access.js'
-import { base58 } from './base58.js'
 import { isContainerPath } from './container.js'
 import { suggestName } from './nearest.js'
 import type { Lenient } from './omit-undefined.js'
@@ -12,21 +11,8 @@ import type { ApplicationKey, ApplicationRecord } from './records.js'
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
 export const MAX_KEYS = 20
-/** 128 random bits. */
-export const API_KEY_BYTES = 16
-
-const API_KEY_LENGTH = 22
-const API_KEY = /^key_[1-9A-HJ-NP-Za-km-z]{22}$/
-
-/** `key_` and 22 base58 characters. */
-export function formatApiKey(bytes: Uint8Array): string {
-  return `key_${base58(bytes, API_KEY_LENGTH)}`
-}
-
-/** Whether the text has the format of a key; callers hash nothing else. */
-export function isApiKey(text: string): boolean {
-  return API_KEY.test(text)
-}
+/** What API keys begin with. */
+export const API_KEY = 'key_'
 
 /** The keys of the application, newest first. The key of a record without key ids has the application's id. */
 export function keysOf(record: ApplicationRecord): readonly ApplicationKey[] {

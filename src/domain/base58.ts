@@ -1,4 +1,4 @@
-/** Base58, the encoding of fingerprints and API keys. */
+/** Base58, the encoding of fingerprints and of keys. */
 
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 
@@ -21,6 +21,16 @@ export function base58(bytes: Uint8Array, least = 0): string {
   const zeros = bytes.findIndex((byte) => byte !== 0)
   const leading = '1'.repeat(zeros < 0 ? bytes.length : zeros)
   return (leading + digits.replace(/^1+/, '')).padStart(least, '1')
+}
+
+/** 128 random bits: a prefix that says what it is, and 22 characters. */
+export function drawKey(random: { bytes(count: number): Uint8Array }, prefix = ''): string {
+  return prefix + base58(random.bytes(16), 22)
+}
+
+/** Whether the text has the format of such a key; callers hash nothing else. */
+export function isKey(text: string, prefix = ''): boolean {
+  return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }
 
 /** The bytes as 16-bit words, most significant first. */

@@ -10,11 +10,6 @@ export type ProxyTransform =
   | { type: 'code'; code: string }
   | { type: 'mask'; matcher: 'regex'; expression: string; replacement: string }
 
-/** 128 random bits, as base58. */
-export const PROXY_KEY_BYTES = 16
-export const PROXY_KEY_LENGTH = 22
-export const PROXY_KEY = /^[1-9A-HJ-NP-Za-km-z]{22}$/
-
 const MOST_URL_CHARACTERS = 2000
 const MOST_TRANSFORMS = 10
 const MOST_EXPRESSION_CHARACTERS = 1000

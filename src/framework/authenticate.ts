@@ -1,7 +1,8 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
-import { isApiKey, keysOf } from '../domain/application.js'
+import { API_KEY, keysOf } from '../domain/application.js'
+import { isKey } from '../domain/base58.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
-import { isSessionKey } from '../domain/session.js'
+import { SESSION_KEY } from '../domain/session.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
@@ -22,8 +23,8 @@ export async function authenticate(
   key: string,
   { believes = false }: { believes?: boolean } = {},
 ): Promise<Caller> {
-  if (isSessionKey(key)) return host.store.read((reader) => readSession(host, key, reader))
-  if (!isApiKey(key)) throw unauthenticated()
+  if (isKey(key, SESSION_KEY)) return host.store.read((reader) => readSession(host, key, reader))
+  if (!isKey(key, API_KEY)) throw unauthenticated()
   const certain = host.store.changeCounter(DEPENDS_ON)
   const believed = certain === undefined && believes ? host.store.believedCounter(DEPENDS_ON) : undefined
   const counter = certain ?? believed

@@ -1,7 +1,8 @@
 /** A vault in memory, which can come back to a state, and begin another vault from one. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
-import { API_KEY_BYTES, formatApiKey, keysOf } from '../domain/application.js'
+import { API_KEY, keysOf } from '../domain/application.js'
+import { drawKey } from '../domain/base58.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { revokeKeys } from '../operations/application/application-record.js'
 import { renewLinks } from '../operations/invite/link.js'
@@ -66,7 +67,7 @@ async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, st
     await renewLinks(app, store, tenant.number)
     for (const application of await readAll(store, 'application', tenant.number)) {
       await revokeKeys(store, keysOf(application))
-      const key = formatApiKey(app.random.bytes(API_KEY_BYTES))
+      const key = drawKey(app.random, API_KEY)
       keys[application.id] = key
       const hash = await app.hashSecret(key, store)
       const { key_hash: _, ...rest } = application

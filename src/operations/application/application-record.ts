@@ -1,13 +1,13 @@
 /** The record of an application: its view, its grants and its API keys. */
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
 import {
-  API_KEY_BYTES,
+  API_KEY,
   APPLICATION_TYPES,
   checkGrants,
-  formatApiKey,
   keysOf,
   type RequestedGrants,
 } from '../../domain/application.js'
+import { drawKey } from '../../domain/base58.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/permissions.js'
@@ -152,7 +152,7 @@ export async function issueKey(
   application_id: string,
   chosen?: string,
 ): Promise<{ key: string; entry: ApplicationKey }> {
-  const key = chosen ?? formatApiKey(context.random.bytes(API_KEY_BYTES))
+  const key = chosen ?? drawKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)
   const { tenant, actor } = context.caller
   const fresh = chosen === undefined

@@ -1,7 +1,7 @@
 /** Calls through proxies: over HTTP as they come, and as a command. */
+import { isKey } from '../../domain/base58.js'
 import { type CodeAnswer, isCodeAnswer, readHeaders } from '../../domain/code-answer.js'
 import { canonicalJson, tryJson } from '../../domain/json/json.js'
-import { PROXY_KEY } from '../../domain/proxy.js'
 import { isJsonContent, textOfBody } from '../../domain/proxy-request.js'
 import { validationError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
@@ -97,7 +97,7 @@ export const callProxy = operation({
     const request = toRequest(input, body)
     const target: Target = named.includes('://')
       ? { url: named }
-      : PROXY_KEY.test(named)
+      : isKey(named)
         ? { key: named }
         : { id: named }
     if (dry_run === true) return describeCall(session, request, target)

@@ -2,9 +2,10 @@
  * One call through a proxy: finds the destination, puts the data of tokens in place, runs the transforms, sends the
  * request and gives the answer. Nothing of the data is in an error or a log.
  */
+import { isKey } from '../../domain/base58.js'
 import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
-import { DESTINATION_RULE, PROXY_KEY, readDestination } from '../../domain/proxy.js'
+import { DESTINATION_RULE, readDestination } from '../../domain/proxy.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy-request.js'
 import { describeRequest, MOST_TRANSFORMED_BYTES, type ProxyMessage } from '../../domain/proxy-transform.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
@@ -97,7 +98,7 @@ export async function findKey(
   hash: (text: string) => Promise<string>,
   key: string,
 ): Promise<{ tenant: number; proxy_id: string } | undefined> {
-  if (!PROXY_KEY.test(key)) return undefined
+  if (!isKey(key)) return undefined
   const entry = await reader.get('api_key', 0, await hash(key))
   return entry?.proxy_id === undefined ? undefined : { tenant: entry.tenant, proxy_id: entry.proxy_id }
 }

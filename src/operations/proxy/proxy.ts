@@ -1,14 +1,8 @@
 /** Proxies: calls to other servers, in which expressions stand for the data of tokens. */
-import { base58 } from '../../domain/base58.js'
+import { drawKey } from '../../domain/base58.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
-import {
-  checkProxy,
-  DIRECTIONS,
-  PROXY_KEY_BYTES,
-  PROXY_KEY_LENGTH,
-  readTransforms,
-} from '../../domain/proxy.js'
+import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy.js'
 import { readConfiguration } from '../../domain/reactor.js'
 import type { ProxyRecord } from '../../domain/records.js'
 import { mergePatch } from '../../domain/token/merge-patch.js'
@@ -51,7 +45,7 @@ export const createProxy = operation({
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkProxy,
   async run(context, input) {
-    const key = base58(context.random.bytes(PROXY_KEY_BYTES), PROXY_KEY_LENGTH)
+    const key = drawKey(context.random)
     const id = context.createUuid()
     const tenant_id = (await context.tenant()).id
     const record = { id, tenant_id, key, ...(await readBody(context, input)), ...created(context) }

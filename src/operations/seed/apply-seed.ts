@@ -1,5 +1,6 @@
 /** Applies a seed: everything in it is checked before anything is written, and written in one unit of work. */
-import { isApiKey } from '../../domain/application.js'
+import { API_KEY } from '../../domain/application.js'
+import { isKey } from '../../domain/base58.js'
 import { formatDate } from '../../domain/dates.js'
 import { checkEmail } from '../../domain/email.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
@@ -123,7 +124,7 @@ async function checkContents(
   if (contents.name !== undefined)
     await collectBelow(errors, place, async () => updateTenant.check?.({ name: contents.name }, tools))
   const expiries = await each('applications', applications, ({ key, ...application }, at) => {
-    if (key !== undefined && !isApiKey(key))
+    if (key !== undefined && !isKey(key, API_KEY))
       addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
     if (key !== undefined && keys.has(key)) addError(errors, `${at}.key`, 'is the key of another application')
     if (key !== undefined) keys.add(key)

@@ -1,16 +1,15 @@
 /** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
 import { checkGrants, MAX_RULES } from '../../domain/application.js'
+import { drawKey } from '../../domain/base58.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import type { Permission } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { SessionRecord } from '../../domain/records.js'
 import {
-  formatNonce,
-  formatSessionKey,
   LONGEST_SESSION_HOURS,
   MOST_LIVE_SESSIONS,
-  SESSION_KEY_BYTES,
+  SESSION_KEY,
   SESSION_MINUTES,
 } from '../../domain/session.js'
 import { CofferError, conflict, validationError } from '../../errors.js'
@@ -47,8 +46,8 @@ export const createSession = operation({
   async run(context) {
     const { caller, random, now } = context
     await requireRoom(context, 'application')
-    const key = formatSessionKey(random.bytes(SESSION_KEY_BYTES))
-    const nonce = formatNonce(random.bytes(SESSION_KEY_BYTES))
+    const key = drawKey(random, SESSION_KEY)
+    const nonce = drawKey(random)
     const expires = now + SESSION_MINUTES * MINUTE_MS
     const record: SessionRecord = {
       id: await context.hashSecret(key),

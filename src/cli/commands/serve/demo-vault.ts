@@ -5,7 +5,8 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { isApiKey } from '../../../domain/application.js'
+import { API_KEY } from '../../../domain/application.js'
+import { isKey } from '../../../domain/base58.js'
 import { CofferError } from '../../../errors.js'
 import type { List } from '../../../framework/page.js'
 import { createFormula } from '../../../operations/formula/formula.js'
@@ -100,7 +101,7 @@ async function removeAbandoned(directory: string, beforeMs: number): Promise<voi
 function parseSamples(text: string): SampleApplications | undefined {
   const isSample = (value: unknown) => {
     const { id, key } = (value ?? {}) as Record<string, unknown>
-    return /^[0-9a-f-]{36}$/.test(String(id)) && isApiKey(String(key))
+    return /^[0-9a-f-]{36}$/.test(String(id)) && isKey(String(key), API_KEY)
   }
   try {
     const samples = JSON.parse(text) as Record<string, unknown>
